@@ -1,0 +1,36 @@
+from django.db import models
+from django.utils import timezone
+
+
+class ProcessState(models.TextChoices):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+class RuntimeProcess(models.Model):
+    """One web or worker process: who may hold leases, and whether it still lives."""
+
+    id = models.CharField(primary_key=True, max_length=64)
+    host = models.CharField(max_length=255)
+    pid = models.PositiveIntegerField()
+    # Start time in clock ticks since boot: a pid alone may have been given to somebody else.
+    pid_started = models.CharField(max_length=64)
+    role = models.CharField(max_length=20)
+    state = models.CharField(max_length=20, choices=ProcessState.choices, default=ProcessState.RUNNING)
+    active_responses = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField(default=timezone.now)
+    heartbeat_at = models.DateTimeField(default=timezone.now)
+    exit_reason = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        verbose_name_plural = "runtime processes"
+        indexes = [
+            # The sweep's look for dead processes, and health.
+            models.Index(
+                fields=["host"], condition=models.Q(state=ProcessState.RUNNING.value), name="process_running"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.host}:{self.pid}"

@@ -1,0 +1,134 @@
+"""Strict readers for the environment and ``config.yaml``.
+
+Every reader names the variable in its complaint: a server that starts with a value nobody
+meant is worse than one that does not start.
+"""
+
+import ipaddress
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.core.exceptions import ImproperlyConfigured
+
+HOME_DIR_MODE = 0o700
+SECRET_FILE_MODE = 0o600
+
+
+class Env:
+    """Values from the environment first, then from ``config.yaml``, then the default."""
+
+    def __init__(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> None:
+        self.environ = environ
+        self.config = config
+
+    def text(self, name: str, default: str = "", *, config_path: str = "") -> str:
+        if name in self.environ:
+            return self.environ[name].strip()
+        found = self._configured(config_path)
+        if found is None:
+            return default
+        if not isinstance(found, str):
+            raise ImproperlyConfigured(f"config.yaml: {config_path} must be text, not {found!r}.")
+        return found.strip()
+
+    def secret(self, name: str, *, config_path: str = "") -> str:
+        """``NAME``, or the content of the file that ``NAME_FILE`` names."""
+        path = self.environ.get(f"{name}_FILE")
+        if path is None:
+            return self.text(name, config_path=config_path)
+        if name in self.environ:
+            raise ImproperlyConfigured(f"Set {name} or {name}_FILE, not both.")
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error.strerror}.") from error
+
+    def integer(self, name: str, default: int, *, low: int, high: int) -> int:
+        raw = self.environ.get(name)
+        if raw is None:
+            return default
+        try:
+            value = int(raw)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.") from None
+        if not low <= value <= high:
+            raise ImproperlyConfigured(f"{name} must be from {low} to {high}, not {value}.")
+        return value
+
+    def seconds(self, name: str, default: float, *, low: float, high: float) -> float:
+        raw = self.environ.get(name)
+        if raw is None:
+            return default
+        try:
+            value = float(raw)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name} must be a number of seconds, not {raw!r}.") from None
+        if not low <= value <= high:
+            raise ImproperlyConfigured(f"{name} must be from {low} to {high} seconds, not {raw}.")
+        return value
+
+    def choice(self, name: str, default: str, choices: tuple[str, ...], *, config_path: str = "") -> str:
+        value = self.text(name, default, config_path=config_path)
+        if value not in choices:
+            raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+        return value
+
+    def _configured(self, path: str) -> Any:
+        found: Any = self.config
+        for step in path.split(".") if path else ():
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return found if path else None
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        loaded = yaml.safe_load(path.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ImproperlyConfigured(f"{path.name} cannot be read: {error}") from error
+    if not isinstance(loaded, dict):
+        raise ImproperlyConfigured(f"{path.name} must hold a mapping at its top level.")
+    return loaded
+
+
+def open_home(environ: Mapping[str, str], default: Path) -> Path:
+    home = Path(environ.get("HERMES_HOME") or default).resolve()
+    try:
+        home.mkdir(mode=HOME_DIR_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"HERMES_HOME: cannot create {home}: {error.strerror}.") from error
+    return home
+
+
+def kept_secret(path: Path, make: Callable[[], str] = lambda: secrets.token_urlsafe(32)) -> str:
+    """The secret in a file that only its owner can read; made on first use.
+
+    The file appears under its name complete or not at all, and the first writer wins, so that
+    two processes that start together agree.
+    """
+    if not path.exists():
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(make() + "\n")
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text().strip()
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

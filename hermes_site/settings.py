@@ -1,0 +1,164 @@
+"""Settings: read from the environment and ``HERMES_HOME/config.yaml``, checked at once."""
+
+import os
+from pathlib import Path
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from hermes_site.env import Env, is_loopback, kept_secret, open_home, read_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+HERMES_VERSION = "0.1.0"
+
+HERMES_HOME = open_home(os.environ, BASE_DIR / "var")
+HERMES_CONFIG = read_config(HERMES_HOME / "config.yaml")
+env = Env(os.environ, HERMES_CONFIG)
+
+# --- who may connect -------------------------------------------------------------------
+API_SERVER_HOST = env.text("API_SERVER_HOST", "127.0.0.1")
+API_SERVER_PORT = env.integer("API_SERVER_PORT", 8642, low=1, high=65535)
+HERMES_AUTH = env.choice("HERMES_AUTH", "on", ("on", "off"))
+IS_LOOPBACK = is_loopback(API_SERVER_HOST)
+MIN_KEY_CHARS = 16  # shorter keys can be guessed; generated ones have 43
+
+if HERMES_AUTH == "off" and not IS_LOOPBACK:
+    raise ImproperlyConfigured("HERMES_AUTH=off is only allowed when API_SERVER_HOST is a loopback address.")
+API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key")
+if not IS_LOOPBACK and len(API_SERVER_KEY) < MIN_KEY_CHARS:
+    raise ImproperlyConfigured(
+        f"API_SERVER_KEY must have at least {MIN_KEY_CHARS} characters when API_SERVER_HOST is "
+        f"{API_SERVER_HOST}; leave it unset to have one generated."
+    )
+
+SECRET_KEY = kept_secret(HERMES_HOME / "secret_key")
+DEBUG = False
+LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+ALLOWED_HOSTS = [host for host in env.text("API_SERVER_ALLOWED_HOSTS").split(",") if host] or (
+    LOCAL_HOSTS if IS_LOOPBACK else ["*"]
+)
+MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts
+
+# --- the model -------------------------------------------------------------------------
+HERMES_PROVIDERS = {"builtin": "gateway_app.providers.builtin.BuiltinProvider"}
+HERMES_PROVIDER = env.choice("HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider")
+HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
+API_SERVER_MODEL_NAME = env.text(
+    "API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name"
+)
+if not API_SERVER_MODEL_NAME:
+    raise ImproperlyConfigured("API_SERVER_MODEL_NAME must not be empty.")
+
+# --- how work is run -------------------------------------------------------------------
+HERMES_LEASE_SECS = env.seconds("HERMES_LEASE_SECS", 10, low=1, high=3600)
+HERMES_SWEEP_SECS = env.seconds("HERMES_SWEEP_SECS", 1, low=0.05, high=60)
+HERMES_MAX_CONCURRENT = env.integer("HERMES_MAX_CONCURRENT", 256, low=1, high=10_000)
+HERMES_DISPATCHER = "gateway_app.runtime.dispatcher.InProcessDispatcher"
+
+# --- Django ----------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "daphne",
+    "channels",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "responses_app",
+    "gateway_app",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "hermes_site.urls"
+ASGI_APPLICATION = "hermes_site.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+APPEND_SLASH = False  # a redirect turns an SDK's POST into an error
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+STATIC_URL = "/static/"
+WHITENOISE_USE_FINDERS = True  # no collectstatic step between clone and run
+WHITENOISE_AUTOREFRESH = False
+
+try:
+    DATABASES = {
+        "default": dj_database_url.parse(env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}")
+    }
+except (ValueError, dj_database_url.ParseError) as error:
+    raise ImproperlyConfigured(f"DATABASE_URL cannot be understood: {error}") from error
+
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["OPTIONS"] = {
+        # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000",
+    }
+elif DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+    raise ImproperlyConfigured("DATABASE_URL must name a sqlite or a postgres database.")
+
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
+    "local": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["responses_app.api.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["responses_app.api.rendering.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "responses_app.api.rendering.IgnoreAccept",
+    "EXCEPTION_HANDLER": "responses_app.api.exceptions.openai_error",
+    "UNAUTHENTICATED_USER": None,
+}
+
+# --- browser sessions ------------------------------------------------------------------
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_LOOPBACK
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "no-referrer"
+# TLS ends at the proxy in front of us, which also redirects and sends HSTS.
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008", "security.W012", "security.W016"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
+]
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "gateway_app": {"level": "INFO"},
+        "responses_app": {"level": "INFO"},
+        # Each 4xx is the client's business; Django would write a line for every one.
+        "django.request": {"level": "ERROR"},
+    },
+}

@@ -1,0 +1,135 @@
+"""The event store of this process: the writer, the tails, and the one way to read."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.db import connection, transaction
+
+from responses_app.errors import CursorAhead
+from responses_app.eventlog.segments import Segment, position_of_sequence, read_last, read_on, read_whole
+from responses_app.eventlog.tails import Tail, Tails
+from responses_app.eventlog.writer import Append, Call, Writer
+from responses_app.events import decode_frame, decode_frames, split_frames
+from responses_app.fold import ResponseBody, fold
+
+T = TypeVar("T")
+
+POLL_SECS = 1.0  # how late a reader is when the hint of another process was lost
+READ_THREADS = 4
+
+
+class EventStore:
+    def __init__(self) -> None:
+        self.process_id = secrets.token_hex(8)  # who holds a lease
+        self.writer = Writer()
+        self.tails = Tails()
+        self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader")
+
+    # -- writing ------------------------------------------------------------------------
+    def append(self, segment: Segment, tail: Tail, on_refused: Callable[[Exception], None]) -> None:
+        """Store a segment and show it to readers once it is safe; does not wait."""
+        if tail.is_volatile:
+            tail.publish(segment)
+        else:
+            self.writer.submit(Append(segment, tail.publish, on_refused))
+
+    def submit(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> "Future[T]":
+        """Run ``work`` in a transaction of the writer; ``then`` runs on the event loop after the commit.
+
+        A process without a running writer (a command, a shell) does the work itself; other
+        processes notice by their own polls.
+        """
+        job = Call(work, then)
+        if self.writer.is_running:
+            self.writer.submit(job)
+        else:
+            with transaction.atomic():
+                job.future.set_result(work())
+        return job.future
+
+    async def write(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
+        return await asyncio.wrap_future(self.submit(work, then))
+
+    async def settled(self) -> None:
+        """Until everything submitted before is committed."""
+        await self.write(lambda: None)
+
+    # -- reading ------------------------------------------------------------------------
+    async def read(self, query: Callable[..., T], *args: Any) -> T:
+        """A database query beside the event loop; Channels' own helper shares one thread for all."""
+
+        def run() -> T:
+            connection.close_if_unusable_or_obsolete()
+            connection.ensure_connection()
+            connection.close_at = None  # these threads live long, and opening costs more than most queries
+            return query(*args)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+
+    async def read_after(
+        self, response_id: str, position: int, idle_secs: float
+    ) -> AsyncIterator[Sequence[Segment]]:
+        """Everything behind a position, then whatever comes, until the final event.
+
+        Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
+        connection warm.
+        """
+        tail = self.tails.of(response_id)
+        loop = asyncio.get_running_loop()
+        idle_since = loop.time()
+        while True:
+            version = tail.version
+            segments = tail.after(position)
+            if segments is None or not (segments or tail.is_fed_here):
+                segments = await self.read(read_on, response_id, position)
+            if segments:
+                position = segments[-1].last_position
+                idle_since = loop.time()
+                yield segments
+                if segments[-1].is_final:
+                    return
+                continue
+            idle = loop.time() - idle_since
+            if idle >= idle_secs:
+                idle_since, idle = loop.time(), 0.0
+                yield ()
+            patience = idle_secs - idle
+            await tail.wait(version, patience if tail.is_fed_here else min(POLL_SECS, patience))
+
+    async def position_after(self, response_id: str, sequence: int) -> int:
+        """The position to read on from when a client has seen ``sequence``."""
+        tail = self.tails.find(response_id)
+        newest = (tail and tail.newest) or await self.read(read_last, response_id)
+        last = newest.next_sequence - 1 if newest else -1
+        if sequence <= last:
+            found = await self.read(position_of_sequence, response_id, sequence)
+            if found is not None:
+                return found
+        raise CursorAhead(sequence, last)
+
+    async def wait_final(self, response_id: str) -> ResponseBody:
+        """The response as its terminal event tells it, however long that takes."""
+        final: Segment | None = None
+        async for segments in self.read_after(response_id, -1, POLL_SECS):
+            final = segments[-1] if segments else final
+        assert final is not None
+        return final_body(final)
+
+
+def current_body(response_id: str) -> ResponseBody | None:
+    """The response as the stored events tell it now; None when there are none."""
+    last = read_last(response_id)
+    if last is None:
+        return None
+    if last.is_final:
+        return final_body(last)
+    return fold(decode_frames(segment.data for segment in read_whole(response_id)))
+
+
+def final_body(final: Segment) -> ResponseBody:
+    """A terminal event carries the whole response: nothing before it need be folded."""
+    body: ResponseBody = decode_frame(split_frames(final.data)[-1])["response"]
+    return body

@@ -1,0 +1,96 @@
+"""Tails: what this process lately committed of a response, and who waits for more."""
+
+import asyncio
+from collections import deque
+from weakref import WeakValueDictionary
+
+from responses_app.eventlog.segments import Segment
+
+TAIL_BYTES = 1024 * 1024  # a reader further behind reads the database
+
+
+class Tail:
+    """The newest segments of one response, in memory, and a wake-up for its readers.
+
+    Lives as long as its runner or a reader holds it. A volatile tail is the whole log of a
+    response that is not stored; nothing else knows its events.
+    """
+
+    def __init__(self, *, is_volatile: bool = False) -> None:
+        self.is_volatile = is_volatile
+        self.brief: object = None  # of a volatile response: the request, which is stored nowhere
+        self.is_fed_here = is_volatile  # this process writes the log: no need to poll for others' commits
+        self.version = 0
+        self._segments: deque[Segment] = deque()
+        self._bytes = 0
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def publish(self, segment: Segment) -> None:
+        """Only after the commit, in order, on the event loop."""
+        if self._segments and segment.first_position != self._segments[-1].last_position + 1:
+            self._segments.clear()
+            self._bytes = 0
+        self._segments.append(segment)
+        self._bytes += len(segment.data)
+        while not self.is_volatile and self._bytes > TAIL_BYTES and len(self._segments) > 1:
+            self._bytes -= len(self._segments.popleft().data)
+        self.wake()
+
+    def after(self, position: int) -> list[Segment] | None:
+        """The segments behind a position; None when they reach back further than this tail."""
+        if not self._segments:
+            return [] if self.is_volatile else None
+        if position + 1 < self._segments[0].first_position:
+            return None
+        found: deque[Segment] = deque()
+        for segment in reversed(self._segments):
+            if segment.last_position <= position:
+                break
+            found.appendleft(segment)
+        if found:
+            found[0] = found[0].after(position)
+        return list(found)
+
+    @property
+    def newest(self) -> Segment | None:
+        return self._segments[-1] if self._segments else None
+
+    def wake(self) -> None:
+        self.version += 1
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    async def wait(self, seen_version: int, timeout_secs: float) -> None:
+        """Until something was published since ``seen_version``, or the time is over."""
+        if self.version != seen_version:
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.add(waiter)
+        timer = loop.call_later(timeout_secs, lambda: waiter.done() or waiter.set_result(None))
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiters.discard(waiter)
+
+
+class Tails:
+    def __init__(self) -> None:
+        self._tails: WeakValueDictionary[str, Tail] = WeakValueDictionary()
+
+    def find(self, response_id: str) -> Tail | None:
+        return self._tails.get(response_id)
+
+    def of(self, response_id: str, *, is_volatile: bool = False) -> Tail:
+        tail = self._tails.get(response_id)
+        if tail is None:
+            tail = self._tails[response_id] = Tail(is_volatile=is_volatile)
+        return tail
+
+    def publish(self, segment: Segment) -> None:
+        tail = self._tails.get(segment.response_id)
+        if tail is not None:
+            tail.publish(segment)

@@ -1,0 +1,135 @@
+"""The response object as a fold over its events."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from responses_app.events import LIFECYCLE_TYPES, TERMINAL_TYPES, Event
+
+Item = dict[str, Any]
+ResponseBody = dict[str, Any]
+# A text that grows: the object that holds it, and the key under which it does.
+_Place = tuple[int, str, int]
+
+
+class Snapshot:
+    """Applies events one by one; ``body()`` is the response as these events tell it.
+
+    Deltas are kept as lists until somebody looks, so that a long text costs linear time.
+    """
+
+    def __init__(self) -> None:
+        self._base: ResponseBody = {}
+        self._items: list[Item] = []
+        self._growing: dict[_Place, list[str]] = {}
+        self.is_final = False
+
+    def apply(self, event: Event) -> None:
+        kind = event["type"]
+        if kind in LIFECYCLE_TYPES:
+            self._base = event["response"]
+            if kind in TERMINAL_TYPES:
+                self._items = list(self._base["output"])
+                self._growing.clear()
+                self.is_final = True
+            return
+        step = _STEPS.get(kind)
+        if step is not None:
+            step(self, event)
+
+    def body(self) -> ResponseBody:
+        return {**self._base, "output": list(self.output())}
+
+    def output(self) -> list[Item]:
+        for (index, field, part), pieces in self._growing.items():
+            if len(pieces) > 1:
+                pieces[:] = ["".join(pieces)]
+            _holder(self._items[index], field, part)[_LEAF[field]] = pieces[0]
+        return self._items
+
+    @property
+    def item_count(self) -> int:
+        return len(self._items)
+
+    def item(self, index: int) -> Item:
+        """One item, with its texts as of its last change of shape; ``output()`` has them whole."""
+        return self._items[index]
+
+    def _item_added(self, event: Event) -> None:
+        self._items.append(_copy_item(event["item"]))
+
+    def _item_done(self, event: Event) -> None:
+        index = event["output_index"]
+        self._items[index] = event["item"]
+        for place in [place for place in self._growing if place[0] == index]:
+            del self._growing[place]
+
+    def _part_added(self, event: Event) -> None:
+        self._items[event["output_index"]]["content"].append(dict(event["part"]))
+
+    def _summary_added(self, event: Event) -> None:
+        self._items[event["output_index"]]["summary"].append(dict(event["part"]))
+
+    def _grow(self, place: _Place, delta: str) -> None:
+        pieces = self._growing.get(place)
+        if pieces is None:
+            index, field, part = place
+            pieces = self._growing[place] = [_holder(self._items[index], field, part)[_LEAF[field]]]
+        pieces.append(delta)
+
+
+# Growing field -> the key of its text inside the object that holds it.
+_LEAF = {"text": "text", "refusal": "refusal", "summary": "text", "arguments": "arguments"}
+
+
+def _holder(item: Item, field: str, part: int) -> dict[str, Any]:
+    if field == "arguments":
+        return item
+    holder: dict[str, Any] = item["summary" if field == "summary" else "content"][part]
+    return holder
+
+
+def _copy_item(item: Item) -> Item:
+    copied = dict(item)
+    for key in ("content", "summary"):
+        if isinstance(copied.get(key), list):
+            copied[key] = [dict(part) for part in copied[key]]
+    return copied
+
+
+def _grows(field: str, part_key: str | None, value_key: str = "delta") -> Callable[[Snapshot, Event], None]:
+    def step(snapshot: Snapshot, event: Event) -> None:
+        part = event[part_key] if part_key else 0
+        snapshot._grow((event["output_index"], field, part), event[value_key])
+
+    return step
+
+
+_STEPS: dict[str, Callable[[Snapshot, Event], None]] = {
+    "response.output_item.added": Snapshot._item_added,
+    "response.output_item.done": Snapshot._item_done,
+    "response.content_part.added": Snapshot._part_added,
+    "response.reasoning_summary_part.added": Snapshot._summary_added,
+    "response.output_text.delta": _grows("text", "content_index"),
+    "response.refusal.delta": _grows("refusal", "content_index"),
+    "response.reasoning_summary_text.delta": _grows("summary", "summary_index"),
+    "response.function_call_arguments.delta": _grows("arguments", None),
+    "response.mcp_call_arguments.delta": _grows("arguments", None),
+}
+
+
+def fold(events: Iterable[Event]) -> ResponseBody:
+    snapshot = Snapshot()
+    for event in events:
+        snapshot.apply(event)
+    return snapshot.body()
+
+
+def json_body(body: ResponseBody) -> ResponseBody:
+    """The object as JSON bodies show it: tool outputs as plain strings, not as parts."""
+    return {**body, "output": [_plain_output(item) for item in body["output"]]}
+
+
+def _plain_output(item: Item) -> Item:
+    if item["type"] != "function_call_output" or isinstance(item["output"], str):
+        return item
+    return {**item, "output": "".join(part.get("text", "") for part in item["output"])}

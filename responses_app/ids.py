@@ -1,0 +1,46 @@
+"""Public ids: unguessable, and those of items say where the item is stored."""
+
+import re
+import secrets
+from typing import NamedTuple
+
+RESPONSE_PREFIX = "resp_"
+ITEM_PREFIXES = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "mcp_call": "mcp",
+}
+_ITEM_ID = re.compile(r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index>[0-9a-f]{4})")
+
+
+class ItemPlace(NamedTuple):
+    response_id: str
+    is_input: bool
+    index: int
+
+
+def new_response_id() -> str:
+    return RESPONSE_PREFIX + secrets.token_hex(16)
+
+
+def new_session_id() -> str:
+    return "sess_" + secrets.token_hex(12)
+
+
+def new_call_id() -> str:
+    return "call_" + secrets.token_hex(12)
+
+
+def item_id(response_id: str, item_type: str, index: int, *, is_input: bool = False) -> str:
+    side = "i" if is_input else "o"
+    return f"{ITEM_PREFIXES[item_type]}_{response_id.removeprefix(RESPONSE_PREFIX)}{side}{index:04x}"
+
+
+def place_of_item(item: str) -> ItemPlace | None:
+    """Where an item id points, or None when it is not one of ours."""
+    match = _ITEM_ID.fullmatch(item)
+    if match is None:
+        return None
+    return ItemPlace(RESPONSE_PREFIX + match["response"], match["side"] == "i", int(match["index"], 16))

@@ -1,0 +1,52 @@
+import secrets
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+
+def new_conversation_id() -> str:
+    return "conv_" + secrets.token_hex(16)
+
+
+class Conversation(models.Model):
+    id = models.CharField(primary_key=True, max_length=64, default=new_conversation_id)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    name = models.CharField(max_length=200, null=True, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    session = models.OneToOneField("responses_app.Session", on_delete=models.CASCADE, related_name="conversation")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "name"],
+                condition=models.Q(name__isnull=False),
+                name="conversation_name_is_unique_per_owner",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+
+class ConversationItem(models.Model):
+    """One item of a conversation, in order: its own, or one that a response brought."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="items")
+    position = models.PositiveIntegerField()
+    item_id = models.CharField(max_length=64)
+    response = models.ForeignKey(
+        "responses_app.Response", null=True, blank=True, on_delete=models.CASCADE, related_name="conversation_items"
+    )
+    item = models.JSONField(null=True, help_text="Empty where the item is stored with its response.")
+
+    class Meta:
+        constraints = [
+            # The order in which context is read.
+            models.UniqueConstraint(fields=["conversation", "position"], name="conversation_position_is_unique"),
+            models.UniqueConstraint(fields=["conversation", "item_id"], name="conversation_item_is_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.item_id

@@ -1,0 +1,54 @@
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import models
+from django.utils import timezone
+
+KEY_PREFIX = "hs-"
+SHOWN_CHARS = 10  # enough to tell keys apart, far too few to guess the rest
+LAST_USED_STEP = timedelta(minutes=1)  # a write per request would cost more than the answer is worth
+
+
+def hash_key(secret: str) -> str:
+    """Keys are long and random, so a plain digest is as good as a slow one and can be looked up."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def issue(self, name: str, owner: AbstractBaseUser) -> tuple["ApiKey", str]:
+        """A new key and its secret, which is shown once and never stored."""
+        secret = KEY_PREFIX + secrets.token_urlsafe(32)
+        key = self.create(name=name, owner=owner, prefix=secret[:SHOWN_CHARS], digest=hash_key(secret))
+        return key, secret
+
+    def valid(self) -> "ApiKeyQuerySet":
+        return self.filter(revoked_at__isnull=True, owner__is_active=True)
+
+    def touch(self, pk: int) -> int:
+        now = timezone.now()
+        stale = models.Q(last_used_at__isnull=True) | models.Q(last_used_at__lt=now - LAST_USED_STEP)
+        return self.filter(stale, pk=pk).update(last_used_at=now)
+
+    def revoke(self) -> int:
+        return self.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+
+
+class ApiKey(models.Model):
+    name = models.CharField(max_length=100, unique=True)
+    prefix = models.CharField(max_length=SHOWN_CHARS, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
+    profiles = models.ManyToManyField(
+        "responses_app.Profile", blank=True, help_text="Profiles this key may use; none means all."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

@@ -1,0 +1,17 @@
+from django.db import models
+
+
+class Profile(models.Model):
+    """A named agent; its name is the model id that clients see."""
+
+    name = models.CharField(max_length=100, unique=True)
+    provider = models.CharField(max_length=50, blank=True, help_text="Empty means the server's default provider.")
+    upstream_model = models.CharField(max_length=200, blank=True)
+    base_url = models.URLField(blank=True)
+    instructions = models.TextField(blank=True, help_text="The core prompt; clients' instructions are added to it.")
+    toolset = models.JSONField(default=list, blank=True, help_text="Names of tools the server runs for this agent.")
+    is_enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name

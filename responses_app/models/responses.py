@@ -1,0 +1,158 @@
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from responses_app.ids import new_response_id
+from responses_app.states import LEGAL_ORIGINS, OPEN, OnDisconnect, Status
+
+
+class Kind(models.TextChoices):
+    RESPONSES = "responses"
+    CHAT = "chat"
+    RUNS = "runs"
+    SESSION_CHAT = "session_chat"
+
+
+class ResponseQuerySet(models.QuerySet["Response"]):
+    def open(self) -> "ResponseQuerySet":
+        return self.filter(status__in=OPEN)
+
+    def visible_to(self, owner_id: int) -> "ResponseQuerySet":
+        return self.filter(owner_id=owner_id, is_stored=True)
+
+    def claimable(self, now: datetime, owner: str) -> "ResponseQuerySet":
+        """Not ended, held by nobody alive, its session is free, and this process has what it needs.
+
+        The request of a response that is not stored is known only to the process that admitted it.
+        """
+        earlier = Response.objects.open().filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
+        return self.open().filter(
+            Q(lease_until__isnull=True) | Q(lease_until__lt=now),
+            Q(is_stored=True) | Q(lease_owner__in=["", owner]),
+            Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~Exists(earlier),
+        )
+
+    def claim(self, response_id: str, attempt: int, owner: str, lease: timedelta) -> bool:
+        """Take the row as attempt + 1; False means somebody else has it, or it is not to be had yet.
+
+        The old attempt is compared too: with only the lease in the condition, two PostgreSQL workers
+        that both waited for the row lock would both win.
+        """
+        now = timezone.now()
+        mine = self.claimable(now, owner).filter(pk=response_id, attempt=attempt)
+        return (
+            mine.update(
+                attempt=attempt + 1,
+                lease_owner=owner,
+                lease_until=now + lease,
+                started_at=models.functions.Coalesce(F("started_at"), models.Value(now)),
+            )
+            == 1
+        )
+
+    def renew(self, owner: str, lease: timedelta) -> dict[str, bool]:
+        """Prolong every lease of this owner; says for each row whether its cancellation was requested."""
+        mine = self.open().filter(lease_owner=owner)
+        mine.update(lease_until=timezone.now() + lease)
+        return {pk: asked is not None for pk, asked in mine.values_list("pk", "cancel_requested_at")}
+
+    def release(self, owners: list[str]) -> int:
+        """Free the rows of owners that are known to be dead."""
+        return self.open().filter(lease_owner__in=owners).update(lease_owner="", lease_until=None)
+
+    def request_cancel(self, response_id: str) -> bool:
+        waiting = self.open().filter(pk=response_id, cancel_requested_at__isnull=True)
+        return waiting.update(cancel_requested_at=timezone.now()) == 1
+
+    def move(self, response_id: str, attempt: int, to: Status, **fields: Any) -> bool:
+        """Change the status, fenced by the attempt and only from a legal origin."""
+        origins = self.filter(pk=response_id, attempt=attempt, status__in=LEGAL_ORIGINS[to])
+        return origins.update(status=to, **fields) == 1
+
+
+class Response(models.Model):
+    id = models.CharField(primary_key=True, max_length=64, default=new_response_id)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="responses")
+    session = models.ForeignKey("responses_app.Session", on_delete=models.CASCADE, related_name="responses")
+    turn = models.PositiveIntegerField(help_text="Its place in the session.")
+    conversation = models.ForeignKey(
+        "responses_app.Conversation", null=True, blank=True, on_delete=models.SET_NULL, related_name="responses"
+    )
+    previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
+    kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.RESPONSES)
+    status = models.CharField(max_length=20, choices=[(s, s) for s in Status])
+    model = models.CharField(max_length=200)
+    request = models.JSONField(default=dict, help_text="The request without its input.")
+    ignored = models.JSONField(default=list, help_text="Fields of the request that nothing here acts on.")
+    output = models.JSONField(null=True, help_text="The output items, once it has ended.")
+    usage = models.JSONField(null=True)
+    error = models.JSONField(null=True)
+    incomplete_reason = models.CharField(max_length=30, blank=True)
+    tool_items = models.CharField(max_length=20, default="function_call")
+
+    is_stored = models.BooleanField(default=True)
+    is_background = models.BooleanField(default=False)
+    waits_for_turn = models.BooleanField(default=False, help_text="The server supplies its history.")
+    on_disconnect = models.CharField(max_length=10, choices=[(d, d) for d in OnDisconnect])
+
+    attempt = models.PositiveIntegerField(default=0)
+    lease_owner = models.CharField(max_length=64, blank=True, default="")
+    lease_until = models.DateTimeField(null=True, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    last_position = models.IntegerField(default=-1, help_text="Of its log, once it has ended.")
+    last_sequence = models.IntegerField(default=-1)
+    is_log_merged = models.BooleanField(default=False)
+
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    accessed_at = models.DateTimeField(default=timezone.now)
+    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Content erased; this row is the tombstone.")
+
+    objects = ResponseQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "turn"], name="one_response_per_turn"),
+            models.CheckConstraint(
+                condition=Q(status__in=list(Status)), name="response_status_is_known"
+            ),
+        ]
+        indexes = [
+            # The runner's sweep: claimable(), renew(), release().
+            models.Index(fields=["created_at"], condition=Q(status__in=list(OPEN)), name="response_open"),
+            # claimable()'s look at earlier turns of the session.
+            models.Index(fields=["session", "turn"], condition=Q(status__in=list(OPEN)), name="response_open_turn"),
+            # The housekeeping that merges the logs of ended responses.
+            models.Index(fields=["finished_at"], condition=Q(is_log_merged=False), name="response_log_unmerged"),
+            # The owner's newest-first list.
+            models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in OPEN
+
+
+class InputItem(models.Model):
+    """A new item of a request, in order; history is not repeated here."""
+
+    response = models.ForeignKey(Response, on_delete=models.CASCADE, related_name="input_items")
+    position = models.PositiveIntegerField()
+    item = models.JSONField()
+
+    class Meta:
+        constraints = [
+            # input_items and context building read in this order.
+            models.UniqueConstraint(fields=["response", "position"], name="input_position_is_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.response_id} input {self.position}"

@@ -1,0 +1,35 @@
+"""Headers that change what a request means."""
+
+from responses_app.errors import InvalidRequest
+from responses_app.models.sessions import MAX_SESSION_ID_CHARS
+
+SESSION_HEADER = "X-Hermes-Session-Id"
+
+
+def read_session_id(value: str | None) -> str | None:
+    if value is None:
+        return None
+    is_safe = value.isprintable() and not set(value) & set("/\\") and value not in (".", "..")
+    if not 0 < len(value) <= MAX_SESSION_ID_CHARS or not is_safe:
+        raise InvalidRequest(
+            f"{SESSION_HEADER} must have 1 to {MAX_SESSION_ID_CHARS} printable characters without slashes.",
+            param=SESSION_HEADER,
+        )
+    return value
+
+
+def read_cursor(value: str | None, name: str) -> int | None:
+    if value is None or value == "":
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) < 12):
+        raise InvalidRequest(f"{name} must be the sequence_number of an event, 0 or more.", param=name)
+    return int(value)
+
+
+def read_flag(value: str | None, name: str) -> bool:
+    """A boolean of a query string, where SDKs write ``true``."""
+    if value is None or value.lower() in ("false", "0"):
+        return False
+    if value.lower() in ("true", "1"):
+        return True
+    raise InvalidRequest(f"{name} must be true or false.", param=name)

@@ -1,0 +1,57 @@
+"""Claim: take a response, as its next attempt, and know where its log stands."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from responses_app.eventlog import Numbering, event_store
+from responses_app.eventlog.segments import read_last
+from responses_app.models import Response
+
+FIELDS = (
+    "id",
+    "attempt",
+    "status",
+    "model",
+    "request",
+    "is_stored",
+    "previous_id",
+    "cancel_requested_at",
+    "session_id",
+    "owner_id",
+)
+
+
+@dataclass(frozen=True)
+class Claimed:
+    row: Response
+    numbering: Numbering
+
+    @property
+    def is_first_attempt(self) -> bool:
+        return self.row.attempt == 1
+
+
+def lease() -> timedelta:
+    return timedelta(seconds=settings.HERMES_LEASE_SECS)
+
+
+def claim(response_id: str) -> Claimed | None:
+    """In the writer: the claimed row, or None when it is not to be had."""
+    before = Response.objects.filter(pk=response_id).values_list("attempt", flat=True).first()
+    if before is None or not Response.objects.claim(response_id, before, event_store.process_id, lease()):
+        return None
+    row = Response.objects.only(*FIELDS).get(pk=response_id)
+    # The fence is up: no older attempt can append behind this.
+    last = read_last(response_id)
+    if last is None:
+        return Claimed(row, Numbering(response_id, row.attempt))
+    return Claimed(row, Numbering(response_id, row.attempt, last.last_position + 1, last.next_sequence))
+
+
+def claimable_ids(limit: int) -> list[str]:
+    """For the sweep: the oldest rows that nobody works on."""
+    rows = Response.objects.claimable(timezone.now(), event_store.process_id).order_by("created_at")
+    return list(rows.values_list("pk", flat=True)[:limit])

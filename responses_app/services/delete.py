@@ -1,0 +1,28 @@
+"""Delete: the content goes, a tombstone stays, so that chains know a turn is missing."""
+
+from django.utils import timezone
+
+from responses_app.dispatch import get_dispatcher
+from responses_app.eventlog import event_store
+from responses_app.models import EventSegment, InputItem, Response, ToolEvent
+
+
+def delete_response(response_id: str) -> None:
+    """Gone for every reader at once; one that still runs is cancelled and erased when it has ended."""
+
+    def mark_and_erase() -> None:
+        Response.objects.filter(pk=response_id).update(deleted_at=timezone.now())
+        if not Response.objects.request_cancel(response_id):
+            erase(response_id)
+
+    event_store.submit(mark_and_erase, lambda _: get_dispatcher().cancel(response_id)).result()
+
+
+def erase(response_id: str) -> None:
+    """Remove all content of an ended response, in the caller's transaction."""
+    if Response.objects.open().filter(pk=response_id).exists():
+        return
+    EventSegment.objects.filter(response_id=response_id).delete()
+    InputItem.objects.filter(response_id=response_id).delete()
+    ToolEvent.objects.filter(response_id=response_id).update(arguments="", output="")
+    Response.objects.filter(pk=response_id).update(request={}, output=None, error=None, is_log_merged=True)
