@@ -27,9 +27,7 @@ class RuntimeProcess(models.Model):
         verbose_name_plural = "runtime processes"
         indexes = [
             # The sweep's look for dead processes, and health.
-            models.Index(
-                fields=["host"], condition=models.Q(state=ProcessState.RUNNING.value), name="process_running"
-            ),
+            models.Index(fields=["host"], condition=models.Q(state=ProcessState.RUNNING.value), name="process_running"),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ meant is worse than one that does not start.
 import ipaddress
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ def open_home(environ: Mapping[str, str], default: Path) -> Path:
     return home
 
 
-def kept_secret(path: Path, make: Callable[[], str] = lambda: secrets.token_urlsafe(32)) -> str:
+def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
     """The secret in a file that only its owner can read; made on first use.
 
     The file appears under its name complete or not at all, and the first writer wins, so that
@@ -115,7 +115,7 @@ def kept_secret(path: Path, make: Callable[[], str] = lambda: secrets.token_urls
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
         with os.fdopen(descriptor, "w") as file:
-            file.write(make() + "\n")
+            file.write(prefix + secrets.token_urlsafe(random_bytes) + "\n")
         try:
             os.link(draft, path)
         except FileExistsError:

@@ -24,14 +24,14 @@ MIN_KEY_CHARS = 16  # shorter keys can be guessed; generated ones have 43
 
 if HERMES_AUTH == "off" and not IS_LOOPBACK:
     raise ImproperlyConfigured("HERMES_AUTH=off is only allowed when API_SERVER_HOST is a loopback address.")
-API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key")
+API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key", prefix="hs-")
 if not IS_LOOPBACK and len(API_SERVER_KEY) < MIN_KEY_CHARS:
     raise ImproperlyConfigured(
         f"API_SERVER_KEY must have at least {MIN_KEY_CHARS} characters when API_SERVER_HOST is "
         f"{API_SERVER_HOST}; leave it unset to have one generated."
     )
 
-SECRET_KEY = kept_secret(HERMES_HOME / "secret_key")
+SECRET_KEY = kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
 DEBUG = False
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [host for host in env.text("API_SERVER_ALLOWED_HOSTS").split(",") if host] or (
@@ -43,9 +43,7 @@ MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts
 HERMES_PROVIDERS = {"builtin": "gateway_app.providers.builtin.BuiltinProvider"}
 HERMES_PROVIDER = env.choice("HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider")
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
-API_SERVER_MODEL_NAME = env.text(
-    "API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name"
-)
+API_SERVER_MODEL_NAME = env.text("API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name")
 if not API_SERVER_MODEL_NAME:
     raise ImproperlyConfigured("API_SERVER_MODEL_NAME must not be empty.")
 

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from typing import NamedTuple
+from dataclasses import dataclass
 
 RESPONSE_PREFIX = "resp_"
 ITEM_PREFIXES = {
@@ -15,7 +15,8 @@ ITEM_PREFIXES = {
 _ITEM_ID = re.compile(r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index>[0-9a-f]{4})")
 
 
-class ItemPlace(NamedTuple):
+@dataclass(frozen=True)
+class ItemPlace:
     response_id: str
     is_input: bool
     index: int

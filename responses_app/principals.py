@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 
 from responses_app.errors import Unauthenticated
+from responses_app.eventlog import event_store
 from responses_app.models import ApiKey
 from responses_app.models.keys import hash_key
 
@@ -33,7 +34,8 @@ def authenticate(authorization: str | None) -> Principal:
     key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()
     if key is None:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
-    ApiKey.objects.touch(key.pk)
+    if key.needs_touch:
+        event_store.submit(lambda: ApiKey.objects.touch(key.pk))
     return Principal(key.owner_id, key.pk)
 
 

@@ -7,4 +7,14 @@ from responses_app.eventlog.writer import Fenced
 
 event_store = EventStore()
 
-__all__ = ["EventStore", "Fenced", "LogErased", "Numbering", "Segment", "Tail", "current_body", "event_store", "final_body"]
+__all__ = [
+    "EventStore",
+    "Fenced",
+    "LogErased",
+    "Numbering",
+    "Segment",
+    "Tail",
+    "current_body",
+    "event_store",
+    "final_body",
+]

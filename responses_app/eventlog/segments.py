@@ -104,7 +104,7 @@ _COLUMNS = (
 _ROW = "(" + ", ".join(["%s"] * 11) + ")"
 
 
-def _row(segment: Segment, now_ms: int, codec: Codec, data: bytes) -> tuple[object, ...]:
+def _row(segment: Segment, now_ms: int, codec: Codec, data: bytes) -> tuple[int | str | bytes, ...]:
     return (
         segment.response_id,
         segment.attempt,
@@ -156,12 +156,15 @@ class LogErased(Exception):
     """The response was deleted while somebody read it."""
 
 
-def read_on(response_id: str, after_position: int) -> list[Segment]:
-    """``read_segments`` for somebody who waits: an erased log is not a quiet one."""
+def read_on(response_id: str, after_position: int) -> list[Segment] | None:
+    """``read_segments`` for somebody who waits: None at the end, for an ended log is not a quiet one."""
     segments = read_segments(response_id, after_position)
-    if not segments and not _stored(response_id).exists():
+    if segments:
+        return segments
+    last = read_last(response_id)
+    if last is None:
         raise LogErased(response_id)
-    return segments
+    return None if last.is_final else []
 
 
 def read_whole(response_id: str) -> list[Segment]:

@@ -69,9 +69,7 @@ class EventStore:
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)
 
-    async def read_after(
-        self, response_id: str, position: int, idle_secs: float
-    ) -> AsyncIterator[Sequence[Segment]]:
+    async def read_after(self, response_id: str, position: int, idle_secs: float) -> AsyncIterator[Sequence[Segment]]:
         """Everything behind a position, then whatever comes, until the final event.
 
         Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
@@ -85,6 +83,8 @@ class EventStore:
             segments = tail.after(position)
             if segments is None or not (segments or tail.is_fed_here):
                 segments = await self.read(read_on, response_id, position)
+            if segments is None:
+                return
             if segments:
                 position = segments[-1].last_position
                 idle_since = loop.time()
@@ -102,7 +102,8 @@ class EventStore:
     async def position_after(self, response_id: str, sequence: int) -> int:
         """The position to read on from when a client has seen ``sequence``."""
         tail = self.tails.find(response_id)
-        newest = (tail and tail.newest) or await self.read(read_last, response_id)
+        newest = tail.newest if tail is not None else None
+        newest = newest or await self.read(read_last, response_id)
         last = newest.next_sequence - 1 if newest else -1
         if sequence <= last:
             found = await self.read(position_of_sequence, response_id, sequence)

@@ -58,8 +58,7 @@ class Tail:
     def wake(self) -> None:
         self.version += 1
         for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            _release(waiter)
         self._waiters.clear()
 
     async def wait(self, seen_version: int, timeout_secs: float) -> None:
@@ -69,12 +68,17 @@ class Tail:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.add(waiter)
-        timer = loop.call_later(timeout_secs, lambda: waiter.done() or waiter.set_result(None))
+        timer = loop.call_later(timeout_secs, _release, waiter)
         try:
             await waiter
         finally:
             timer.cancel()
             self._waiters.discard(waiter)
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class Tails:

@@ -3,7 +3,7 @@ import secrets
 from datetime import timedelta
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 
@@ -18,7 +18,7 @@ def hash_key(secret: str) -> str:
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
-    def issue(self, name: str, owner: AbstractBaseUser) -> tuple["ApiKey", str]:
+    def issue(self, name: str, owner: User) -> tuple["ApiKey", str]:
         """A new key and its secret, which is shown once and never stored."""
         secret = KEY_PREFIX + secrets.token_urlsafe(32)
         key = self.create(name=name, owner=owner, prefix=secret[:SHOWN_CHARS], digest=hash_key(secret))
@@ -28,9 +28,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(revoked_at__isnull=True, owner__is_active=True)
 
     def touch(self, pk: int) -> int:
-        now = timezone.now()
-        stale = models.Q(last_used_at__isnull=True) | models.Q(last_used_at__lt=now - LAST_USED_STEP)
-        return self.filter(stale, pk=pk).update(last_used_at=now)
+        return self.filter(pk=pk).update(last_used_at=timezone.now())
 
     def revoke(self) -> int:
         return self.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
@@ -52,3 +50,7 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def needs_touch(self) -> bool:
+        return self.last_used_at is None or self.last_used_at < timezone.now() - LAST_USED_STEP

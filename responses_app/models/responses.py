@@ -4,6 +4,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from responses_app.ids import new_response_id
@@ -49,7 +50,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
                 attempt=attempt + 1,
                 lease_owner=owner,
                 lease_until=now + lease,
-                started_at=models.functions.Coalesce(F("started_at"), models.Value(now)),
+                started_at=Coalesce(F("started_at"), models.Value(now)),
             )
             == 1
         )
@@ -118,9 +119,7 @@ class Response(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["session", "turn"], name="one_response_per_turn"),
-            models.CheckConstraint(
-                condition=Q(status__in=list(Status)), name="response_status_is_known"
-            ),
+            models.CheckConstraint(condition=Q(status__in=list(Status)), name="response_status_is_known"),
         ]
         indexes = [
             # The runner's sweep: claimable(), renew(), release().

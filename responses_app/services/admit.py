@@ -105,9 +105,7 @@ def _store(response_id: str, admission: Admission, tail: Tail) -> Admitted:
         InputItem.objects.bulk_create(_input_rows(response_id, admission.items))
         insert_fenced([segment])
     skipped = tuple(_deleted_turns(place.previous))
-    return Admitted(
-        response_id, place.session.public_id, body, admission.on_disconnect, skipped, segment, tail
-    )
+    return Admitted(response_id, place.session.public_id, body, admission.on_disconnect, skipped, segment, tail)
 
 
 def _opening(response_id: str, body: ResponseBody) -> Segment:

@@ -1,0 +1,90 @@
+"""The agent loop: ask the model, run the tools it calls, ask again, until it is done."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from gateway_app.agent.types import (
+    AgentEvent,
+    CallArguments,
+    CallStarted,
+    Item,
+    ModelCall,
+    ModelEvent,
+    ModelFailed,
+    ModelFinished,
+    Provider,
+    RunTool,
+    TextDelta,
+    ToolCall,
+    ToolFinished,
+    TurnFinished,
+    Usage,
+)
+
+MAX_ITERATIONS = 90
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> AsyncGenerator[AgentEvent]:
+    usage = Usage()
+    for _ in range(MAX_ITERATIONS):
+        said = _Said()
+        async with aclosing(provider.stream(call)) as events:
+            async for event in events:
+                said.note(event)
+                if not isinstance(event, ModelFinished):
+                    yield event
+        usage += said.finish.usage
+        calls = said.calls()
+        if said.finish.reason in _INCOMPLETE or not calls:
+            yield TurnFinished(usage, _INCOMPLETE.get(said.finish.reason))
+            return
+        outputs = await asyncio.gather(*(run_tool(tool_call) for tool_call in calls))
+        for tool_call, output in zip(calls, outputs, strict=True):
+            yield ToolFinished(tool_call.call_id, output)
+        call = call.followed_by(said.items(dict(zip(said.arguments, outputs, strict=True))))
+    yield TurnFinished(usage, "max_iterations")
+
+
+class _Said:
+    """What the model said in one call, for the tools and for the next call."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.names: dict[str, str] = {}
+        self.arguments: dict[str, list[str]] = {}
+        self._finish: ModelFinished | None = None
+
+    def note(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta):
+            self.text.append(event.text)
+        elif isinstance(event, CallStarted):
+            self.names[event.call_id] = event.name
+            self.arguments[event.call_id] = []
+        elif isinstance(event, CallArguments):
+            self.arguments[event.call_id].append(event.delta)
+        elif isinstance(event, ModelFinished):
+            self._finish = event
+
+    @property
+    def finish(self) -> ModelFinished:
+        if self._finish is None:
+            raise ModelFailed("The model's stream ended without a finish reason.")
+        return self._finish
+
+    def calls(self) -> list[ToolCall]:
+        return [ToolCall(call_id, self.names[call_id], "".join(parts)) for call_id, parts in self.arguments.items()]
+
+    def items(self, outputs: dict[str, str]) -> list[Item]:
+        items: list[Item] = []
+        if self.text:
+            content = [{"type": "output_text", "text": "".join(self.text)}]
+            items.append({"type": "message", "role": "assistant", "content": content})
+        for call in self.calls():
+            items.append(
+                {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": call.arguments}
+            )
+        for call_id, output in outputs.items():
+            items.append({"type": "function_call_output", "call_id": call_id, "output": output})
+        return items

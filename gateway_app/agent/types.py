@@ -1,0 +1,141 @@
+"""What passes between the agent loop, the providers and the tools."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    call_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+    def as_wire(self) -> dict[str, Any]:
+        return {
+            "input_tokens": self.input_tokens,
+            "input_tokens_details": {
+                "cached_tokens": self.cached_tokens,
+                "cache_write_tokens": self.cache_write_tokens,
+            },
+            "output_tokens": self.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": self.reasoning_tokens},
+            "total_tokens": self.input_tokens + self.output_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFinished:
+    """The end of one model call: ``stop``, ``tool_calls``, ``length`` or ``content_filter``."""
+
+    reason: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    call_id: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The end of the turn; ``incomplete_reason`` says what cut it short, if anything did."""
+
+    usage: Usage
+    incomplete_reason: str | None = None
+
+
+ModelEvent = TextDelta | ReasoningDelta | CallStarted | CallArguments | CallFinished | ModelFinished
+AgentEvent = TextDelta | ReasoningDelta | CallStarted | CallArguments | CallFinished | ToolFinished | TurnFinished
+
+
+class ModelFailed(Exception):
+    """The model can't answer; the message is for the client, the code is one of OpenAI's."""
+
+    def __init__(self, message: str, code: str = "server_error") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something the server can do for the model; one file each in ``tools/``."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[dict[str, Any]], Awaitable[str]]
+    is_replay_safe: bool = False
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One question to a model. Items are in the shape of OpenAI's Responses API."""
+
+    model: str
+    items: list[Item]
+    instructions: str | None = None
+    tools: tuple[Tool, ...] = ()
+    max_output_tokens: int | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def followed_by(self, items: list[Item]) -> "ModelCall":
+        return replace(self, items=[*self.items, *items])
+
+
+class Provider(Protocol):
+    """A way to reach a model; one file each in ``providers/``."""
+
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
+
+
+RunTool = Callable[[ToolCall], Awaitable[str]]

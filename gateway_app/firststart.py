@@ -1,0 +1,55 @@
+"""The first start: an admin login beside the generated key, and a line to try."""
+
+import secrets
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+
+ADMIN_NAME = "admin"
+LOGIN_FILE = "admin_login"
+
+
+def ensure_admin() -> bool:
+    """Make the first admin if there is none; True when one was made."""
+    users = get_user_model().objects
+    if users.filter(is_superuser=True).exists():
+        return False
+    password = secrets.token_urlsafe(12)
+    users.create_superuser(ADMIN_NAME, password=password)
+    path = settings.HERMES_HOME / LOGIN_FILE
+    path.touch(mode=0o600)
+    path.write_text(f"{ADMIN_NAME} {password}\n")
+    return True
+
+
+def greeting(*, is_first_start: bool) -> str:
+    """What the console shows; secrets only where a stranger is unlikely to read along."""
+    url = f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+    shows_secrets = is_first_start or settings.IS_LOOPBACK
+    key_file = settings.HERMES_HOME / "api_key"
+    is_generated = key_file.exists() and key_file.read_text().strip() == settings.API_SERVER_KEY
+    login_file = settings.HERMES_HOME / LOGIN_FILE
+    bearer = f"$(cat {_shown(key_file)})" if is_generated else "$API_SERVER_KEY"
+    lines = [
+        f"Hermes Site {settings.HERMES_VERSION} on {url}",
+        f"  API key      {_secret(key_file, shows_secrets) if is_generated else 'as set in API_SERVER_KEY'}",
+        f"  admin login  {_secret(login_file, shows_secrets)}, at {url}/admin/",
+        "  try          " + f"curl -N {url}/v1/responses -H 'Content-Type: application/json' \\",
+        f'                 -H "Authorization: Bearer {bearer}" \\',
+        """                 -d '{"input": "Write 300 words slowly", "stream": true}'""",
+    ]
+    return "\n".join(lines)
+
+
+def _secret(path: Path, shows_secret: bool) -> str:
+    if not path.exists():
+        return "as you set it"
+    return f"{path.read_text().strip()}  (kept in {_shown(path)})" if shows_secret else f"in {_shown(path)}"
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

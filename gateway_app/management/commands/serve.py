@@ -1,0 +1,33 @@
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.module_loading import import_string
+
+from gateway_app.firststart import ensure_admin, greeting
+from gateway_app.server import GatewayServer, endpoint
+
+
+class Command(BaseCommand):
+    help = "Serve the API, the admin and the runner in one process."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
+        is_first_start = ensure_admin()
+        connection.close()
+        server = GatewayServer(
+            import_string(settings.ASGI_APPLICATION),
+            endpoints=[endpoint(settings.API_SERVER_HOST, settings.API_SERVER_PORT)],
+            server_name="hermes-site",
+        )
+        server.on_listening = lambda: self.stdout.write(greeting(is_first_start=is_first_start))
+        server.run()
+        if server.listen_failure:
+            raise CommandError(
+                f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: {server.listen_failure}. "
+                "Is another server running? API_SERVER_PORT chooses another port."
+            )

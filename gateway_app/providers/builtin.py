@@ -1,0 +1,78 @@
+"""The built-in model: offline and deterministic, for trying things out.
+
+It reads the last user message as plain English. What it understands is listed in docs/builtin.md.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+from itertools import cycle, islice
+
+from gateway_app.agent.context import text_of
+from gateway_app.agent.types import ModelCall, ModelEvent
+from gateway_app.providers.script import Call, Fail, Say, Step, Think, play, words
+
+SLOW_WORDS_PER_SEC = 10.0
+MAX_WORDS = 100_000
+_WRITE = re.compile(r"\bwrite (\d{1,6}) words\b", re.IGNORECASE)
+_SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
+_PACE = re.compile(r"\bat (\d{1,5}) words (?:per|a) second\b", re.IGNORECASE)
+_THINK = re.compile(r"\b(?:think|reason)\b", re.IGNORECASE)
+_CALCULATE = re.compile(r"\bcalculate\s+([-+*/().\d\s]*\d[)\s]*)", re.IGNORECASE)
+_FAIL = re.compile(r"\bplease fail\b", re.IGNORECASE)
+
+STORY = (
+    "A river keeps its course when the bridge above it breaks. Boats come and go, lamps are lit and put out, "
+    "and the water writes the same line down to the sea. Whoever returns to the bank finds it where it was, "
+    "a little further on, and nothing of it lost. "
+)
+HELP = (
+    'Try "write 300 words slowly", "write 2000 words at 200 words per second", "think about it", '
+    '"calculate 12 * (3 + 4)" or "please fail".'
+)
+
+
+class BuiltinProvider:
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        return play(compose(call), call)
+
+
+def compose(call: ModelCall) -> list[Step]:
+    """The script for a call: what its last user message asks for."""
+    last = call.items[-1] if call.items else {"type": "message", "role": "user", "content": ""}
+    if last["type"] == "function_call_output":
+        return [Say(f"The result is {text_of(last)}.")]
+    asked = text_of(last)
+    pace = _pace(asked)
+    script: list[Step] = []
+    if _THINK.search(asked):
+        script.append(Think("The question is read twice, the obvious answer is doubted, and then it is given. ", pace))
+    if _FAIL.search(asked):
+        return [
+            *script,
+            Say("This answer ends in a failure, as asked. ", pace),
+            Fail("The built-in model was asked to fail."),
+        ]
+    expression = _CALCULATE.search(asked)
+    if expression and any(tool.name == "calculate" for tool in call.tools):
+        arguments = {"expression": expression[1].strip()}
+        return [*script, Say("Let me calculate that. ", pace), Call(f"call_{len(call.items)}", "calculate", arguments)]
+    script.append(Say(_answer(asked, call), pace))
+    return script
+
+
+def _pace(asked: str) -> float | None:
+    pace = _PACE.search(asked)
+    if pace:
+        return max(float(pace[1]), 1.0)
+    return SLOW_WORDS_PER_SEC if _SLOWLY.search(asked) else None
+
+
+def _answer(asked: str, call: ModelCall) -> str:
+    wanted = _WRITE.search(asked)
+    if wanted:
+        count = min(int(wanted[1]), MAX_WORDS)
+        return "".join(islice(cycle(words(STORY)), count)).strip()
+    earlier = [text_of(item) for item in call.items[:-1] if item.get("role") == "user"]
+    remembered = f' Before that you wrote {len(earlier)} times, first: "{earlier[0]}".' if earlier else ""
+    guided = f" My instructions are: {call.instructions}" if call.instructions else ""
+    return f'This is the built-in model. You wrote: "{asked}".{remembered}{guided} {HELP}'

@@ -1,0 +1,61 @@
+"""Which processes live: the rows behind leases and health."""
+
+import os
+import socket
+from pathlib import Path
+
+from django.utils import timezone
+
+from gateway_app.models import ProcessState, RuntimeProcess
+from responses_app.models import Response
+
+HOST = socket.gethostname()
+
+
+def started_at_tick(pid: int) -> str:
+    """When the kernel started a pid, or "" when there is none: pids are given out again."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "" if Path("/proc").exists() else _probe(pid)
+    return f"{boot}:{fields[19]}"
+
+
+def _probe(pid: int) -> str:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "alive"
+
+
+def register(process_id: str, role: str) -> None:
+    RuntimeProcess.objects.create(
+        id=process_id, host=HOST, pid=os.getpid(), pid_started=started_at_tick(os.getpid()), role=role
+    )
+
+
+def beat(process_id: str, active: int) -> None:
+    RuntimeProcess.objects.filter(pk=process_id).update(heartbeat_at=timezone.now(), active_responses=active)
+
+
+def mark_stopped(process_id: str, reason: str) -> None:
+    RuntimeProcess.objects.filter(pk=process_id).update(
+        state=ProcessState.STOPPED, exit_reason=reason, heartbeat_at=timezone.now(), active_responses=0
+    )
+
+
+def find_dead() -> list[str]:
+    """Processes of this host that are gone without a word: their leases need not run out first."""
+    running = RuntimeProcess.objects.filter(host=HOST, state=ProcessState.RUNNING)
+    return [process.pk for process in running if started_at_tick(process.pid) != process.pid_started]
+
+
+def bury(process_ids: list[str]) -> None:
+    RuntimeProcess.objects.filter(pk__in=process_ids).update(
+        state=ProcessState.LOST, exit_reason="the process is gone", active_responses=0
+    )
+    Response.objects.release(process_ids)

@@ -1,0 +1,114 @@
+"""The runner: claims responses, runs their turns, keeps their leases, sweeps for what was missed."""
+
+import asyncio
+import logging
+
+from django.conf import settings
+
+from gateway_app.runtime import processes
+from gateway_app.runtime.turn import TurnRun
+from responses_app.errors import StorageUnavailable
+from responses_app.eventlog import event_store
+from responses_app.models import Response
+from responses_app.services.claim import Claimed, claim, claimable_ids, lease
+from responses_app.services.tidy import tidy_next
+
+logger = logging.getLogger(__name__)
+
+RENEWALS_PER_LEASE = 5
+TIDY_PER_SWEEP = 20
+
+
+class Runner:
+    def __init__(self) -> None:
+        self.runs: dict[str, TurnRun] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._sweep_wanted = asyncio.Event()
+        self._is_stopping = False
+
+    # -- hints --------------------------------------------------------------------------
+    def hint(self, response_id: str) -> None:
+        """There may be work on this response; without a free slot the sweep finds it later."""
+        if response_id not in self._tasks and len(self._tasks) < settings.HERMES_MAX_CONCURRENT:
+            task = asyncio.create_task(self._run(response_id), name=response_id)
+            self._tasks[response_id] = task
+            task.add_done_callback(lambda _: self._ended(response_id))
+
+    def cancel(self, response_id: str) -> None:
+        run = self.runs.get(response_id)
+        if run is not None:
+            run.cancel()
+        else:
+            self.hint(response_id)
+
+    # -- loops --------------------------------------------------------------------------
+    async def sweep_forever(self) -> None:
+        while not self._is_stopping:
+            try:
+                await self.sweep()
+            except Exception:
+                logger.exception("The sweep failed; the next one follows.")
+            self._sweep_wanted.clear()
+            timer = asyncio.get_running_loop().call_later(settings.HERMES_SWEEP_SECS, self._sweep_wanted.set)
+            await self._sweep_wanted.wait()
+            timer.cancel()
+
+    async def renew_forever(self) -> None:
+        while not self._is_stopping:
+            try:
+                await self.renew()
+            except StorageUnavailable as error:
+                logger.error("Leases could not be renewed: %s", error)
+            except Exception:
+                logger.exception("Renewing the leases failed; the next try follows.")
+            await asyncio.sleep(settings.HERMES_LEASE_SECS / RENEWALS_PER_LEASE)
+
+    # -- steps --------------------------------------------------------------------------
+    async def sweep(self) -> None:
+        """Free the leases of the dead, start what waits, tidy what has ended."""
+        dead = await event_store.read(processes.find_dead)
+        if dead:
+            logger.warning("Found %d dead processes; their work is taken over.", len(dead))
+            await event_store.write(lambda: processes.bury(dead))
+        free = settings.HERMES_MAX_CONCURRENT - len(self._tasks)
+        if free > 0:
+            for response_id in await event_store.read(claimable_ids, free):
+                self.hint(response_id)
+        for _ in range(TIDY_PER_SWEEP):
+            if not await tidy_next():
+                break
+
+    async def renew(self) -> None:
+        """Keep the leases; notice cancellations and losses that no hint told."""
+        me, active = event_store.process_id, len(self.runs)
+        before = dict(self.runs)
+
+        def renew_and_beat() -> dict[str, bool]:
+            processes.beat(me, active)
+            return Response.objects.renew(me, lease())
+
+        held = await event_store.write(renew_and_beat)
+        for response_id, run in before.items():
+            if self.runs.get(response_id) is not run:
+                continue
+            if response_id not in held:
+                run.lose()
+            elif held[response_id]:
+                run.cancel()
+
+    async def _run(self, response_id: str) -> None:
+        claimed = await event_store.write(lambda: claim(response_id), self._register)
+        if claimed is not None:
+            await self.runs[response_id].run()
+
+    def _register(self, claimed: Claimed | None) -> None:
+        """On the event loop right after the commit, so that no cancellation finds a gap."""
+        if claimed is not None:
+            self.runs[claimed.row.pk] = TurnRun(claimed)
+
+    def _ended(self, response_id: str) -> None:
+        task = self._tasks.pop(response_id)
+        self.runs.pop(response_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("%s: the runner failed.", response_id, exc_info=error)
+        self._sweep_wanted.set()  # a turn of the same session may have waited for this one

@@ -1,0 +1,14 @@
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from responses_app.principals import Principal, authenticate
+
+
+class BearerAuthentication(BaseAuthentication):
+    """The API takes bearer keys and never cookies, so that no web page can use a visitor's login."""
+
+    def authenticate(self, request: Request) -> tuple[Principal, None]:
+        return authenticate(request.headers.get("Authorization")), None
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"

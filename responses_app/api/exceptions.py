@@ -1,0 +1,45 @@
+"""Errors of the plain doors, in OpenAI's shape."""
+
+import logging
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from responses_app.errors import ApiError, InternalError, NotFound
+
+logger = logging.getLogger(__name__)
+
+
+def openai_error(error: Exception, context: dict[str, Any]) -> Response:
+    """REST framework's exception handler."""
+    found = _as_api_error(error)
+    if found.status >= 500:
+        logger.error("%s failed", context["request"].path, exc_info=error)
+    return Response(found.body(), status=found.status, headers=found.headers)
+
+
+def _as_api_error(error: Exception) -> ApiError:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, exceptions.MethodNotAllowed):
+        return ApiError(str(error.detail), status=405, code="method_not_allowed")
+    if isinstance(error, exceptions.APIException):
+        return ApiError(str(error.detail), status=error.status_code, code=error.default_code)
+    return InternalError()
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
+    error = NotFound(f"There is nothing at {request.method} {request.path}.", code="unknown_path")
+    return JsonResponse(error.body(), status=error.status)
+
+
+def server_error(request: HttpRequest) -> JsonResponse:
+    error = InternalError()
+    return JsonResponse(error.body(), status=error.status)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
+    error = ApiError("The request could not be read.", code="bad_request")
+    return JsonResponse(error.body(), status=error.status)

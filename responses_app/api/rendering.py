@@ -1,0 +1,28 @@
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+
+class JSONRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        return b"" if data is None else orjson.dumps(data)
+
+
+class IgnoreAccept(BaseContentNegotiation):
+    """SDKs send every sort of Accept header with every sort of request; there is one format."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type

@@ -1,0 +1,113 @@
+"""``/v1/responses/{id}`` and ``/v1/models``: plain JSON."""
+
+import time
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response as JsonAnswer
+from rest_framework.views import APIView
+
+from responses_app.errors import ModelNotFound, ResponseNotFound
+from responses_app.eventlog import current_body, event_store
+from responses_app.fold import ResponseBody, json_body
+from responses_app.models import Response
+from responses_app.principals import Principal
+from responses_app.requests.headers import SESSION_HEADER, read_flag
+from responses_app.requests.models import default_model, profile_names
+from responses_app.services.cancel import request_cancel
+from responses_app.services.delete import delete_response
+from responses_app.services.lookup import find_response, touch
+
+CANCEL_WAIT_SECS = 5  # how long a cancel call waits to show the settled response
+CANCEL_POLL_SECS = 0.02
+
+
+class ResponsesView(APIView):
+    """POST is taken by the streaming door; this one tells every other method so."""
+
+    http_method_names = ["options"]
+
+
+class ResponseView(APIView):
+    def get(self, request: Request, response_id: str) -> JsonAnswer:
+        read_flag(request.query_params.get("stream"), "stream")
+        row = find_response(_owner(request), response_id)
+        event_store.submit(lambda: touch(response_id))
+        return _answer(row)
+
+    def delete(self, request: Request, response_id: str) -> JsonAnswer:
+        row = find_response(_owner(request), response_id)
+        delete_response(row.pk)
+        return JsonAnswer({"id": row.pk, "object": "response", "deleted": True})
+
+
+class CancelView(APIView):
+    def post(self, request: Request, response_id: str) -> JsonAnswer:
+        row = find_response(_owner(request), response_id, must_be_stored=False)
+        if row.is_open:
+            request_cancel(row.pk).result()
+            _wait_until_settled(row.pk)
+        if not row.is_stored:
+            return JsonAnswer({"id": row.pk, "object": "response", "status": _status(row.pk)})
+        return _answer(row)
+
+
+class ModelsView(APIView):
+    def get(self, request: Request) -> JsonAnswer:
+        names = [default_model(), *profile_names(_principal(request))]
+        return JsonAnswer({"object": "list", "data": [_model(name) for name in dict.fromkeys(names)]})
+
+
+class ModelView(APIView):
+    def get(self, request: Request, model: str) -> JsonAnswer:
+        if model not in (default_model(), *profile_names(_principal(request))):
+            raise ModelNotFound(model)
+        return JsonAnswer(_model(model))
+
+
+class HealthView(APIView):
+    authentication_classes = ()
+    permission_classes = ()
+
+    def get(self, request: Request) -> JsonAnswer:
+        return JsonAnswer({"status": "ok", "platform": "hermes-agent", "version": settings.HERMES_VERSION})
+
+
+def _principal(request: Request) -> Principal:
+    principal: Any = request.user
+    assert isinstance(principal, Principal)
+    return principal
+
+
+def _owner(request: Request) -> int:
+    return _principal(request).owner_id
+
+
+def _answer(row: Response) -> JsonAnswer:
+    body: ResponseBody | None = current_body(row.pk)
+    if body is None:
+        raise ResponseNotFound(row.pk)
+    return JsonAnswer(json_body(body), headers={SESSION_HEADER: row.session.public_id})
+
+
+def _status(response_id: str) -> str:
+    return Response.objects.values_list("status", flat=True).get(pk=response_id)
+
+
+def _wait_until_settled(response_id: str) -> None:
+    deadline = time.monotonic() + CANCEL_WAIT_SECS
+    while time.monotonic() < deadline and Response.objects.open().filter(pk=response_id).exists():
+        time.sleep(CANCEL_POLL_SECS)
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": int(time.time()),
+        "owned_by": "hermes",
+        "permission": [],
+        "root": name,
+        "parent": None,
+    }

@@ -1,0 +1,18 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from responses_app.models import ApiKey
+
+
+class Command(BaseCommand):
+    help = "Revoke an API key: it stops working at once; what it made stays."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+
+    def handle(self, *args: Any, name: str, **options: Any) -> None:
+        if not ApiKey.objects.filter(name=name).revoke():
+            raise CommandError(f"There is no valid key named {name!r}.")
+        self.stdout.write(f"Revoked {name!r}.")

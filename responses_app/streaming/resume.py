@@ -1,0 +1,31 @@
+"""``GET /v1/responses/{id}?stream=true``: the same log, from wherever the client was cut."""
+
+from urllib.parse import parse_qs
+
+from responses_app.eventlog import event_store
+from responses_app.requests.headers import SESSION_HEADER, read_cursor
+from responses_app.services.lookup import find_response, touch
+from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.pump import pump
+
+
+class ResumeResponseConsumer(HttpConsumer):
+    async def answer(self, body: bytes) -> None:
+        principal = await self.principal()
+        response_id = self.path_args["response_id"]
+        cursor = self._cursor()
+        row = await event_store.read(find_response, principal.owner_id, response_id)
+        tail = event_store.tails.of(response_id)  # held, so that nothing is published past this reader
+        position = -1 if cursor is None else await event_store.position_after(response_id, cursor)
+        event_store.submit(lambda: touch(response_id))
+        await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode("latin-1", "replace"))])
+        with_ids = "text/event-stream" in (self.header("accept") or "")
+        await pump(self, response_id, position, with_ids=with_ids)
+        del tail
+
+    def _cursor(self) -> int | None:
+        query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = query.get("starting_after", [None])[-1]
+        if given is not None:
+            return read_cursor(given, "starting_after")
+        return read_cursor(self.header("last-event-id"), "Last-Event-ID")

@@ -1,0 +1,62 @@
+"""Which requests the streaming consumers take; Django has the rest."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+from responses_app.errors import InvalidRequest
+from responses_app.requests.headers import read_flag
+from responses_app.streaming.create import CreateResponseConsumer
+from responses_app.streaming.resume import ResumeResponseConsumer
+
+AsgiApp = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class StreamingRoute:
+    method: str
+    path: re.Pattern[str]
+    app: AsgiApp
+    needs_stream_flag: bool = False
+
+    def match(self, scope: dict[str, Any]) -> dict[str, str] | None:
+        found = self.path.fullmatch(scope["path"]) if scope["method"] == self.method else None
+        if found is None or (self.needs_stream_flag and not _asks_for_stream(scope)):
+            return None
+        return found.groupdict()
+
+
+def _asks_for_stream(scope: dict[str, Any]) -> bool:
+    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    try:
+        return read_flag(query.get("stream", [None])[-1], "stream")
+    except InvalidRequest:
+        return False  # the plain view reads the same flag and says what is wrong with it
+
+
+RESPONSES_ROUTES = (
+    StreamingRoute("POST", re.compile(r"/v1/responses"), CreateResponseConsumer.as_asgi()),
+    StreamingRoute(
+        "GET",
+        re.compile(r"/v1/responses/(?P<response_id>[^/]+)"),
+        ResumeResponseConsumer.as_asgi(),
+        needs_stream_flag=True,
+    ),
+)
+
+
+class StreamingRouter:
+    """An ASGI application: the first route that matches, else the fallback."""
+
+    def __init__(self, routes: Sequence[StreamingRoute], fallback: AsgiApp) -> None:
+        self.routes = routes
+        self.fallback = fallback
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        for route in self.routes:
+            args = route.match(scope)
+            if args is not None:
+                return await route.app({**scope, "url_route": {"kwargs": args}}, receive, send)
+        return await self.fallback(scope, receive, send)

@@ -1,0 +1,225 @@
+"""Real server processes, and what a client of them remembers."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+
+from responses_app.events import Event, decode_frame
+from responses_app.fold import fold, json_body
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECS = 30
+TERMINAL = {"completed", "failed", "incomplete", "cancelled"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def eventually(condition: Callable[[], Any], timeout_secs: float = 10, what: str = "the condition") -> Any:
+    """Poll the outside world for something that will become true; fail when it does not."""
+    deadline = time.monotonic() + timeout_secs
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"{what} did not come true within {timeout_secs} s")
+
+
+class Server:
+    """``manage.py serve`` in a process of its own, on a home of its own."""
+
+    command: tuple[str, ...] = ("manage.py", "serve")
+
+    def __init__(self, home: Path, **env: str) -> None:
+        self.home = home
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("HERMES_", "API_SERVER_"))},
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "HERMES_HOME": str(home),
+            "API_SERVER_PORT": str(self.port),
+            **env,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log_path = home / "server.log"
+
+    # -- life ---------------------------------------------------------------------------
+    def manage(self, *args: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "manage.py", *args], cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def start(self) -> "Server":
+        command = [sys.executable, *(part.format(port=self.port) for part in self.command)]
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        eventually(self._answers, START_SECS, f"the server's first answer (see {self.log_path})")
+        return self
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log_path.read_text()
+        try:
+            return httpx.get(f"{self.url}/health", timeout=2).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(30)
+            self.process = None
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    # -- clients ------------------------------------------------------------------------
+    @property
+    def key(self) -> str:
+        return (self.home / "api_key").read_text().strip()
+
+    def http(self, key: str | None = None) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {key or self.key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+
+    def openai(self, key: str | None = None) -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key or self.key, max_retries=0, timeout=30)
+
+    def body(self, response_id: str) -> dict[str, Any]:
+        with self.http() as client:
+            answer = client.get(f"/v1/responses/{response_id}")
+            assert answer.status_code == 200, answer.text
+            body: dict[str, Any] = answer.json()
+            return body
+
+    def ended(self, response_id: str, timeout_secs: float = 20) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            body = self.body(response_id)
+            return body if body["status"] in TERMINAL else None
+
+        found: dict[str, Any] = eventually(look, timeout_secs, f"the end of {response_id}")
+        return found
+
+    def replay(self, response_id: str, after: int | None = None) -> list[bytes]:
+        params = {"stream": "true"} | ({} if after is None else {"starting_after": str(after)})
+        with (
+            self.http() as client,
+            client.stream("GET", f"/v1/responses/{response_id}", params=params) as answer,
+        ):
+            assert answer.status_code == 200, answer.read()
+            return list(frames(answer))
+
+    # -- the double and the database ----------------------------------------------------
+    def open_gate(self, name: str) -> None:
+        gates = self.home / "gates"
+        gates.mkdir(exist_ok=True)
+        (gates / name).touch()
+
+    def model_calls(self, text: str) -> list[dict[str, Any]]:
+        path = self.home / "model_calls.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [line for line in lines if any(text in asked for asked in line["texts"])]
+
+    def query(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(self.home / "hermes.sqlite3", timeout=10) as connection:
+            return connection.execute(sql, args).fetchall()
+
+
+def script(*steps: dict[str, Any]) -> str:
+    return json.dumps({"script": list(steps)})
+
+
+def frames(answer: httpx.Response) -> Iterator[bytes]:
+    """Whole SSE frames as they arrive, ``[DONE]`` and comments included."""
+    buffer = b""
+    for chunk in answer.iter_raw():
+        buffer += chunk
+        while b"\n\n" in buffer:
+            frame, buffer = buffer.split(b"\n\n", 1)
+            yield frame + b"\n\n"
+
+
+def events(received: list[bytes]) -> list[Event]:
+    return [decode_frame(frame) for frame in received if frame.startswith(b"event: ")]
+
+
+def text(body: dict[str, Any]) -> str:
+    parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
+    return "".join(part["text"] for part in parts)
+
+
+@contextmanager
+def streaming(server: Server, key: str | None = None, **body: Any) -> Iterator[tuple[httpx.Response, Iterator[bytes]]]:
+    with server.http(key) as client, client.stream("POST", "/v1/responses", json={"stream": True, **body}) as answer:
+        assert answer.status_code == 200, answer.read()
+        yield answer, frames(answer)
+
+
+def created_id(first_frame: bytes) -> str:
+    event = decode_frame(first_frame)
+    assert event["type"] == "response.created"
+    assert event["sequence_number"] == 0
+    response_id: str = event["response"]["id"]
+    return response_id
+
+
+def check_log(server: Server, response_id: str) -> None:
+    """The invariants of one ended response, from the public API alone."""
+    received = server.replay(response_id)
+    assert received[-1] == b"data: [DONE]\n\n"
+    found = events(received)
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    terminal = [e for e in found if e["type"] in ("response.completed", "response.failed", "response.incomplete")]
+    assert terminal == found[-1:]
+    assert [e["type"] for e in found].count("response.created") == 1
+    body = server.body(response_id)
+    assert json_body(fold(found)) == body
+    without_terminal = json_body(fold(found[:-1]))
+    assert without_terminal["output"] == body["output"]
+    deltas = "".join(e["delta"] for e in found if e["type"] == "response.output_text.delta")
+    assert deltas == text(body)
+    added = [e["output_index"] for e in found if e["type"] == "response.output_item.added"]
+    done = [e["output_index"] for e in found if e["type"] == "response.output_item.done"]
+    assert added == list(range(len(body["output"])))
+    assert sorted(done) == added
+
+
+def check_every_log(server: Server) -> int:
+    """Every response a suite left on a server keeps the invariants; says how many there were."""
+    rows = server.query(
+        "SELECT r.id FROM responses_app_response r JOIN auth_user u ON u.id = r.owner_id "
+        "WHERE u.is_superuser AND r.is_stored AND r.deleted_at IS NULL "
+        "AND r.status IN ('completed', 'failed', 'incomplete', 'cancelled')"
+    )
+    for (response_id,) in rows:
+        check_log(server, response_id)
+    return len(rows)
+
+
+def copy_home(template: Path, home: Path) -> Path:
+    shutil.copytree(template, home)
+    return home

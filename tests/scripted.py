@@ -1,0 +1,68 @@
+"""The scripted double: plays the script in the last user message, or answers as the built-in model.
+
+A script is ``{"script": [step, ...]}``; a step is ``{"say": text, "pace": words per second}``,
+``{"think": text}``, ``{"call": name, "arguments": {...}}``, ``{"fail": message}`` or ``{"gate": name}``,
+which waits until the test opens that gate. Every model call leaves its trace in ``model_calls.jsonl``.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from gateway_app.agent.context import text_of
+from gateway_app.agent.types import ModelCall, ModelEvent
+from gateway_app.providers.builtin import compose
+from gateway_app.providers.script import Call, Fail, Say, Step, Think, Wait, play
+
+GATE_POLL_SECS = 0.005
+
+
+class ScriptedProvider:
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        self._trace("started", call)
+        outcome = "stopped"
+        try:
+            async with aclosing(play(_script(call), call)) as events:
+                async for event in events:
+                    yield event
+            outcome = "finished"
+        finally:
+            self._trace(outcome, call)
+
+    def _trace(self, event: str, call: ModelCall) -> None:
+        line = {"event": event, "at": time.time(), "texts": [text_of(item) for item in call.items]}
+        line["instructions"] = call.instructions or ""
+        with (Path(settings.HERMES_HOME) / "model_calls.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _script(call: ModelCall) -> list[Step]:
+    asked = text_of(call.items[-1]) if call.items else ""
+    if not asked.startswith('{"script"'):
+        return compose(call)
+    steps: list[dict[str, Any]] = json.loads(asked)["script"]
+    return [_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)]
+
+
+def _step(step: dict[str, Any], call_id: str) -> Step:
+    if "say" in step:
+        return Say(step["say"], step.get("pace"))
+    if "think" in step:
+        return Think(step["think"], step.get("pace"))
+    if "call" in step:
+        return Call(call_id, step["call"], step["arguments"])
+    if "fail" in step:
+        return Fail(step["fail"], step.get("code", "server_error"))
+    return Wait(lambda: _gate(step["gate"]))
+
+
+async def _gate(name: str) -> None:
+    gate = Path(settings.HERMES_HOME) / "gates" / name
+    while not gate.exists():  # noqa: ASYNC110
+        await asyncio.sleep(GATE_POLL_SECS)
