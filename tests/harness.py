@@ -61,6 +61,7 @@ class Server:
         }
         self.process: subprocess.Popen[bytes] | None = None
         self.log_path = home / "server.log"
+        self._clients: dict[str, openai.OpenAI] = {}
 
     # -- life ---------------------------------------------------------------------------
     def manage(self, *args: str) -> str:
@@ -88,6 +89,9 @@ class Server:
             return False
 
     def kill(self, number: int = signal.SIGKILL) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
         if self.process is not None:
             self.process.send_signal(number)
             self.process.wait(30)
@@ -107,7 +111,10 @@ class Server:
         return httpx.Client(base_url=self.url, headers=headers, timeout=30)
 
     def openai(self, key: str | None = None) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key or self.key, max_retries=0, timeout=30)
+        key = key or self.key
+        if key not in self._clients:
+            self._clients[key] = openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=30)
+        return self._clients[key]
 
     def body(self, response_id: str) -> dict[str, Any]:
         with self.http() as client:

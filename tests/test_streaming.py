@@ -1,6 +1,7 @@
 """POST /v1/responses with stream: what is sent, in which order, and that it can be had again."""
 
 import threading
+from typing import Any
 
 import httpx
 import openai
@@ -15,7 +16,7 @@ FULL = script(
 )
 
 
-def stream_all(server: Server, **body: object) -> list[bytes]:
+def stream_all(server: Server, **body: Any) -> list[bytes]:
     with streaming(server, **body) as (_, received):
         return list(received)
 

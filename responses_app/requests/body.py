@@ -1,6 +1,7 @@
 """From the bytes of a body to a JSON object that every part of the system can take."""
 
 import json
+import math
 from typing import Any
 
 import orjson
@@ -36,7 +37,7 @@ def _check(value: Any, path: str, depth: int) -> None:
             _check(inner, f"{path}[{index}]", depth + 1)
     elif isinstance(value, str):
         _check_text(value, path, "its text")
-    elif value is _NOT_A_NUMBER:
+    elif value is _NOT_A_NUMBER or (isinstance(value, float) and not math.isfinite(value)):
         raise InvalidRequest(f"{path} must be a JSON number; NaN and Infinity are not.", param=path)
 
 
@@ -44,7 +45,7 @@ def _check_text(text: str, path: str | None, what: str) -> None:
     where = path or "The body"
     if "\0" in text:
         raise InvalidRequest(f"{where}: {what} contains a NUL character.", param=path, code="invalid_text")
-    if any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else False:
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidRequest(f"{where}: {what} contains a lone surrogate.", param=path, code="invalid_text")
 
 

@@ -9,10 +9,10 @@ SESSION_HEADER = "X-Hermes-Session-Id"
 def read_session_id(value: str | None) -> str | None:
     if value is None:
         return None
-    is_safe = value.isprintable() and not set(value) & set("/\\") and value not in (".", "..")
+    is_safe = value.isascii() and value.isprintable() and not set(value) & set("/\\") and value not in (".", "..")
     if not 0 < len(value) <= MAX_SESSION_ID_CHARS or not is_safe:
         raise InvalidRequest(
-            f"{SESSION_HEADER} must have 1 to {MAX_SESSION_ID_CHARS} printable characters without slashes.",
+            f"{SESSION_HEADER} must have 1 to {MAX_SESSION_ID_CHARS} printable ASCII characters without slashes.",
             param=SESSION_HEADER,
         )
     return value

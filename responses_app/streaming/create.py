@@ -38,7 +38,7 @@ class CreateResponseConsumer(HttpConsumer):
 
 
 def _headers(admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
-    headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode("latin-1", "replace"))]
+    headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
     left_out = [*ignored, *(f"deleted turn {turn}" for turn in admitted.skipped_turns)]
     if left_out:
         headers.append((b"x-hermes-ignored", ", ".join(left_out).encode("ascii", "replace")))

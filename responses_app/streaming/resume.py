@@ -18,7 +18,7 @@ class ResumeResponseConsumer(HttpConsumer):
         tail = event_store.tails.of(response_id)  # held, so that nothing is published past this reader
         position = -1 if cursor is None else await event_store.position_after(response_id, cursor)
         event_store.submit(lambda: touch(response_id))
-        await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode("latin-1", "replace"))])
+        await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
         with_ids = "text/event-stream" in (self.header("accept") or "")
         await pump(self, response_id, position, with_ids=with_ids)
         del tail

@@ -1,0 +1,113 @@
+"""kill -9 at any moment, then another start: what a client saw is there, and every response ends."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import httpx
+
+from responses_app.events import decode_frame
+from tests.harness import Server, check_log, created_id, eventually, script, streaming, text
+
+ROUNDS = 6
+STREAMS = 3
+
+
+def all_started(seen: list[list[bytes]]) -> bool:
+    return all(len(into) > 3 for into in seen)
+
+
+def test_seen_is_stored_when_the_server_is_killed_at_random_moments(make_server: Callable[..., Server]) -> None:
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    dice = random.Random(seed)
+    server = make_server()
+    for _ in range(ROUNDS):
+        seen: list[list[bytes]] = [[] for _ in range(STREAMS)]
+
+        def read(into: list[bytes]) -> None:
+            asked = f"write {dice.randrange(200, 2000)} words at 1000 words per second"
+            try:
+                with streaming(server, input=asked) as (_, received):
+                    for frame in received:
+                        into.append(frame)
+            except httpx.TransportError:
+                pass
+
+        readers = [threading.Thread(target=read, args=(into,)) for into in seen]
+        for reader in readers:
+            reader.start()
+        eventually(partial(all_started, seen), what="the first text")
+        time.sleep(dice.random())  # the moment of death is the variable under test
+        server.kill()
+        for reader in readers:
+            reader.join(30)
+        server.start()
+        for into in seen:
+            response_id = created_id(into[0])
+            server.ended(response_id)
+            check_log(server, response_id)
+            stored = server.replay(response_id)
+            kept = [frame for frame in into if not frame.startswith(b":")]
+            assert stored[: len(kept)] == kept
+
+
+def test_an_orphan_ends_incomplete_with_its_text_and_closed_items(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    asked = script({"say": "kept words "}, {"gate": "never"})
+    with streaming(server, input=asked) as (_, received):
+        response_id = created_id(next(received))
+        for frame in received:
+            if b"words " in frame:
+                break
+        seen_last = decode_frame(frame)["sequence_number"]
+    server.kill()
+    server.start()
+    body = server.ended(response_id, timeout_secs=5)  # well before the lease of the dead process runs out
+    assert body["status"] == "incomplete"
+    assert body["incomplete_details"] == {"reason": "server_interrupted"}
+    assert text(body) == "kept words "
+    assert body["output"][0]["status"] == "incomplete"
+    rest = server.replay(response_id, after=seen_last)
+    assert decode_frame(rest[0])["sequence_number"] == seen_last + 1
+    check_log(server, response_id)
+
+
+def test_work_that_never_started_is_done_after_the_restart(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    client = server.openai()
+    first = client.responses.create(model="hermes-agent", input=script({"gate": "never"}), background=True)
+    eventually(lambda: server.body(first.id)["status"] == "in_progress")
+    waiting = client.responses.create(
+        model="hermes-agent", input="hello", background=True, previous_response_id=first.id
+    )
+    assert waiting.status == "queued"
+    server.kill()
+    server.start()
+    assert server.ended(first.id)["status"] == "incomplete"
+    assert server.ended(waiting.id)["status"] == "completed"
+
+
+def test_an_unstored_response_of_a_dead_process_is_settled(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    with streaming(server, input=script({"say": "x "}, {"gate": "never"}), store=False) as (_, received):
+        response_id = created_id(next(received))
+        next(received)
+        server.kill()
+    server.start()
+    sql = "SELECT status, incomplete_reason FROM responses_app_response WHERE id = ?"
+    eventually(lambda: server.query(sql, response_id) == [("incomplete", "server_interrupted")])
+
+
+def test_two_starts_use_the_same_key_and_login(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    before = {name: (server.home / name).read_text() for name in ("api_key", "secret_key", "admin_login")}
+    for name in before:
+        assert (server.home / name).stat().st_mode & 0o777 == 0o600
+    server.kill()
+    server.start()
+    assert before == {name: (server.home / name).read_text() for name in before}
+    assert server.key in server.log
+    assert "curl -N" in server.log

@@ -1,0 +1,85 @@
+"""What happens to the work when the connection that asked for it is gone."""
+
+import json
+import socket
+import time
+
+from tests.harness import Server, created_id, events, eventually, script, streaming, text
+
+
+def test_a_stored_response_goes_on_without_its_client(server: Server) -> None:
+    asked = script({"say": "one two "}, {"gate": "goes-on"}, {"say": "three"})
+    with streaming(server, input=asked) as (_, received):
+        response_id = created_id(next(received))
+    assert server.body(response_id)["status"] == "in_progress"
+    server.open_gate("goes-on")
+    assert text(server.ended(response_id)) == "one two three"
+
+
+def test_a_client_that_leaves_a_plain_post_finds_the_answer_later(server: Server) -> None:
+    asked = script({"gate": "plain-post"}, {"say": "still here"})
+    _post_and_leave(server, json.dumps({"input": asked}).encode())
+    sql = "SELECT response_id FROM responses_app_inputitem WHERE item LIKE '%plain-post%'"
+    [(response_id,)] = server.query(sql)
+    server.open_gate("plain-post")
+    assert text(server.ended(response_id)) == "still here"
+
+
+def test_an_unstored_response_is_stopped_upstream_within_two_seconds(server: Server) -> None:
+    marker = "store-false-stop"
+    asked = script({"say": f"{marker} "}, {"gate": "never-opened"})
+    with streaming(server, input=asked, store=False) as (_, received):
+        response_id = created_id(next(received))
+        eventually(lambda: server.model_calls(marker), what="the model call")
+    left_at = time.monotonic()
+    eventually(lambda: [c for c in server.model_calls(marker) if c["event"] == "stopped"], 2, "the upstream's end")
+    assert time.monotonic() - left_at < 2
+    eventually(lambda: _row(server, response_id)[0] == "cancelled", what="the settled row")
+
+
+def test_an_unstored_response_leaves_no_content_behind(server: Server) -> None:
+    secret = "violet-hippopotamus"
+    with streaming(server, input=f"{secret} calculate 1+1", store=False, instructions=secret) as (_, received):
+        found = events(list(received))
+    response_id = found[0]["response"]["id"]
+    assert found[-1]["response"]["status"] == "completed"
+    status, request, output, attempt = _row(server, response_id)
+    assert (status, request, output, attempt) == ("completed", "{}", None, 1)
+    for table, column in (("inputitem", "item"), ("eventsegment", "frames")):
+        rows = server.query(f"SELECT {column} FROM responses_app_{table} WHERE response_id = ?", response_id)
+        assert rows == []
+    tools = server.query(
+        "SELECT name, arguments, output FROM responses_app_toolevent WHERE response_id = ?", response_id
+    )
+    assert tools == [("calculate", "", "")]
+    with server.http() as client:
+        for path in ("", "?stream=true"):
+            gone = client.get(f"/v1/responses/{response_id}{path}")
+            assert (gone.status_code, gone.json()["error"]["code"]) == (404, "response_not_found")
+
+
+def test_an_unstored_response_can_be_cancelled_while_it_runs(server: Server) -> None:
+    asked = script({"say": "begun "}, {"gate": "never"})
+    with streaming(server, input=asked, store=False) as (_, received):
+        response_id = created_id(next(received))
+        with server.http() as client:
+            answer = client.post(f"/v1/responses/{response_id}/cancel")
+        assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
+        last = events(list(received))[-1]
+    assert last["type"] == "response.incomplete"
+    assert last["response"]["status"] == "cancelled"
+
+
+def _row(server: Server, response_id: str) -> tuple[object, ...]:
+    sql = "SELECT status, request, output, attempt FROM responses_app_response WHERE id = ?"
+    return server.query(sql, response_id)[0]
+
+
+def _post_and_leave(server: Server, body: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        head = (
+            f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body)
+        eventually(lambda: server.query("SELECT 1 FROM responses_app_inputitem WHERE item LIKE '%plain-post%'"))

@@ -1,0 +1,109 @@
+"""The response object is a fold over its events, wherever the log is cut."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_app.bodies import initial_body
+from responses_app.eventlog.segments import Numbering, Segment, merge
+from responses_app.events import CREATED, Event, decode_frames, split_frames
+from responses_app.fold import fold, json_body
+from responses_app.output import OutputBuilder
+from responses_app.states import Status
+
+RESPONSE_ID = "resp_" + "0" * 32
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("text"), st.text(max_size=5)),
+        st.tuples(st.just("reasoning"), st.text(max_size=5)),
+        st.tuples(st.just("call"), st.text(max_size=5)),
+        st.tuples(st.just("internal"), st.just("")),
+    ),
+    max_size=12,
+)
+
+
+def opening() -> Event:
+    body = initial_body(RESPONSE_ID, model="m", created_at=1, status=Status.IN_PROGRESS, echo={})
+    return {"type": CREATED, "response": body}
+
+
+def play(steps: list[tuple[str, str]], builder: OutputBuilder) -> list[Event]:
+    log: list[Event] = []
+    for number, (kind, value) in enumerate(steps):
+        call_id = f"call_{number}"
+        if kind == "text":
+            builder.text(value)
+        elif kind == "reasoning":
+            builder.reasoning(value)
+        elif kind == "call":
+            builder.call_started(call_id, "tool")
+            builder.call_arguments(call_id, value)
+            builder.call_finished(call_id)
+            builder.tool_output(call_id, value)
+        else:
+            log.append({"type": "hermes.note"})
+        log += builder.take()
+    return log
+
+
+def whole_log(steps: list[tuple[str, str]], status: Status) -> list[Event]:
+    builder = OutputBuilder(RESPONSE_ID, [opening()])
+    log = [opening(), *play(steps, builder)]
+    builder.finish(status)
+    return log + builder.take()
+
+
+@given(STEPS, st.sampled_from([Status.COMPLETED, Status.FAILED, Status.INCOMPLETE, Status.CANCELLED]))
+def test_the_terminal_event_equals_the_fold_of_what_came_before(steps: list[tuple[str, str]], status: Status) -> None:
+    log = whole_log(steps, status)
+    final = log[-1]["response"]
+    assert fold(log) == final
+    assert fold(log[:-1])["output"] == final["output"]
+    assert [item["status"] for item in final["output"]].count("in_progress") == 0
+    assert all(not isinstance(i.get("output"), list) for i in json_body(final)["output"])
+
+
+@given(STEPS, st.data())
+def test_a_log_cut_anywhere_can_be_taken_up_again(steps: list[tuple[str, str]], data: st.DataObject) -> None:
+    builder = OutputBuilder(RESPONSE_ID, [opening()])
+    log = [opening(), *play(steps, builder)]
+    cut = data.draw(st.integers(1, len(log)))
+    kept = log[:cut]
+    second = OutputBuilder(RESPONSE_ID, kept)
+    second.finish(Status.INCOMPLETE, incomplete_reason="server_interrupted")
+    whole = kept + second.take()
+    assert fold(whole)["output"] == whole[-1]["response"]["output"]
+    opened = [e["output_index"] for e in whole if e["type"] == "response.output_item.added"]
+    closed = [e["output_index"] for e in whole if e["type"] == "response.output_item.done"]
+    assert opened == list(range(len(opened)))
+    assert sorted(closed) == opened
+
+
+@given(STEPS, st.data())
+def test_segments_cut_and_merged_give_back_the_same_bytes(steps: list[tuple[str, str]], data: st.DataObject) -> None:
+    log = whole_log(steps, Status.COMPLETED)
+    numbering = Numbering(RESPONSE_ID, 1)
+    segments: list[Segment] = []
+    rest = log
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        segments.append(numbering.seal(rest[:size]))
+        rest = rest[size:]
+    whole = b"".join(segment.data for segment in segments)
+    frames = split_frames(whole)
+    assert len(frames) == len(log)
+    [(merged, _)] = merge(segments)
+    assert merged.data == whole
+    assert merged.is_final
+    sequence = 0
+    for position in range(-1, len(log) - 1):
+        after = merged.after(position)
+        assert after.data == b"".join(frames[position + 1 :])
+        assert after.first_sequence == sequence
+        sequence += not log[position + 1]["type"].startswith("hermes.")
+    numbers = [event.get("sequence_number") for event in decode_frames([whole])]
+    assert [n for n in numbers if n is not None] == list(range(merged.next_sequence))
+    public: list[Any] = merged.public_frames()
+    assert len(public) == merged.next_sequence

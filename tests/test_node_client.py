@@ -1,0 +1,115 @@
+"""The openai SDK for Node against a real server: its strict helper, resuming, chains and errors."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import Server, script, text
+from tests.test_streaming import FULL
+
+SOURCE = Path(__file__).parent / "clients" / "node"
+INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock")
+INSTALL_ENV = {"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "5000"}
+INSTALL_SECS = 120
+RUN_SECS = 60
+UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT")
+
+pytestmark = [
+    pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node and npm are not on PATH"),
+    pytest.mark.usefixtures("node_client"),  # before any server is started
+    pytest.mark.timeout(INSTALL_SECS + RUN_SECS),  # the first test also installs
+]
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def node_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the client with its dependencies installed, outside the repository."""
+    folder = tmp_path_factory.mktemp("node") / "client"
+    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules", "package-lock.json"))
+    try:
+        done = subprocess.run(
+            INSTALL, cwd=folder, env=os.environ | INSTALL_ENV, capture_output=True, text=True, timeout=INSTALL_SECS
+        )
+        problem = done.stderr if done.returncode else ""
+        network = next((code for code in UNREACHABLE if f"code {code}" in problem), None)
+    except subprocess.TimeoutExpired:
+        problem = network = f"no answer within {INSTALL_SECS} s"
+    if network and not os.environ.get("CI"):
+        pytest.skip(f"the npm registry can't be reached: {network}")
+    assert not problem, f"npm install failed: {problem}"
+    return folder
+
+
+@pytest.fixture
+def run(node_client: Path, server: Server) -> Run:
+    def run(scenario: str, *args: str) -> Any:
+        command = ["node", "client.mjs", f"{server.url}/v1", server.key, scenario, *args]
+        done = subprocess.run(command, cwd=node_client, capture_output=True, text=True, timeout=RUN_SECS)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("asked", "items"),
+    [
+        pytest.param("hello", ["message"], id="text"),
+        pytest.param(script({"think": "one two "}, {"say": "three"}), ["reasoning", "message"], id="reasoning"),
+        pytest.param(
+            FULL, ["reasoning", "message", "function_call", "function_call_output", "message"], id="server-tool"
+        ),
+    ],
+)
+def test_the_strict_helper_accepts_the_stream(server: Server, run: Run, asked: str, items: list[str]) -> None:
+    seen = run("stream", asked)
+    assert seen["status"] == "completed"
+    assert seen["items"] == items
+    assert seen["numbers"] == list(range(len(seen["numbers"])))
+    assert seen["text"] == text(server.body(seen["id"])) != ""
+
+
+def test_a_cut_stream_is_resumed_without_a_gap(server: Server, run: Run) -> None:
+    rest = {"say": "five six seven eight nine ten eleven twelve", "pace": 8}  # still being said when the resume begins
+    cut = run("cut", script({"say": "one two three four "}, {"gate": "node-cut"}, rest), "6")
+    assert cut["aborted"] is True
+    assert cut["numbers"] == list(range(6))
+    assert server.body(cut["id"])["status"] == "in_progress"
+    server.open_gate("node-cut")
+    resumed = run("resume", cut["id"], str(cut["numbers"][-1]))
+    assert resumed["numbers"] == resumed["helperNumbers"]
+    whole = cut["numbers"] + resumed["numbers"]
+    assert whole == list(range(len(server.replay(cut["id"])) - 1))  # the last frame is [DONE]
+    assert resumed["status"] == "completed"
+    assert resumed["text"] == text(server.body(cut["id"]))
+    assert resumed["text"] == "one two three four five six seven eight nine ten eleven twelve"
+
+
+def test_plain_responses_chain_by_previous_response_id(server: Server, run: Run) -> None:
+    first_asked, second_asked = script({"say": "node answer one"}), script({"say": "node answer two"})
+    first, second = run("chain", first_asked, second_asked)
+    assert [first["text"], second["text"]] == ["node answer one", "node answer two"]
+    assert [first["previous"], second["previous"]] == [None, first["id"]]
+    for link in (first, second):
+        assert link["status"] == "completed"
+        assert link["text"] == text(server.body(link["id"]))
+    last_call = server.model_calls(second_asked)[-1]
+    assert last_call["texts"] == [first_asked, "node answer one", second_asked]
+
+
+def test_an_unknown_id_is_a_not_found_error_with_code_and_request_id(run: Run) -> None:
+    refusals = run("missing", "resp_unknown")
+    assert set(refusals) == {"retrieve", "replay", "helper", "delete"}
+    for refusal in refusals.values():
+        assert refusal["isNotFound"] is True
+        assert refusal["status"] == 404
+        assert refusal["code"] == "response_not_found"
+        assert refusal["requestId"].startswith("req_")

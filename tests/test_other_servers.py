@@ -1,0 +1,29 @@
+"""The same application under uvicorn and under plain Daphne: nothing durable depends on our server."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.harness import Server, check_log, created_id, script, streaming, text
+
+
+class Uvicorn(Server):
+    command = ("-m", "uvicorn", "hermes_site.asgi:application", "--port", "{port}", "--log-level", "warning")
+
+
+class PlainDaphne(Server):
+    command = ("-m", "daphne", "-p", "{port}", "hermes_site.asgi:application")
+
+
+@pytest.mark.parametrize("kind", [Uvicorn, PlainDaphne])
+def test_a_cut_stream_goes_on_and_is_resumed(make_server: Callable[..., Server], kind: type[Server]) -> None:
+    server = make_server(kind)
+    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    asked = script({"say": "one two "}, {"gate": "go"}, {"say": "three"})
+    with streaming(server, input=asked) as (_, received):
+        response_id = created_id(next(received))
+    server.open_gate("go")
+    assert text(server.ended(response_id)) == "one two three"
+    server.kill()
+    server.start()
+    check_log(server, response_id)

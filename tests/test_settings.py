@@ -1,0 +1,92 @@
+"""Settings are strict: a bad value stops the start and names its variable."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness import ROOT, Server
+
+
+def check(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("HERMES_", "API_SERVER_"))}
+    clean.pop("DJANGO_SETTINGS_MODULE", None)
+    return subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**clean, "HERMES_HOME": str(home), **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_SERVER_PORT", "eighty"),
+        ("API_SERVER_PORT", "70000"),
+        ("HERMES_PROVIDER", "oracle"),
+        ("HERMES_UNKNOWN_MODEL", "maybe"),
+        ("HERMES_LEASE_SECS", "soon"),
+        ("HERMES_SWEEP_SECS", "0"),
+        ("HERMES_MAX_CONCURRENT", "-1"),
+        ("HERMES_AUTH", "perhaps"),
+        ("DATABASE_URL", "mysql://somewhere/db"),
+        ("API_SERVER_MODEL_NAME", ""),
+        ("API_SERVER_KEY_FILE", "/nonexistent"),
+    ],
+)
+def test_a_bad_value_stops_the_start_and_names_the_variable(tmp_path: Path, name: str, value: str) -> None:
+    done = check(tmp_path, **{name: value})
+    assert done.returncode != 0
+    assert name in done.stderr.splitlines()[-1]
+
+
+def test_a_weak_key_or_no_auth_is_refused_off_loopback(tmp_path: Path) -> None:
+    weak = check(tmp_path, API_SERVER_HOST="0.0.0.0", API_SERVER_KEY="short")
+    assert "API_SERVER_KEY" in weak.stderr.splitlines()[-1]
+    none = check(tmp_path, API_SERVER_HOST="0.0.0.0", HERMES_AUTH="off")
+    assert "HERMES_AUTH" in none.stderr.splitlines()[-1]
+    assert check(tmp_path, API_SERVER_HOST="0.0.0.0").returncode == 0
+
+
+def test_config_yaml_is_read_and_the_environment_wins(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: {provider: oracle}\n")
+    assert "HERMES_PROVIDER" in check(tmp_path).stderr.splitlines()[-1]
+    assert check(tmp_path, HERMES_PROVIDER="builtin").returncode == 0
+    (tmp_path / "config.yaml").write_text("- not a mapping\n")
+    assert "config.yaml" in check(tmp_path).stderr.splitlines()[-1]
+
+
+def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("a-key-from-a-file\n")
+    server = Server(tmp_path, API_SERVER_KEY_FILE=str(tmp_path / "key"))
+    shown = server.manage("shell", "-v0", "-c", "from django.conf import settings; print(settings.API_SERVER_KEY)")
+    assert shown == "a-key-from-a-file"
+
+
+def test_serving_an_unmigrated_database_says_what_to_do(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "manage.py", "serve"], cwd=ROOT, env=server.env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "manage.py migrate" in done.stderr
+
+
+def test_a_taken_port_says_what_to_do(server: Server, tmp_path: Path) -> None:
+    other = Server(tmp_path)
+    other.manage("migrate", "--verbosity", "0")
+    done = subprocess.run(
+        [sys.executable, "manage.py", "serve"],
+        cwd=ROOT,
+        env={**other.env, "API_SERVER_PORT": str(server.port)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "API_SERVER_PORT" in done.stderr
