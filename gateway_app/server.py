@@ -19,6 +19,7 @@ class GatewayServer(Server):
 
     def run(self) -> None:
         reactor._asyncioEventloop.call_soon(runtime.ensure_started)
+        reactor.addSystemEventTrigger("after", "shutdown", runtime.stop)  # type: ignore[arg-type]
         super().run()
 
     def listen_success(self, port: Any) -> None:

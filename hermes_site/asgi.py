@@ -31,5 +31,6 @@ async def _lifespan(receive: Any, send: Any) -> None:
             runtime.ensure_started()
             await send({"type": "lifespan.startup.complete"})
         else:
+            runtime.stop()
             await send({"type": "lifespan.shutdown.complete"})
             return

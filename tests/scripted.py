@@ -23,6 +23,16 @@ from gateway_app.providers.script import Call, Fail, Say, Step, Think, Wait, pla
 GATE_POLL_SECS = 0.005
 
 
+class DeafDispatcher:
+    """Loses every hint."""
+
+    def generate(self, response_id: str) -> None:
+        pass
+
+    def cancel(self, response_id: str) -> None:
+        pass
+
+
 class ScriptedProvider:
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         self._trace("started", call)

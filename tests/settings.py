@@ -10,5 +10,6 @@ from hermes_site import settings as product
 from hermes_site.settings import *  # noqa: F403
 
 HERMES_PROVIDERS = product.HERMES_PROVIDERS | {"builtin": "tests.scripted.ScriptedProvider"}
+HERMES_DISPATCHER = os.environ.get("TEST_DISPATCHER", product.HERMES_DISPATCHER)
 DATABASES = product.DATABASES
 DATABASES["default"]["TEST"] = {"NAME": product.HERMES_HOME / "test.sqlite3"}

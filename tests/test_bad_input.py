@@ -156,3 +156,12 @@ def test_unknown_fields_are_kept_and_named(server: Server) -> None:
     [(request, ignored)] = server.query(sql, answer.json()["id"])
     assert '"client_metadata": {"a": 1}' in request
     assert ignored == '["client_metadata"]'
+
+
+def test_unknown_field_names_cannot_forge_headers(server: Server) -> None:
+    body = {"input": "x", "a\r\nX-Forged: 1": 1, "é": 1, **{f"field{n}": n for n in range(2000)}}
+    with server.http() as client:
+        answer = client.post("/v1/responses", json=body)
+    assert answer.status_code == 200
+    assert "x-forged" not in answer.headers
+    assert len(answer.headers["x-hermes-ignored"]) < 2100

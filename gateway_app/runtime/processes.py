@@ -2,6 +2,7 @@
 
 import os
 import socket
+from datetime import timedelta
 from pathlib import Path
 
 from django.utils import timezone
@@ -10,6 +11,7 @@ from gateway_app.models import ProcessState, RuntimeProcess
 from responses_app.models import Response
 
 HOST = socket.gethostname()
+KEEP_ENDED = timedelta(days=30)
 
 
 def started_at_tick(pid: int) -> str:
@@ -33,6 +35,8 @@ def _probe(pid: int) -> str:
 
 
 def register(process_id: str, role: str) -> None:
+    ended = RuntimeProcess.objects.exclude(state=ProcessState.RUNNING)
+    ended.filter(heartbeat_at__lt=timezone.now() - KEEP_ENDED).delete()
     RuntimeProcess.objects.create(
         id=process_id, host=HOST, pid=os.getpid(), pid_started=started_at_tick(os.getpid()), role=role
     )
@@ -42,10 +46,12 @@ def beat(process_id: str, active: int) -> None:
     RuntimeProcess.objects.filter(pk=process_id).update(heartbeat_at=timezone.now(), active_responses=active)
 
 
-def mark_stopped(process_id: str, reason: str) -> None:
+def retire(process_id: str) -> None:
+    """An orderly end: what this process was working on is free for the next."""
     RuntimeProcess.objects.filter(pk=process_id).update(
-        state=ProcessState.STOPPED, exit_reason=reason, heartbeat_at=timezone.now(), active_responses=0
+        state=ProcessState.STOPPED, exit_reason="stopped", heartbeat_at=timezone.now(), active_responses=0
     )
+    Response.objects.release([process_id])
 
 
 def find_dead() -> list[str]:

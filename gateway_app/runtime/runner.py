@@ -7,10 +7,9 @@ from django.conf import settings
 
 from gateway_app.runtime import processes
 from gateway_app.runtime.turn import TurnRun
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
 from responses_app.models import Response
-from responses_app.services.claim import Claimed, claim, claimable_ids, lease
+from responses_app.services.claim import Claimed, claim, claimable_ids, lease, next_in_session
 from responses_app.services.tidy import tidy_next
 
 logger = logging.getLogger(__name__)
@@ -23,8 +22,6 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._sweep_wanted = asyncio.Event()
-        self._is_stopping = False
 
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str) -> None:
@@ -43,24 +40,13 @@ class Runner:
 
     # -- loops --------------------------------------------------------------------------
     async def sweep_forever(self) -> None:
-        while not self._is_stopping:
-            try:
-                await self.sweep()
-            except Exception:
-                logger.exception("The sweep failed; the next one follows.")
-            self._sweep_wanted.clear()
-            timer = asyncio.get_running_loop().call_later(settings.HERMES_SWEEP_SECS, self._sweep_wanted.set)
-            await self._sweep_wanted.wait()
-            timer.cancel()
+        while True:
+            await self.sweep()
+            await asyncio.sleep(settings.HERMES_SWEEP_SECS)
 
     async def renew_forever(self) -> None:
-        while not self._is_stopping:
-            try:
-                await self.renew()
-            except StorageUnavailable as error:
-                logger.error("Leases could not be renewed: %s", error)
-            except Exception:
-                logger.exception("Renewing the leases failed; the next try follows.")
+        while True:
+            await self.renew()
             await asyncio.sleep(settings.HERMES_LEASE_SECS / RENEWALS_PER_LEASE)
 
     # -- steps --------------------------------------------------------------------------
@@ -98,8 +84,12 @@ class Runner:
 
     async def _run(self, response_id: str) -> None:
         claimed = await event_store.write(lambda: claim(response_id), self._register)
-        if claimed is not None:
-            await self.runs[response_id].run()
+        if claimed is None:
+            return
+        await self.runs[response_id].run()
+        following = await event_store.read(next_in_session, claimed.row.session_id)
+        if following is not None:
+            self.hint(following)
 
     def _register(self, claimed: Claimed | None) -> None:
         """On the event loop right after the commit, so that no cancellation finds a gap."""
@@ -111,4 +101,3 @@ class Runner:
         self.runs.pop(response_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("%s: the runner failed.", response_id, exc_info=error)
-        self._sweep_wanted.set()  # a turn of the same session may have waited for this one

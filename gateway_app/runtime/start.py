@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import logging
+from collections.abc import Awaitable, Callable
 
 from channels.layers import get_channel_layer
 from channels.worker import Worker
@@ -14,6 +15,8 @@ from gateway_app.runtime.worker import GenerateConsumer
 from responses_app.eventlog import event_store
 
 logger = logging.getLogger(__name__)
+
+RESTART_SECS = 1.0
 
 
 class Runtime:
@@ -34,11 +37,31 @@ class Runtime:
         self._tasks.append(loop.create_task(self._run(self.runner, role), context=contextvars.Context()))
 
     async def _run(self, runner: Runner, role: str) -> None:
-        await event_store.write(lambda: processes.register(event_store.process_id, role))
+        async def register() -> None:
+            await event_store.write(lambda: processes.register(event_store.process_id, role))
+
+        await _until_it_works(register)
         worker = Worker(
             GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
         )
-        await asyncio.gather(worker.handle(), runner.sweep_forever(), runner.renew_forever())
+        loops = (worker.handle, runner.sweep_forever, runner.renew_forever)
+        await asyncio.gather(*(_until_it_works(loop) for loop in loops))
+
+    def stop(self) -> None:
+        """After the last request: commit what is pending and leave the rest for the next start."""
+        if self.runner is not None:
+            event_store.submit(lambda: processes.retire(event_store.process_id))
+            event_store.writer.stop()
+
+
+async def _until_it_works(step: Callable[[], Awaitable[None]]) -> None:
+    """A loop that dies quietly would leave a server that admits and never generates."""
+    while True:
+        try:
+            return await step()
+        except Exception as error:
+            logger.error("%s failed and is started again: %s", step.__name__, error, exc_info=error)
+            await asyncio.sleep(RESTART_SECS)
 
 
 runtime = Runtime()

@@ -9,7 +9,7 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from responses_app.errors import ModelNotFound, ResponseNotFound
-from responses_app.eventlog import current_body, event_store
+from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody, json_body
 from responses_app.models import Response
 from responses_app.principals import Principal
@@ -17,7 +17,7 @@ from responses_app.requests.headers import SESSION_HEADER, read_flag
 from responses_app.requests.models import default_model, profile_names
 from responses_app.services.cancel import request_cancel
 from responses_app.services.delete import delete_response
-from responses_app.services.lookup import find_response, touch
+from responses_app.services.lookup import find_response, note_access
 
 CANCEL_WAIT_SECS = 5  # how long a cancel call waits to show the settled response
 CANCEL_POLL_SECS = 0.02
@@ -33,7 +33,7 @@ class ResponseView(APIView):
     def get(self, request: Request, response_id: str) -> JsonAnswer:
         read_flag(request.query_params.get("stream"), "stream")
         row = find_response(_owner(request), response_id)
-        event_store.submit(lambda: touch(response_id))
+        note_access(row)
         return _answer(row)
 
     def delete(self, request: Request, response_id: str) -> JsonAnswer:

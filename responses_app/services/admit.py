@@ -148,8 +148,17 @@ def _deleted_turns(previous: Response | None) -> list[str]:
     """Turns of this chain that were deleted: the model goes on without them."""
     if previous is None:
         return []
-    deleted = previous.session.responses.filter(deleted_at__isnull=False, is_stored=True)
-    return list(deleted.order_by("turn").values_list("pk", flat=True))
+    turns = previous.session.responses.filter(is_stored=True)
+    deleted = set(turns.filter(deleted_at__isnull=False).values_list("pk", flat=True))
+    if not deleted:
+        return []
+    links = dict(turns.values_list("pk", "previous_id"))
+    chain: list[str] = []
+    at: str | None = previous.pk
+    while at is not None and len(chain) < len(links):
+        chain.append(at)
+        at = links.get(at)
+    return [turn for turn in chain if turn in deleted]
 
 
 def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from responses_app.eventlog import Numbering, event_store
 from responses_app.eventlog.segments import read_last
 from responses_app.models import Response
+from responses_app.models.responses import ResponseQuerySet
 
 FIELDS = (
     "id",
@@ -53,5 +54,13 @@ def claim(response_id: str) -> Claimed | None:
 
 def claimable_ids(limit: int) -> list[str]:
     """For the sweep: the oldest rows that nobody works on."""
-    rows = Response.objects.claimable(timezone.now(), event_store.process_id).order_by("created_at")
-    return list(rows.values_list("pk", flat=True)[:limit])
+    return list(_claimable().order_by("created_at").values_list("pk", flat=True)[:limit])
+
+
+def next_in_session(session_id: int) -> str | None:
+    """The turn that may start now that another of its session has ended."""
+    return _claimable().filter(session_id=session_id).order_by("turn").values_list("pk", flat=True).first()
+
+
+def _claimable() -> ResponseQuerySet:
+    return Response.objects.claimable(timezone.now(), event_store.process_id)

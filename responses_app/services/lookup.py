@@ -1,9 +1,14 @@
 """Find a response for its owner."""
 
+from datetime import timedelta
+
 from django.utils import timezone
 
 from responses_app.errors import ResponseDeleted, ResponseNotFound
+from responses_app.eventlog import event_store
 from responses_app.models import Response
+
+ACCESS_STEP = timedelta(minutes=1)
 
 
 def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = True) -> Response:
@@ -19,6 +24,7 @@ def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = Tru
     return row
 
 
-def touch(response_id: str) -> None:
-    """Reading keeps a response from being evicted."""
-    Response.objects.filter(pk=response_id).update(accessed_at=timezone.now())
+def note_access(row: Response) -> None:
+    """Reading keeps a response from being evicted; a write per poll would cost more than the answer."""
+    if row.accessed_at < timezone.now() - ACCESS_STEP:
+        event_store.submit(lambda: Response.objects.filter(pk=row.pk).update(accessed_at=timezone.now()))

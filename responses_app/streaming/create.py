@@ -1,5 +1,9 @@
 """``POST /v1/responses``: admit, then be a reader like any other."""
 
+import asyncio
+from contextlib import suppress
+
+from responses_app.errors import ApiError
 from responses_app.eventlog import event_store
 from responses_app.fold import json_body
 from responses_app.requests.body import parse_object
@@ -11,17 +15,20 @@ from responses_app.states import OnDisconnect
 from responses_app.streaming.http import Headers, HttpConsumer
 from responses_app.streaming.pump import pump
 
+MAX_HEADER_BYTES = 2000  # the row keeps the whole list
+
 
 class CreateResponseConsumer(HttpConsumer):
     def __init__(self) -> None:
         super().__init__()
-        self._admitted: Admitted | None = None
+        self._admitting: asyncio.Future[Admitted] | None = None
 
     async def answer(self, body: bytes) -> None:
         principal = await self.principal()
         session_id = read_session_id(self.header(SESSION_HEADER))
         request = await event_store.read(lambda: read_create(parse_object(body), principal, session_id))
-        admitted = self._admitted = await admit(request.admission)
+        self._admitting = asyncio.ensure_future(admit(request.admission))
+        admitted = await asyncio.shield(self._admitting)
         headers = _headers(admitted, request.admission.ignored)
         if request.wants_stream:
             await self.start_stream(headers)
@@ -33,13 +40,24 @@ class CreateResponseConsumer(HttpConsumer):
             await self.send_json(json_body(final), headers=headers)
 
     async def disconnected(self) -> None:
-        if self._admitted is not None and self._admitted.on_disconnect is OnDisconnect.CANCEL:
-            request_cancel(self._admitted.response_id)
+        """A client that leaves while it is being admitted has left a response behind all the same."""
+        if self._admitting is None:
+            return
+        with suppress(ApiError):
+            admitted = await self._admitting
+            if admitted.on_disconnect is OnDisconnect.CANCEL:
+                request_cancel(admitted.response_id)
 
 
 def _headers(admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
     headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
     left_out = [*ignored, *(f"deleted turn {turn}" for turn in admitted.skipped_turns)]
     if left_out:
-        headers.append((b"x-hermes-ignored", ", ".join(left_out).encode("ascii", "replace")))
+        headers.append((b"x-hermes-ignored", _header_text(", ".join(left_out))))
     return headers
+
+
+def _header_text(value: str) -> bytes:
+    """Field names are the client's words: they must not end the header and start another."""
+    escaped = value.encode("unicode_escape")
+    return escaped if len(escaped) <= MAX_HEADER_BYTES else escaped[:MAX_HEADER_BYTES] + b"..."

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs
 
 from responses_app.eventlog import event_store
 from responses_app.requests.headers import SESSION_HEADER, read_cursor
-from responses_app.services.lookup import find_response, touch
+from responses_app.services.lookup import find_response, note_access
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.pump import pump
 
@@ -17,7 +17,7 @@ class ResumeResponseConsumer(HttpConsumer):
         row = await event_store.read(find_response, principal.owner_id, response_id)
         tail = event_store.tails.of(response_id)  # held, so that nothing is published past this reader
         position = -1 if cursor is None else await event_store.position_after(response_id, cursor)
-        event_store.submit(lambda: touch(response_id))
+        note_access(row)
         await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
         with_ids = "text/event-stream" in (self.header("accept") or "")
         await pump(self, response_id, position, with_ids=with_ids)

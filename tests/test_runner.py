@@ -1,0 +1,77 @@
+"""The runner: bounded, and right without any hint."""
+
+import signal
+import socket
+from collections.abc import Callable
+
+from tests.harness import Server, check_log, eventually, script, text
+
+
+def test_without_any_hint_work_starts_waits_its_turn_and_is_cancelled(make_server: Callable[..., Server]) -> None:
+    server = make_server(TEST_DISPATCHER="tests.scripted.DeafDispatcher", HERMES_LEASE_SECS="2")
+    client = server.openai()
+    first = client.responses.create(model="hermes-agent", input="hello")
+    second = client.responses.create(model="hermes-agent", input="again", previous_response_id=first.id)
+    assert 'first: "hello"' in second.output_text
+    endless = client.responses.create(
+        model="hermes-agent", input=script({"say": "x "}, {"gate": "never"}), background=True
+    )
+    eventually(lambda: text(server.body(endless.id)) == "x ")
+    assert client.responses.cancel(endless.id).status == "cancelled"
+
+
+def test_more_work_than_slots_waits_for_a_slot(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_MAX_CONCURRENT="1", HERMES_SWEEP_SECS="0.1")
+    client = server.openai()
+    first = client.responses.create(
+        model="hermes-agent", input=script({"gate": "slot"}, {"say": "one"}), background=True
+    )
+    eventually(lambda: server.body(first.id)["status"] == "in_progress")
+    second = client.responses.create(model="hermes-agent", input="slot-marker", background=True)
+    assert not server.model_calls("slot-marker")
+    server.open_gate("slot")
+    assert server.ended(second.id)["status"] == "completed"
+    assert server.body(first.id)["status"] == "completed"
+
+
+def test_a_long_turn_keeps_its_lease(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_LEASE_SECS="1", HERMES_SWEEP_SECS="0.1")
+    asked = "write 30 words slowly"  # three leases long
+    body = server.openai().responses.create(model="hermes-agent", input=asked)
+    assert body.status == "completed"
+    sql = "SELECT attempt FROM responses_app_response WHERE id = ?"
+    assert server.query(sql, body.id) == [(1,)]
+
+
+def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server: Server) -> None:
+    marker = "left-at-once"
+    body = script({"say": f"{marker} "}, {"gate": "never"}).replace('"', '\\"')
+    content = f'{{"input": "{body}", "store": false, "stream": true}}'.encode()
+    head = (
+        f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(head.encode() + content)
+    open_rows = "SELECT count(*) FROM responses_app_response WHERE is_stored = 0 AND finished_at IS NULL"
+    with server.http() as client:
+        client.post("/v1/responses", json={"input": "a request behind all of them"})
+    eventually(lambda: server.query(open_rows) == [(0,)], 5, "the end of what nobody reads")
+    calls = [call["event"] for call in server.model_calls(marker)]
+    assert calls.count("started") == calls.count("stopped")
+
+
+def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    created = server.openai().responses.create(
+        model="hermes-agent", input=script({"say": "some "}, {"gate": "never"}), background=True
+    )
+    eventually(lambda: text(server.body(created.id)) == "some ")
+    server.kill(signal.SIGTERM)
+    states = server.query("SELECT state, exit_reason FROM gateway_app_runtimeprocess")
+    assert states == [("stopped", "stopped")]
+    assert server.query("SELECT lease_owner FROM responses_app_response") == [("",)]
+    server.start()
+    assert text(server.ended(created.id, timeout_secs=5)) == "some "
+    check_log(server, created.id)
