@@ -1,4 +1,4 @@
-.PHONY: run test lint bench
+.PHONY: run test test-programs lint bench
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -6,8 +6,20 @@ run: .venv/.ready
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
-test: .venv/.ready-dev
+test: .venv/.ready-dev test-programs
 	$(BIN)/pytest
+
+# The tests that need a program skip, with a reason, where it is missing.
+test-programs:
+	@if ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing PostgreSQL for the tests ..."; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; \
+	  else \
+	    echo "Without PostgreSQL the tests run on SQLite alone. To have all: apt-get install postgresql"; \
+	  fi; \
+	fi
+	@command -v npm >/dev/null || echo "Without npm the tests of the Node SDK are left out: apt-get install npm"
 
 lint: .venv/.ready-dev
 	$(BIN)/ruff check .
@@ -21,10 +33,12 @@ bench: .venv/.ready-dev
 	$(BIN)/python bench/run.py
 
 .venv/.ready: requirements.txt constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@echo "Installing what the server needs into .venv (about half a minute) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 .venv/.ready-dev: requirements-dev.txt .venv/.ready
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@echo "Installing what the tests and linters need ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

@@ -35,9 +35,9 @@ def greeting(*, is_first_start: bool) -> str:
         f"Hermes Site {settings.HERMES_VERSION} on {url}",
         f"  API key      {_secret(key_file, shows_secrets) if is_generated else 'as set in API_SERVER_KEY'}",
         f"  admin login  {_secret(login_file, shows_secrets)}, at {url}/admin/",
-        "  try          " + f"curl -N {url}/v1/responses -H 'Content-Type: application/json' \\",
-        f'                 -H "Authorization: Bearer {bearer}" \\',
-        """                 -d '{"input": "Write 300 words slowly", "stream": true}'""",
+        "Try it:",
+        f'curl -N {url}/v1/responses -H "Authorization: Bearer {bearer}" '
+        """-H 'Content-Type: application/json' -d '{"input": "Write 300 words slowly", "stream": true}'""",
     ]
     return "\n".join(lines)
 

@@ -20,8 +20,9 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         return await _lifespan(receive, send)
     runtime.ensure_started()  # plain daphne has neither lifespan nor a start hook
     if scope["type"] == "http":
-        return await http(scope, receive, send)
-    raise ValueError(f"This server does not speak {scope['type']}.")
+        await http(scope, receive, send)
+    else:
+        await send({"type": "websocket.close"})
 
 
 async def _lifespan(receive: Any, send: Any) -> None:

@@ -12,7 +12,7 @@ from responses_app.eventlog import event_store
 from responses_app.models import ApiKey
 from responses_app.models.keys import hash_key
 
-SCHEME = "Bearer "
+SCHEME = "bearer "
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ def authenticate(authorization: str | None) -> Principal:
     """The principal of an Authorization header, or ``Unauthenticated``."""
     if settings.HERMES_AUTH == "off":
         return Principal(root_owner_id())
-    if authorization is None or not authorization.startswith(SCHEME):
+    if authorization is None or not authorization.lower().startswith(SCHEME):
         raise Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
-    secret = authorization.removeprefix(SCHEME).strip()
+    secret = authorization[len(SCHEME) :].strip()
     if _is_root(secret):
         return Principal(root_owner_id())
     key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import openai
 
 from responses_app.events import Event, decode_frame
 from responses_app.fold import fold, json_body
+from tests.databases import query
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECS = 30
@@ -53,7 +53,11 @@ class Server:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("HERMES_", "API_SERVER_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("HERMES_", "API_SERVER_", "DATABASE_"))
+            },
             "DJANGO_SETTINGS_MODULE": "tests.settings",
             "HERMES_HOME": str(home),
             "API_SERVER_PORT": str(self.port),
@@ -152,8 +156,7 @@ class Server:
         return [line for line in lines if any(text in asked for asked in line["texts"])]
 
     def query(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
-        with sqlite3.connect(self.home / "hermes.sqlite3", timeout=10) as connection:
-            return connection.execute(sql, args).fetchall()
+        return query(self.home, self.env.get("DATABASE_URL"), sql, args)
 
 
 def script(*steps: dict[str, Any]) -> str:

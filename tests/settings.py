@@ -12,4 +12,5 @@ from hermes_site.settings import *  # noqa: F403
 HERMES_PROVIDERS = product.HERMES_PROVIDERS | {"builtin": "tests.scripted.ScriptedProvider"}
 HERMES_DISPATCHER = os.environ.get("TEST_DISPATCHER", product.HERMES_DISPATCHER)
 DATABASES = product.DATABASES
-DATABASES["default"]["TEST"] = {"NAME": product.HERMES_HOME / "test.sqlite3"}
+if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["TEST"] = {"NAME": product.HERMES_HOME / "test.sqlite3"}

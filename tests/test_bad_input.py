@@ -165,3 +165,19 @@ def test_unknown_field_names_cannot_forge_headers(server: Server) -> None:
     assert answer.status_code == 200
     assert "x-forged" not in answer.headers
     assert len(answer.headers["x-hermes-ignored"]) < 2100
+
+
+def test_odd_requests_below_the_views_answer_in_json_too(server: Server) -> None:
+    with server.http() as client:
+        many = "&".join(f"f{n}=1" for n in range(1100))
+        assert_error(client.get(f"/v1/responses/resp_x?{many}"), 400, None)
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        answer = client.get("/v1/responses", headers={**upgrade, "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        assert answer.status_code == 403
+
+
+def test_a_long_key_over_many_values_is_checked_in_linear_time(server: Server) -> None:
+    content = b'{"input": "x", "' + b"k" * 200_000 + b'": [' + b"1," * 999_999 + b"1]}"
+    answer = post(server, content)
+    assert answer.status_code == 200
+    assert answer.elapsed.total_seconds() < 5

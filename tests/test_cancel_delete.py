@@ -113,3 +113,22 @@ def assert_erased(server: Server, response_id: str) -> None:
     assert server.query(sql, response_id) == [("{}", None, 1)]
     tools = server.query("SELECT arguments, output FROM responses_app_toolevent WHERE response_id = ?", response_id)
     assert all(row == ("", "") for row in tools)
+
+
+def test_a_cancel_at_any_moment_of_the_start_ends_the_response(server: Server) -> None:
+    """Cancels that race the claim, the reading of the history and the first text."""
+
+    def cancel_at_once(ends: list[str]) -> None:
+        for _ in range(15):
+            with streaming(server, input=ENDLESS) as (_, received):
+                response_id = created_id(next(received))
+                with server.http() as client:
+                    ends.append(client.post(f"/v1/responses/{response_id}/cancel").json()["status"])
+
+    ended: list[str] = []
+    threads = [threading.Thread(target=cancel_at_once, args=(ended,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert ended == ["cancelled"] * 60

@@ -2,8 +2,11 @@
 
 import json
 import socket
+import threading
 import time
+from typing import Any
 
+from responses_app.fold import fold
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
 
 
@@ -19,7 +22,7 @@ def test_a_stored_response_goes_on_without_its_client(server: Server) -> None:
 def test_a_client_that_leaves_a_plain_post_finds_the_answer_later(server: Server) -> None:
     asked = script({"gate": "plain-post"}, {"say": "still here"})
     _post_and_leave(server, json.dumps({"input": asked}).encode())
-    sql = "SELECT response_id FROM responses_app_inputitem WHERE item LIKE '%plain-post%'"
+    sql = "SELECT response_id FROM responses_app_inputitem WHERE CAST(item AS text) LIKE '%plain-post%'"
     [(response_id,)] = server.query(sql)
     server.open_gate("plain-post")
     assert text(server.ended(response_id)) == "still here"
@@ -35,6 +38,41 @@ def test_an_unstored_response_is_stopped_upstream_within_two_seconds(server: Ser
     eventually(lambda: [c for c in server.model_calls(marker) if c["event"] == "stopped"], 2, "the upstream's end")
     assert time.monotonic() - left_at < 2
     eventually(lambda: _row(server, response_id)[0] == "cancelled", what="the settled row")
+
+
+def test_an_unstored_stream_is_as_whole_as_a_stored_one(server: Server) -> None:
+    received: dict[bool, list[dict[str, Any]]] = {}
+    for store in (True, False):
+        with streaming(server, input="think, then calculate 6*7", store=store) as (_, frames):
+            received[store] = events(list(frames))
+    stored, unstored = ([event["type"] for event in received[store]] for store in (True, False))
+    assert unstored == stored
+    assert [event["sequence_number"] for event in received[False]] == list(range(len(unstored)))
+    assert fold(received[False][:-1])["output"] == received[False][-1]["response"]["output"]
+
+
+def test_unstored_turns_wait_their_turn_in_a_session(server: Server) -> None:
+    header = {"X-Hermes-Session-Id": "unstored-queue"}
+    client = server.openai()
+    gate = script({"gate": "unstored-queue"}, {"say": "x"})
+    first = client.responses.create(model="hermes-agent", input=gate, background=True, extra_headers=header)
+    found: list[str | None] = []
+
+    def ask(store: bool) -> None:
+        answer = client.responses.create(model="hermes-agent", input="y", store=store, extra_headers=header)
+        found.append(answer.status)
+
+    waiting = [threading.Thread(target=ask, args=(store,)) for store in (False, True)]
+    for thread in waiting:
+        thread.start()
+    renewed = "SELECT count(*) FROM responses_app_response WHERE status = 'queued'"
+    eventually(lambda: server.query(renewed)[0][0] >= 2)
+    time.sleep(3)  # longer than the time between two renewals of the leases
+    server.open_gate("unstored-queue")
+    for thread in waiting:
+        thread.join(20)
+    assert found == ["completed", "completed"]
+    assert server.ended(first.id)["status"] == "completed"
 
 
 def test_an_unstored_response_leaves_no_content_behind(server: Server) -> None:
@@ -82,4 +120,6 @@ def _post_and_leave(server: Server, body: bytes) -> None:
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         connection.sendall(head.encode() + body)
-        eventually(lambda: server.query("SELECT 1 FROM responses_app_inputitem WHERE item LIKE '%plain-post%'"))
+        eventually(
+            lambda: server.query("SELECT 1 FROM responses_app_inputitem WHERE CAST(item AS text) LIKE '%plain-post%'")
+        )

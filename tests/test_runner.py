@@ -54,7 +54,7 @@ def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(head.encode() + content)
-    open_rows = "SELECT count(*) FROM responses_app_response WHERE is_stored = 0 AND finished_at IS NULL"
+    open_rows = "SELECT count(*) FROM responses_app_response WHERE NOT is_stored AND finished_at IS NULL"
     with server.http() as client:
         client.post("/v1/responses", json={"input": "a request behind all of them"})
     eventually(lambda: server.query(open_rows) == [(0,)], 5, "the end of what nobody reads")

@@ -11,7 +11,11 @@ from tests.harness import ROOT, Server
 
 
 def check(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("HERMES_", "API_SERVER_"))}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HERMES_", "API_SERVER_", "DATABASE_"))
+    }
     clean.pop("DJANGO_SETTINGS_MODULE", None)
     return subprocess.run(
         [sys.executable, "manage.py", "check"],

@@ -29,6 +29,11 @@ def test_no_key_a_wrong_key_and_a_revoked_key_are_the_same_401(server: Server) -
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
+def test_the_scheme_may_be_written_in_any_case(server: Server) -> None:
+    with server.http() as client:
+        assert client.get("/v1/models", headers={"Authorization": f"bearer {server.key}"}).status_code == 200
+
+
 def test_health_needs_no_key(server: Server) -> None:
     with server.http() as client:
         client.headers.pop("Authorization")

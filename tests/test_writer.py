@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import OperationalError, connections
+from django.db import IntegrityError, OperationalError, connections
 
 from responses_app.bodies import initial_body
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import EventStore, Fenced, Numbering, Segment
 from responses_app.eventlog.segments import insert_fenced, merge, read_segments, read_whole, replace_with_merged
 from responses_app.events import CREATED, TERMINAL_TYPES
-from responses_app.models import EventSegment, Response, Session
+from responses_app.models import EventSegment, Response, Session, ToolEvent
 from responses_app.states import OnDisconnect, Status
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,7 +66,7 @@ async def test_appends_that_wait_share_a_segment_and_wake_their_reader(store: Ev
     store.append(first, tail, unexpected)
     for _ in range(20):
         store.append(delta(numbering), tail, unexpected)
-    await store.settled()
+    await store.write(lambda: None)
     stored = await store.read(read_whole, row.pk)
     assert stored[-1].last_position == 20
     assert len(stored) < 21
@@ -81,7 +81,7 @@ async def test_an_append_of_an_older_attempt_is_refused_and_the_others_are_not(s
     await store.write(lambda: Response.objects.claim(rows[0].pk, 0, "newer", LEASE))
     for row, tail in zip(rows, tails, strict=True):
         store.append(opening(row)[1], tail, refused.append)
-    await store.settled()
+    await store.write(lambda: None)
     assert [type(error) for error in refused] == [Fenced]
     assert tails[0].newest is None
     assert tails[1].newest is not None
@@ -97,7 +97,7 @@ async def test_one_bad_append_never_fails_the_others_of_its_batch(store: EventSt
         segment = opening(row)[1]
         conflicting = Segment(row.pk, 0, 0, 0, 0, 1, data) if row is rows[1] else segment
         store.append(conflicting, tail, refused.append)
-    await store.settled()
+    await store.write(lambda: None)
     assert len(refused) == 1
     assert [tail.newest is not None for tail in tails] == [True, False, True]
 
@@ -108,7 +108,7 @@ async def test_a_row_that_is_there_already_and_equal_counts_as_written(store: Ev
     segment = opening(row)[1]
     await store.write(lambda: insert_fenced([segment]))
     store.append(segment, tail, unexpected)
-    await store.settled()
+    await store.write(lambda: None)
     assert tail.newest is not None
 
 
@@ -122,6 +122,30 @@ async def test_a_call_that_raises_fails_alone_and_leaves_nothing(store: EventSto
         await asyncio.wrap_future(failing)
     await asyncio.wrap_future(good)
     await asyncio.wrap_future(last)
+    assert await store.read(Response.objects.count) == 2
+
+
+async def test_what_fails_at_its_commit_is_never_called_written(store: EventStore) -> None:
+    """A deferred constraint fails at COMMIT, when all statements have already succeeded."""
+    row = await store.write(make_response)
+    tail = store.tails.of(row.pk)
+    numbering, first = opening(row)
+    announced: list[object] = []
+    store.append(first, tail, unexpected)
+    failing = store.submit(lambda: ToolEvent.objects.begin("resp_nobody", 1, "call", "tool", ""), announced.append)
+    store.append(delta(numbering), tail, unexpected)
+    with pytest.raises(IntegrityError):
+        await asyncio.wrap_future(failing)
+    await store.write(lambda: None)
+    assert announced == []
+    assert [s.last_position for s in await store.read(read_whole, row.pk)][-1] == 1
+
+
+async def test_a_caller_that_stops_waiting_does_not_disturb_the_writer(store: EventStore) -> None:
+    waiting = asyncio.ensure_future(store.write(make_response))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await store.write(make_response)
     assert await store.read(Response.objects.count) == 2
 
 
@@ -141,7 +165,7 @@ async def test_while_the_database_is_away_appends_wait_in_order_and_callers_are_
     with pytest.raises(StorageUnavailable):
         await asyncio.wrap_future(failing)
     is_away = False
-    await store.settled()
+    await store.write(lambda: None)
     assert [s.last_position for s in await store.read(read_whole, row.pk)][-1] == 1
 
 
@@ -150,7 +174,7 @@ async def test_a_reader_gets_what_is_stored_then_what_comes_then_the_end(store: 
     tail = store.tails.of(row.pk)
     numbering, first = opening(row)
     store.append(first, tail, unexpected)
-    await store.settled()
+    await store.write(lambda: None)
     seen: list[int] = []
 
     async def read() -> None:
@@ -160,7 +184,7 @@ async def test_a_reader_gets_what_is_stored_then_what_comes_then_the_end(store: 
     reader = asyncio.create_task(read())
     for _ in range(5):
         store.append(delta(numbering), tail, unexpected)
-        await store.settled()
+        await store.write(lambda: None)
     store.append(numbering.seal([{"type": sorted(TERMINAL_TYPES)[0], "response": {}}]), tail, unexpected)
     await asyncio.wait_for(reader, 10)
     assert seen == list(range(7))
@@ -235,3 +259,12 @@ def test_an_unstored_response_is_claimed_only_where_its_request_is_known() -> No
     row = make_response(is_stored=False, lease_owner="here")
     assert not Response.objects.claim(row.pk, 0, "elsewhere", LEASE)
     assert Response.objects.claim(row.pk, 0, "here", LEASE)
+
+
+def test_only_what_runs_is_renewed() -> None:
+    running, zombie = make_response(), make_response()
+    for row in (running, zombie):
+        assert Response.objects.claim(row.pk, 0, "me", timedelta(seconds=-1))
+    assert Response.objects.renew("me", [running.pk], LEASE) == {running.pk: False}
+    assert not Response.objects.claim(running.pk, 1, "other", LEASE)
+    assert Response.objects.claim(zombie.pk, 1, "other", LEASE)

@@ -22,12 +22,12 @@ class Ledger:
         """The output of a call; a failure is an output too, which the model can read."""
         row, is_stored = self._row, self._row.is_stored
         arguments = call.arguments if is_stored else ""
-        await event_store.write(
+        await event_store.insist(
             lambda: ToolEvent.objects.begin(row.pk, row.attempt, call.call_id, call.name, arguments)
         )
         status, output = await self._execute(call)
         kept = output if is_stored else ""
-        await event_store.write(lambda: ToolEvent.objects.end(row.pk, call.call_id, status, kept))
+        await event_store.insist(lambda: ToolEvent.objects.end(row.pk, call.call_id, status, kept))
         return output
 
     async def _execute(self, call: ToolCall) -> tuple[ToolStatus, str]:

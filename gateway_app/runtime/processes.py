@@ -2,9 +2,10 @@
 
 import os
 import socket
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from django.conf import settings
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
@@ -12,6 +13,7 @@ from responses_app.models import Response
 
 HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)
+SILENT_LEASES = 6
 
 
 def started_at_tick(pid: int) -> str:
@@ -55,9 +57,20 @@ def retire(process_id: str) -> None:
 
 
 def find_dead() -> list[str]:
-    """Processes of this host that are gone without a word: their leases need not run out first."""
-    running = RuntimeProcess.objects.filter(host=HOST, state=ProcessState.RUNNING)
-    return [process.pk for process in running if started_at_tick(process.pid) != process.pid_started]
+    """Processes that are gone without a word.
+
+    Those of this host are known at once: their leases need not run out first. Others are known by
+    their silence; one that only slept is fenced by the attempt when it wakes up.
+    """
+    silent_since = timezone.now() - timedelta(seconds=SILENT_LEASES * settings.HERMES_LEASE_SECS)
+    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING)
+    return [process.pk for process in running if _is_dead(process, silent_since)]
+
+
+def _is_dead(process: RuntimeProcess, silent_since: datetime) -> bool:
+    if process.host == HOST:
+        return started_at_tick(process.pid) != process.pid_started
+    return process.heartbeat_at < silent_since
 
 
 def bury(process_ids: list[str]) -> None:

@@ -24,9 +24,10 @@ class Runner:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     # -- hints --------------------------------------------------------------------------
-    def hint(self, response_id: str) -> None:
+    def hint(self, response_id: str, *, is_urgent: bool = False) -> None:
         """There may be work on this response; without a free slot the sweep finds it later."""
-        if response_id not in self._tasks and len(self._tasks) < settings.HERMES_MAX_CONCURRENT:
+        has_slot = is_urgent or len(self._tasks) < settings.HERMES_MAX_CONCURRENT
+        if has_slot and response_id not in self._tasks:
             task = asyncio.create_task(self._run(response_id), name=response_id)
             self._tasks[response_id] = task
             task.add_done_callback(lambda _: self._ended(response_id))
@@ -36,7 +37,7 @@ class Runner:
         if run is not None:
             run.cancel()
         else:
-            self.hint(response_id)
+            self.hint(response_id, is_urgent=True)  # settling what never ran takes no model and no time
 
     # -- loops --------------------------------------------------------------------------
     async def sweep_forever(self) -> None:
@@ -71,7 +72,7 @@ class Runner:
 
         def renew_and_beat() -> dict[str, bool]:
             processes.beat(me, active)
-            return Response.objects.renew(me, lease())
+            return Response.objects.renew(me, list(before), lease())
 
         held = await event_store.write(renew_and_beat)
         for response_id, run in before.items():

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -24,7 +25,6 @@ from gateway_app.agent.types import (
 from gateway_app.providers import get_provider
 from gateway_app.runtime.ledger import Ledger
 from gateway_app.tools import TOOLS
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import read_whole
 from responses_app.events import clean_text, decode_frames
@@ -38,7 +38,15 @@ from responses_app.states import IncompleteReason, Status
 
 logger = logging.getLogger(__name__)
 
-RETRY_SECS = 0.5  # between tries to settle while the database is away
+
+@dataclass(frozen=True)
+class End:
+    """What the terminal event says."""
+
+    status: Status
+    usage: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+    incomplete_reason: str | None = None
 
 
 class TurnRun:
@@ -48,6 +56,8 @@ class TurnRun:
         self._is_first_attempt = claimed.is_first_attempt
         self._tail = event_store.tails.of(self.row.pk, is_volatile=not self.row.is_stored)
         self._tail.is_fed_here = True
+        if self._tail.is_volatile and self._tail.newest is not None:
+            self._numbering.follow(self._tail.newest)
         self._task: asyncio.Task[None] | None = None
         self._is_cancelled = self.row.cancel_requested_at is not None
         self._refusal: Exception | None = None
@@ -64,9 +74,12 @@ class TurnRun:
         self._refuse(Fenced(self.row.pk))
 
     async def run(self) -> None:
-        self._task = asyncio.current_task()
         try:
-            await self._run()
+            self._builder = OutputBuilder(self.row.pk, await self._history())
+            self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
+            end = await self._end()
+            self._task = None
+            await self._settle(end)
         except Fenced:
             logger.warning("%s: attempt %d was overtaken.", self.row.pk, self.row.attempt)
         finally:
@@ -74,26 +87,29 @@ class TurnRun:
             self._tail.wake()
 
     # -- the steps ----------------------------------------------------------------------
-    async def _run(self) -> None:
-        self._builder = OutputBuilder(self.row.pk, await self._history())
-        if self._is_cancelled:
-            return await self._settle(Status.CANCELLED)
-        if not self._is_first_attempt or (self.row.is_stored is False and self._tail.brief is None):
-            return await self._settle(Status.INCOMPLETE, incomplete_reason=IncompleteReason.SERVER_INTERRUPTED)
+    async def _end(self) -> End:
+        """How this turn ends, whatever happens on the way."""
         try:
-            end = await self._generate()
+            return await self._work()
         except asyncio.CancelledError:
-            await self._interrupted()
+            return self._interruption()
         except ModelFailed as failure:
-            await self._settle_failed(failure.code, failure.message)
+            return _failed(failure.code, failure.message)
         except Fenced:
             raise
         except Exception:
             logger.exception("%s: the turn failed.", self.row.pk)
-            await self._settle_failed("server_error", "The agent failed unexpectedly.")
-        else:
-            status = Status.INCOMPLETE if end.incomplete_reason else Status.COMPLETED
-            await self._settle(status, usage=end.usage.as_wire(), incomplete_reason=end.incomplete_reason)
+            return _failed("server_error", "The agent failed unexpectedly.")
+
+    async def _work(self) -> End:
+        is_lost = not self.row.is_stored and self._tail.brief is None
+        if self._is_cancelled:
+            return End(Status.CANCELLED)
+        if is_lost or not self._is_first_attempt:
+            return End(Status.INCOMPLETE, incomplete_reason=IncompleteReason.SERVER_INTERRUPTED)
+        finished = await self._generate()
+        status = Status.INCOMPLETE if finished.incomplete_reason else Status.COMPLETED
+        return End(status, usage=finished.usage.as_wire(), incomplete_reason=finished.incomplete_reason)
 
     async def _history(self) -> list[dict[str, Any]]:
         if self._tail.is_volatile:
@@ -109,6 +125,8 @@ class TurnRun:
         end: TurnFinished | None = None
         async with aclosing(run_turn(get_provider(settings.HERMES_PROVIDER), call, ledger.run)) as events:
             async for event in events:
+                if self._is_cancelled:  # a provider may have swallowed the cancellation
+                    raise asyncio.CancelledError
                 if isinstance(event, TurnFinished):
                     end = event
                 else:
@@ -120,7 +138,7 @@ class TurnRun:
     async def _begin(self) -> None:
         self._builder.start()
         segment = self._numbering.seal(self._builder.take())
-        await event_store.write(lambda: begin(self.row, segment), lambda _: self._tail.publish(segment))
+        await event_store.insist(lambda: begin(self.row, segment), lambda _: self._tail.publish(segment))
 
     async def _record(self, event: AgentEvent) -> None:
         """Into the log, without waiting for the disk unless it falls far behind."""
@@ -131,16 +149,16 @@ class TurnRun:
             case ReasoningDelta(text):
                 builder.reasoning(clean_text(text))
             case CallStarted(call_id, name):
-                builder.call_started(call_id, clean_text(name))
+                builder.call_started(clean_text(call_id), clean_text(name))
             case CallArguments(call_id, delta):
-                builder.call_arguments(call_id, clean_text(delta))
+                builder.call_arguments(clean_text(call_id), clean_text(delta))
             case CallFinished(call_id):
-                builder.call_finished(call_id)
+                builder.call_finished(clean_text(call_id))
             case ToolFinished(call_id, output):
-                builder.tool_output(call_id, output)
+                builder.tool_output(clean_text(call_id), output)
         event_store.append(self._numbering.seal(builder.take()), self._tail, self._refuse)
         if event_store.writer.is_congested:
-            await event_store.settled()
+            await event_store.insist(lambda: None)
 
     def _refuse(self, error: Exception) -> None:
         if self._refusal is None:
@@ -151,35 +169,29 @@ class TurnRun:
         if self._task is not None:
             self._task.cancel()
 
-    async def _interrupted(self) -> None:
+    def _interruption(self) -> End:
         """Somebody cancelled this task; the flags say who and why."""
+        task = asyncio.current_task()
         if isinstance(self._refusal, Fenced):
             raise self._refusal
-        task = asyncio.current_task()
-        if not (self._is_cancelled or self._refusal) or task is None:
+        if task is None or not (self._is_cancelled or self._refusal):
             raise asyncio.CancelledError
         task.uncancel()
         if self._refusal is not None:
             logger.error("%s: an event could not be stored: %s", self.row.pk, self._refusal)
-            return await self._settle_failed("server_error", "An event of this response could not be stored.")
-        await self._settle(Status.CANCELLED)
+            return _failed("server_error", "An event of this response could not be stored.")
+        return End(Status.CANCELLED)
 
-    async def _settle_failed(self, code: str, message: str) -> None:
-        await self._settle(Status.FAILED, error={"code": code, "message": clean_text(message)})
-
-    async def _settle(self, status: Status, **outcome: Any) -> None:
-        """The end of the log; tried until the database takes it, for nobody else will."""
-        self._builder.finish(status, **outcome)
+    async def _settle(self, end: End) -> None:
+        """The end of the log."""
+        self._builder.finish(end.status, usage=end.usage, error=end.error, incomplete_reason=end.incomplete_reason)
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()
-        while True:
-            try:
-                await event_store.write(lambda: settle(self.row, segment, body), lambda _: self._tail.publish(segment))
-            except StorageUnavailable as error:
-                logger.error("%s cannot be settled yet: %s", self.row.pk, error)
-                await asyncio.sleep(RETRY_SECS)
-            else:
-                return
+        await event_store.insist(lambda: settle(self.row, segment, body), lambda _: self._tail.publish(segment))
+
+
+def _failed(code: str, message: str) -> End:
+    return End(Status.FAILED, error={"code": code, "message": clean_text(message)})
 
 
 def _model_call(row: Response, brief: object) -> ModelCall:

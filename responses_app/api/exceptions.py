@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -23,6 +24,8 @@ def openai_error(error: Exception, context: dict[str, Any]) -> Response:
 def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, SuspiciousOperation):
+        return ApiError(str(error), code="bad_request")
     if isinstance(error, exceptions.MethodNotAllowed):
         return ApiError(str(error.detail), status=405, code="method_not_allowed")
     if isinstance(error, exceptions.APIException):

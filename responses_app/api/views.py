@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
+from responses_app.bodies import initial_body
 from responses_app.errors import ModelNotFound, ResponseNotFound
 from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody, json_body
@@ -18,6 +19,7 @@ from responses_app.requests.models import default_model, profile_names
 from responses_app.services.cancel import request_cancel
 from responses_app.services.delete import delete_response
 from responses_app.services.lookup import find_response, note_access
+from responses_app.states import Status
 
 CANCEL_WAIT_SECS = 5  # how long a cancel call waits to show the settled response
 CANCEL_POLL_SECS = 0.02
@@ -49,7 +51,7 @@ class CancelView(APIView):
             request_cancel(row.pk).result()
             _wait_until_settled(row.pk)
         if not row.is_stored:
-            return JsonAnswer({"id": row.pk, "object": "response", "status": _status(row.pk)})
+            return JsonAnswer(_bare_body(row.pk))
         return _answer(row)
 
 
@@ -91,8 +93,13 @@ def _answer(row: Response) -> JsonAnswer:
     return JsonAnswer(json_body(body), headers={SESSION_HEADER: row.session.public_id})
 
 
-def _status(response_id: str) -> str:
-    return Response.objects.values_list("status", flat=True).get(pk=response_id)
+def _bare_body(response_id: str) -> ResponseBody:
+    """Of a response that is not stored: every key, and no content."""
+    row = Response.objects.get(pk=response_id)
+    created_at = int(row.created_at.timestamp())
+    return initial_body(
+        row.pk, model=row.model, created_at=created_at, status=Status(row.status), echo={"store": False}
+    )
 
 
 def _wait_until_settled(response_id: str) -> None:

@@ -35,16 +35,6 @@ class Segment:
         """Every event inside belongs to the OpenAI stream."""
         return self.next_sequence - self.first_sequence == self.last_position - self.first_position + 1
 
-    def joined(self, later: "Segment") -> "Segment":
-        return replace(
-            self,
-            last_position=later.last_position,
-            next_sequence=later.next_sequence,
-            data=self.data + later.data,
-            is_final=later.is_final,
-            commit_marks=",".join(filter(None, (self.commit_marks, later.commit_marks))),
-        )
-
     def after(self, position: int) -> "Segment":
         """What lies behind the position; the whole segment when it starts there."""
         if position < self.first_position:
@@ -69,11 +59,14 @@ class Segment:
 class Numbering:
     """Gives the events of one attempt their positions and sequence numbers."""
 
-    def __init__(self, response_id: str, attempt: int, next_position: int = 0, next_sequence: int = 0) -> None:
+    def __init__(self, response_id: str, attempt: int) -> None:
         self.response_id = response_id
         self.attempt = attempt
-        self.next_position = next_position
-        self.next_sequence = next_sequence
+        self.next_position = 0
+        self.next_sequence = 0
+
+    def follow(self, last: "Segment") -> None:
+        self.next_position, self.next_sequence = last.last_position + 1, last.next_sequence
 
     def seal(self, events: Sequence[Event]) -> Segment:
         first_position, first_sequence = self.next_position, self.next_sequence
@@ -164,6 +157,8 @@ def read_on(response_id: str, after_position: int) -> list[Segment] | None:
     last = read_last(response_id)
     if last is None:
         raise LogErased(response_id)
+    if last.last_position > after_position:
+        return read_segments(response_id, after_position)  # came between the two queries
     return None if last.is_final else []
 
 
@@ -219,10 +214,11 @@ def merge(segments: Iterable[Segment]) -> list[tuple[Segment, bytes]]:
             size = 0
         merged[-1].append(segment)
         size += len(segment.data)
-    return [(whole := _concatenated(group), zlib.compress(whole.data)) for group in merged]
+    return [(whole := concatenated(group), zlib.compress(whole.data)) for group in merged]
 
 
-def _concatenated(group: list[Segment]) -> Segment:
+def concatenated(group: list[Segment]) -> Segment:
+    """Neighbouring segments as one."""
     last = group[-1]
     return replace(
         group[0],
@@ -230,7 +226,7 @@ def _concatenated(group: list[Segment]) -> Segment:
         next_sequence=last.next_sequence,
         is_final=last.is_final,
         data=b"".join(segment.data for segment in group),
-        commit_marks=",".join(segment.commit_marks for segment in group),
+        commit_marks=",".join(filter(None, (segment.commit_marks for segment in group))),
     )
 
 

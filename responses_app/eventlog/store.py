@@ -1,6 +1,7 @@
 """The event store of this process: the writer, the tails, and the one way to read."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 
 from django.db import connection, transaction
 
-from responses_app.errors import CursorAhead
+from responses_app.errors import CursorAhead, StorageUnavailable
 from responses_app.eventlog.segments import Segment, position_of_sequence, read_last, read_on, read_whole
 from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.writer import Append, Call, Writer
@@ -17,7 +18,10 @@ from responses_app.fold import ResponseBody, fold
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 POLL_SECS = 1.0  # how late a reader is when the hint of another process was lost
+RETRY_SECS = 0.5  # between tries while the database is away
 READ_THREADS = 4
 
 
@@ -53,9 +57,14 @@ class EventStore:
     async def write(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
         return await asyncio.wrap_future(self.submit(work, then))
 
-    async def settled(self) -> None:
-        """Until everything submitted before is committed."""
-        await self.write(lambda: None)
+    async def insist(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
+        """``write`` for those who can't give up: tried until the database takes it."""
+        while True:
+            try:
+                return await self.write(work, then)
+            except StorageUnavailable as error:
+                logger.error("A write waits for the database: %s", error)
+                await asyncio.sleep(RETRY_SECS)
 
     # -- reading ------------------------------------------------------------------------
     async def read(self, query: Callable[..., T], *args: Any) -> T:
@@ -101,15 +110,11 @@ class EventStore:
 
     async def position_after(self, response_id: str, sequence: int) -> int:
         """The position to read on from when a client has seen ``sequence``."""
-        tail = self.tails.find(response_id)
-        newest = tail.newest if tail is not None else None
-        newest = newest or await self.read(read_last, response_id)
-        last = newest.next_sequence - 1 if newest else -1
-        if sequence <= last:
-            found = await self.read(position_of_sequence, response_id, sequence)
-            if found is not None:
-                return found
-        raise CursorAhead(sequence, last)
+        found = await self.read(position_of_sequence, response_id, sequence)
+        if found is not None:
+            return found
+        newest = await self.read(read_last, response_id)
+        raise CursorAhead(sequence, newest.next_sequence - 1 if newest else -1)
 
     async def wait_final(self, response_id: str) -> ResponseBody:
         """The response as its terminal event tells it, however long that takes."""

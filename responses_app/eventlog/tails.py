@@ -28,6 +28,7 @@ class Tail:
     def publish(self, segment: Segment) -> None:
         """Only after the commit, in order, on the event loop."""
         if self._segments and segment.first_position != self._segments[-1].last_position + 1:
+            assert not self.is_volatile, "nothing else has the events of a volatile tail"
             self._segments.clear()
             self._bytes = 0
         self._segments.append(segment)

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 from django.db.utils import InterfaceError, OperationalError
 
 from responses_app.errors import StorageUnavailable
-from responses_app.eventlog.segments import Segment, insert_fenced
+from responses_app.eventlog.segments import Segment, concatenated, insert_fenced
 from responses_app.models import EventSegment
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,10 @@ class Call:
     work: Callable[[], Any]
     then: Callable[[Any], None] | None
     future: Future[Any] = field(default_factory=Future)
+
+    def __post_init__(self) -> None:
+        # A caller that stops waiting can't take back what is about to be committed.
+        self.future.set_running_or_notify_cancel()
 
 
 Job = Append | Call
@@ -95,7 +100,7 @@ class Writer:
     def _run(self) -> None:
         try:
             while (jobs := self._next_batch()) is not None:
-                self._deliver(self._commit(jobs))
+                self._deliver(self._commit_safely(jobs))
                 if self._retained:
                     time.sleep(RETRY_SECS)
                 elif len(jobs) >= BUSY_JOBS:
@@ -107,43 +112,43 @@ class Writer:
         with self._arrival:
             while not (self._jobs or self._retained or self._is_stopping):
                 self._arrival.wait()
-            jobs, self._jobs = self._retained + self._jobs, []
-            self._retained = []
+            arrived, self._jobs = self._jobs, []
+        # What was tried before stays as it was: a lost commit may have stored just these rows.
+        jobs, self._retained = self._retained + _coalesced(arrived), []
         return jobs or None
 
+    def _commit_safely(self, jobs: list[Job]) -> list[Delivery]:
+        """Whatever happens, everybody gets an answer and the thread goes on."""
+        try:
+            return self._commit(jobs)
+        except Exception as error:
+            logger.exception("A batch of %d writes failed unexpectedly.", len(jobs))
+            self._retained = []
+            return [_refusal(job, error) for job in jobs]
+
     def _commit(self, jobs: list[Job]) -> list[Delivery]:
+        deliveries: list[Delivery] = []
         try:
             with transaction.atomic():
-                return self._perform(jobs)
+                deliveries = self._perform(jobs)
         except DatabaseError as error:
             logger.warning("A batch of %d writes failed (%s); writing them one by one.", len(jobs), error)
+            is_lost_in_commit = bool(deliveries) and not connection.is_usable()
             connection.close_if_unusable_or_obsolete()
+            if is_lost_in_commit:
+                return self._set_aside(jobs, error)
             return self._commit_one_by_one(jobs)
+        return deliveries
 
     def _perform(self, jobs: list[Job]) -> list[Delivery]:
         """All jobs in their order; neighbouring appends share one statement."""
         deliveries: list[Delivery] = []
-        appends: list[Append] = []
-        for job in jobs:
-            if isinstance(job, Append):
-                appends.append(job)
-                continue
-            deliveries += self._append(appends)
-            appends = []
-            deliveries.append(self._call(job))
-        return deliveries + self._append(appends)
-
-    def _append(self, appends: list[Append]) -> list[Delivery]:
-        if not appends:
-            return []
-        merged: dict[tuple[str, int], Append] = {}
-        for job in appends:
-            key = (job.segment.response_id, job.segment.attempt)
-            earlier = merged.get(key)
-            whole = job.segment if earlier is None else earlier.segment.joined(job.segment)
-            merged[key] = Append(whole, job.on_written, job.on_refused)
-        stored = insert_fenced([job.segment for job in merged.values()])
-        return [_outcome(job, stored) for job in merged.values()]
+        for is_append, group in groupby(jobs, lambda job: isinstance(job, Append)):
+            if is_append:
+                deliveries += _append([job for job in group if isinstance(job, Append)])
+            else:
+                deliveries += [self._call(job) for job in group if isinstance(job, Call)]
+        return deliveries
 
     def _call(self, job: Call) -> Delivery:
         try:
@@ -152,37 +157,38 @@ class Writer:
         except (OperationalError, InterfaceError):
             raise  # the connection or the disk, not this job: the batch as a whole decides
         except Exception as error:  # the caller's own failure travels to the caller
-            return _failure(job, error)
+            return _refusal(job, error)
         return _success(job, result)
 
     def _commit_one_by_one(self, jobs: list[Job]) -> list[Delivery]:
         """So that one bad job fails alone.
 
-        When the database itself is unavailable, appends are kept for the next round, in order, and
-        callers are told to come back; nothing behind the first failure is tried, or a later write
-        could overtake an earlier one.
+        When the database itself is unavailable, nothing behind the first failure is tried: a later
+        write must not overtake an earlier one.
         """
         deliveries: list[Delivery] = []
         for number, job in enumerate(jobs):
             try:
                 with transaction.atomic():
-                    deliveries += self._perform([job])
+                    performed = self._perform([job])
             except (OperationalError, InterfaceError) as error:
                 connection.close_if_unusable_or_obsolete()
-                rest = jobs[number:]
-                self._retained = [job for job in rest if isinstance(job, Append)]
-                unavailable = StorageUnavailable(f"The database is not available ({error}); try again in a moment.")
-                return deliveries + [_failure(job, unavailable) for job in rest if isinstance(job, Call)]
+                return deliveries + self._set_aside(jobs[number:], error)
             except DatabaseError as error:
-                deliveries.append(self._settle_alone(job, error))
+                performed = [self._settle_alone(job, error)]
+            deliveries += performed  # only now: inside the block, its commit could still have failed
         return deliveries
 
+    def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
+        """Appends are kept for the next round, in order; callers are told to come back."""
+        self._retained = [job for job in jobs if isinstance(job, Append)]
+        unavailable = StorageUnavailable(f"The database is not available ({error}); try again in a moment.")
+        return [_refusal(job, unavailable) for job in jobs if isinstance(job, Call)]
+
     def _settle_alone(self, job: Job, error: DatabaseError) -> Delivery:
-        if isinstance(job, Call):
-            return _failure(job, error)
-        if isinstance(error, IntegrityError) and _is_stored(job.segment):
+        if isinstance(job, Append) and isinstance(error, IntegrityError) and _is_stored(job.segment):
             return lambda: job.on_written(job.segment)  # the connection broke after its commit had worked
-        return lambda: job.on_refused(error)
+        return _refusal(job, error)
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
         assert self._loop is not None
@@ -218,8 +224,41 @@ def _success(job: Call, result: Any) -> Delivery:
     return deliver
 
 
-def _failure(job: Call, error: Exception) -> Delivery:
+def _refusal(job: Job, error: Exception) -> Delivery:
+    if isinstance(job, Append):
+        return lambda: job.on_refused(error)
     return lambda: job.future.set_exception(error)
+
+
+def _coalesced(jobs: list[Job]) -> list[Job]:
+    """Appends to one response become one segment, unless a call stands between them."""
+    groups: list[list[Job]] = []
+    latest: dict[tuple[str, int], list[Job]] = {}
+    for job in jobs:
+        if isinstance(job, Call):
+            latest.clear()
+            groups.append([job])
+            continue
+        key = (job.segment.response_id, job.segment.attempt)
+        if key in latest:
+            latest[key].append(job)
+        else:
+            latest[key] = [job]
+            groups.append(latest[key])
+    return [_as_one(group) for group in groups]
+
+
+def _as_one(group: list[Job]) -> Job:
+    last = group[-1]
+    if len(group) == 1 or isinstance(last, Call):
+        return last
+    segments = [job.segment for job in group if isinstance(job, Append)]
+    return Append(concatenated(segments), last.on_written, last.on_refused)
+
+
+def _append(jobs: list[Append]) -> list[Delivery]:
+    stored = insert_fenced([job.segment for job in jobs])
+    return [_outcome(job, stored) for job in jobs]
 
 
 def _is_stored(segment: Segment) -> bool:

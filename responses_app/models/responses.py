@@ -55,9 +55,12 @@ class ResponseQuerySet(models.QuerySet["Response"]):
             == 1
         )
 
-    def renew(self, owner: str, lease: timedelta) -> dict[str, bool]:
-        """Prolong every lease of this owner; says for each row whether its cancellation was requested."""
-        mine = self.open().filter(lease_owner=owner)
+    def renew(self, owner: str, running: list[str], lease: timedelta) -> dict[str, bool]:
+        """Prolong the leases of what this owner runs; says for each whether its cancellation was requested.
+
+        A row that the owner holds but does not run is left to run out: somebody must find it.
+        """
+        mine = self.open().filter(pk__in=running, lease_owner=owner)
         mine.update(lease_until=timezone.now() + lease)
         return {pk: asked is not None for pk, asked in mine.values_list("pk", "cancel_requested_at")}
 

@@ -20,6 +20,11 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
         running = self.filter(response_id=response_id, call_id=call_id, status=ToolStatus.RUNNING)
         return running.update(status=status, output=output, finished_at=timezone.now()) == 1
 
+    def interrupt(self, response_id: str) -> int:
+        """Nobody waits for these calls any more; whether they took effect is not known."""
+        running = self.filter(response_id=response_id, status=ToolStatus.RUNNING)
+        return running.update(status=ToolStatus.INTERRUPTED, finished_at=timezone.now())
+
 
 class ToolEvent(models.Model):
     """The ledger: a call is written here before it runs, and its result before anything else happens."""

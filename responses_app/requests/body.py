@@ -2,14 +2,17 @@
 
 import json
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from responses_app.errors import InvalidRequest
 
 MAX_DEPTH = 64
+MAX_NAME_CHARS = 200
 _NOT_A_NUMBER = object()
+# Where a value stands: the place of what holds it, and its key or index there.
+_Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
@@ -19,41 +22,61 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise _explained(raw, error) from None
     if not isinstance(parsed, dict):
         raise InvalidRequest("The request body must be a JSON object.", code="invalid_body")
-    _check(parsed, "", 1)
+    _check(parsed, None, 1)
     return parsed
 
 
-def _check(value: Any, path: str, depth: int) -> None:
+def _check(value: Any, path: _Path, depth: int) -> None:
     """Refuse, by name, what no database stores: NUL, lone surrogates, not-a-number, endless nesting."""
     if depth > MAX_DEPTH:
-        root = path.split(".")[0].split("[")[0]
+        root = _shown(path).split(".")[0].split("[")[0]
         raise InvalidRequest(f"{root} is nested deeper than {MAX_DEPTH} levels.", param=root, code="invalid_json")
     if isinstance(value, dict):
         for key, inner in value.items():
-            _check_text(key, path or None, "a key")
-            _check(inner, f"{path}.{key}" if path else key, depth + 1)
+            _check_text(key, path, "a key")
+            _check(inner, (path, key), depth + 1)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _check(inner, f"{path}[{index}]", depth + 1)
+            _check(inner, (path, index), depth + 1)
     elif isinstance(value, str):
         _check_text(value, path, "its text")
     elif value is _NOT_A_NUMBER or (isinstance(value, float) and not math.isfinite(value)):
-        raise InvalidRequest(f"{path} must be a JSON number; NaN and Infinity are not.", param=path)
+        name = _shown(path)
+        raise InvalidRequest(f"{name} must be a JSON number; NaN and Infinity are not.", param=name)
 
 
-def _check_text(text: str, path: str | None, what: str) -> None:
-    where = path or "The body"
-    if "\0" in text:
-        raise InvalidRequest(f"{where}: {what} contains a NUL character.", param=path, code="invalid_text")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidRequest(f"{where}: {what} contains a lone surrogate.", param=path, code="invalid_text")
+def _check_text(text: str, path: _Path, what: str) -> None:
+    problem = "a NUL character" if "\0" in text else _surrogate(text)
+    if problem:
+        name = _shown(path)
+        raise InvalidRequest(
+            f"{name or 'The body'}: {what} contains {problem}.", param=name or None, code="invalid_text"
+        )
+
+
+def _surrogate(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "a lone surrogate"
+    return ""
+
+
+def _shown(path: _Path) -> str:
+    """The path as a client would write it; spelled out only for an error, for most bodies have none."""
+    pieces: list[str] = []
+    while path is not None:
+        path, step = path
+        pieces.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    name = "".join(reversed(pieces)).removeprefix(".")
+    return name.encode("utf-8", "replace").decode()[:MAX_NAME_CHARS]
 
 
 def _explained(raw: bytes, error: ValueError) -> InvalidRequest:
     """Find the field that a strict parser could only give a line and a column for."""
     try:
         lenient = json.loads(raw, parse_constant=lambda _: _NOT_A_NUMBER)
-        _check(lenient, "", 1)
+        _check(lenient, None, 1)
     except InvalidRequest as found:
         return found
     except (ValueError, RecursionError):

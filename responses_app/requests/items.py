@@ -25,7 +25,7 @@ def read_input(value: Any, name: str = "input") -> list[Item]:
 def _read_item(item: Any, name: str) -> Item:
     if not isinstance(item, dict):
         raise wrong_type(name, "an object")
-    kind = item.get("type", "message")
+    kind = item.get("type") or "message"
     if kind != "message":
         raise InvalidRequest(
             f"{name}.type is {kind!r}; this server takes message items.",

@@ -7,16 +7,17 @@ from django.conf import settings
 from responses_app.errors import ModelNotFound
 from responses_app.models import Profile
 from responses_app.principals import Principal
-from responses_app.requests.fields import text
+from responses_app.requests.fields import short_text
 
 DEFAULT_NAMES = ("default", "hermes-agent")
+MAX_MODEL_CHARS = 200
 
 
 def resolve_model(value: Any, principal: Principal) -> str:
     """The model name a response will carry; an absent one means the default agent."""
     if value is None:
         return default_model()
-    name = text(value, "model")
+    name: str = short_text(MAX_MODEL_CHARS)(value, "model")
     if name in (*DEFAULT_NAMES, default_model()) or name in profile_names(principal):
         return name
     if settings.HERMES_UNKNOWN_MODEL == "default":

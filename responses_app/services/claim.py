@@ -46,10 +46,11 @@ def claim(response_id: str) -> Claimed | None:
         return None
     row = Response.objects.only(*FIELDS).get(pk=response_id)
     # The fence is up: no older attempt can append behind this.
+    numbering = Numbering(response_id, row.attempt)
     last = read_last(response_id)
-    if last is None:
-        return Claimed(row, Numbering(response_id, row.attempt))
-    return Claimed(row, Numbering(response_id, row.attempt, last.last_position + 1, last.next_sequence))
+    if last is not None:
+        numbering.follow(last)
+    return Claimed(row, numbering)
 
 
 def claimable_ids(limit: int) -> list[str]:

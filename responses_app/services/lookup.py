@@ -16,7 +16,7 @@ def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = Tru
     visible = Response.objects.select_related("session").filter(owner_id=owner_id)
     if must_be_stored:
         visible = visible.filter(is_stored=True)
-    row = visible.filter(pk=response_id).first()
+    row = visible.filter(pk=response_id).first() if response_id.isprintable() else None
     if row is None:
         raise ResponseNotFound(response_id)
     if row.deleted_at is not None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 from responses_app.eventlog import Fenced, Segment
 from responses_app.eventlog.segments import insert_fenced
 from responses_app.fold import ResponseBody
-from responses_app.models import Response, Session
+from responses_app.models import Response, Session, ToolEvent
 from responses_app.states import Status
 
 
@@ -39,6 +39,7 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **fields):
         raise Fenced(row.pk)
     _store(row, segment)
+    ToolEvent.objects.interrupt(row.pk)
     if body["usage"]:
         Session.objects.add_usage(row.session_id, body["usage"])
 

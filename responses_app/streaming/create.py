@@ -3,9 +3,9 @@
 import asyncio
 from contextlib import suppress
 
-from responses_app.errors import ApiError
-from responses_app.eventlog import event_store
-from responses_app.fold import json_body
+from responses_app.errors import ApiError, ResponseDeleted
+from responses_app.eventlog import LogErased, event_store
+from responses_app.fold import ResponseBody, json_body
 from responses_app.requests.body import parse_object
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
@@ -36,8 +36,14 @@ class CreateResponseConsumer(HttpConsumer):
         elif request.admission.is_background:
             await self.send_json(json_body(admitted.body), headers=headers)
         else:
-            final = await event_store.wait_final(admitted.response_id)
+            final = await self._final(admitted.response_id)
             await self.send_json(json_body(final), headers=headers)
+
+    async def _final(self, response_id: str) -> ResponseBody:
+        try:
+            return await event_store.wait_final(response_id)
+        except LogErased:
+            raise ResponseDeleted(response_id) from None
 
     async def disconnected(self) -> None:
         """A client that leaves while it is being admitted has left a response behind all the same."""
