@@ -64,8 +64,12 @@ class OutputBuilder:
 
     # -- content ------------------------------------------------------------------------
     def text(self, delta: str) -> None:
-        index = self._reopen("message", self._open_message)
+        index = self._reopen("output_text", self._open_message)
         self._emit(self._at(index, "response.output_text.delta", content_index=0, delta=delta, logprobs=[]))
+
+    def refusal(self, delta: str) -> None:
+        index = self._reopen("refusal", self._open_refusal)
+        self._emit(self._at(index, "response.refusal.delta", content_index=0, delta=delta))
 
     def reasoning(self, delta: str) -> None:
         index = self._reopen("reasoning", self._open_reasoning)
@@ -108,14 +112,19 @@ class OutputBuilder:
         return index
 
     def _reopen(self, kind: str, opener: Callable[[], int]) -> int:
-        if self._open and self.snapshot.item(self._open[-1])["type"] == kind:
+        if self._open and _kind(self.snapshot.item(self._open[-1])) == kind:
             return self._open[-1]
         self.close("completed")
         return opener()
 
     def _open_message(self) -> int:
+        return self._open_part({"type": "output_text", "text": "", "annotations": [], "logprobs": []})
+
+    def _open_refusal(self) -> int:
+        return self._open_part({"type": "refusal", "refusal": ""})
+
+    def _open_part(self, part: Item) -> int:
         index = self._add({"type": "message", "role": "assistant", "content": []})
-        part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         self._emit(self._at(index, "response.content_part.added", content_index=0, part=part))
         return index
 
@@ -140,6 +149,12 @@ class OutputBuilder:
         self._emit({"type": "response.output_item.done", "output_index": index, "item": {**item, "status": status}})
 
 
+def _kind(item: Item) -> str:
+    """What grows in an item: a message holds text or a refusal, never both."""
+    kind: str = item["content"][0]["type"] if item["type"] == "message" else item["type"]
+    return kind
+
+
 def _no_parts(item: Item) -> list[Event]:
     return []
 
@@ -147,11 +162,11 @@ def _no_parts(item: Item) -> list[Event]:
 def _message_closers(item: Item) -> list[Event]:
     closers: list[Event] = []
     for index, part in enumerate(item["content"]):
-        text = part["text"]
-        closers += [
-            {"type": "response.output_text.done", "content_index": index, "text": text, "logprobs": []},
-            {"type": "response.content_part.done", "content_index": index, "part": dict(part)},
-        ]
+        if part["type"] == "refusal":
+            done = {"type": "response.refusal.done", "content_index": index, "refusal": part["refusal"]}
+        else:
+            done = {"type": "response.output_text.done", "content_index": index, "text": part["text"], "logprobs": []}
+        closers += [done, {"type": "response.content_part.done", "content_index": index, "part": dict(part)}]
     return closers
 
 

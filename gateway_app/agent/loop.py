@@ -28,6 +28,7 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 
 async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> AsyncGenerator[AgentEvent]:
     usage = Usage()
+    client_names = {tool["name"] for tool in call.client_tools}
     for _ in range(MAX_ITERATIONS):
         said = _Said()
         async with aclosing(provider.stream(call)) as events:
@@ -40,11 +41,19 @@ async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> As
         if said.finish.reason in _INCOMPLETE or not calls:
             yield TurnFinished(usage, _INCOMPLETE.get(said.finish.reason))
             return
-        outputs = await asyncio.gather(*(run_tool(tool_call) for tool_call in calls))
-        for tool_call, output in zip(calls, outputs, strict=True):
-            yield ToolFinished(tool_call.call_id, output)
-        call = call.followed_by(said.items(dict(zip(said.arguments, outputs, strict=True))))
+        served = [tool_call for tool_call in calls if tool_call.name not in client_names]
+        outputs = dict(zip((c.call_id for c in served), await _run_all(served, run_tool), strict=True))
+        for call_id, output in outputs.items():
+            yield ToolFinished(call_id, output)
+        if len(served) < len(calls):
+            yield TurnFinished(usage)  # the client answers the rest in its next request
+            return
+        call = call.followed_by(said.items(outputs))
     yield TurnFinished(usage, "max_iterations")
+
+
+async def _run_all(calls: list[ToolCall], run_tool: RunTool) -> list[str]:
+    return list(await asyncio.gather(*(run_tool(tool_call) for tool_call in calls)))
 
 
 class _Said:

@@ -18,6 +18,11 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusalDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     call_id: str
     name: str
@@ -86,8 +91,9 @@ class TurnFinished:
     incomplete_reason: str | None = None
 
 
-ModelEvent = TextDelta | ReasoningDelta | CallStarted | CallArguments | CallFinished | ModelFinished
-AgentEvent = TextDelta | ReasoningDelta | CallStarted | CallArguments | CallFinished | ToolFinished | TurnFinished
+Delta = TextDelta | ReasoningDelta | RefusalDelta | CallStarted | CallArguments | CallFinished
+ModelEvent = Delta | ModelFinished
+AgentEvent = Delta | ToolFinished | TurnFinished
 
 
 class ModelFailed(Exception):
@@ -124,9 +130,20 @@ class ModelCall:
     model: str
     items: list[Item]
     instructions: str | None = None
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = ()  # run by the server
+    client_tools: tuple[dict[str, Any], ...] = ()  # run by the client, as its request describes them
+    tool_choice: Any = "auto"
     max_output_tokens: int | None = None
+    # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
+
+    def tool_specs(self) -> list[dict[str, Any]]:
+        """Every function tool on offer, as the Responses API describes them."""
+        served = [
+            {"type": "function", "name": t.name, "description": t.description, "parameters": t.parameters}
+            for t in self.tools
+        ]
+        return [*served, *self.client_tools]
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
         return replace(self, items=[*self.items, *items])

@@ -18,6 +18,7 @@ from gateway_app.agent.types import (
     ModelCall,
     ModelFailed,
     ReasoningDelta,
+    RefusalDelta,
     TextDelta,
     ToolFinished,
     TurnFinished,
@@ -146,6 +147,8 @@ class TurnRun:
         match event:
             case TextDelta(text):
                 builder.text(clean_text(text))
+            case RefusalDelta(text):
+                builder.refusal(clean_text(text))
             case ReasoningDelta(text):
                 builder.reasoning(clean_text(text))
             case CallStarted(call_id, name):
