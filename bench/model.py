@@ -1,0 +1,29 @@
+"""The speaking clock: a model whose words are the times at which they are said."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+
+from gateway_app.agent.context import text_of
+from gateway_app.agent.types import ModelCall, ModelEvent, ModelFinished, TextDelta, Usage
+
+
+class ClockProvider:
+    """Plays ``{"words": count, "pace": words per second}``.
+
+    A word is ``<epoch ns when it was said>+<how many µs after its time that was>``. Times count from
+    the first word, so that an event loop which stalls shows as lateness and not as a slower model.
+    """
+
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        order = json.loads(text_of(call.items[-1]))
+        count, pace = int(order["words"]), float(order["pace"])
+        now = asyncio.get_running_loop().time
+        start = now()
+        for number in range(count):
+            due = start + number / pace
+            await asyncio.sleep(max(0.0, due - now()))
+            late_us = max(0, round((now() - due) * 1e6))
+            yield TextDelta(f"{time.time_ns()}+{late_us} ")
+        yield ModelFinished("stop", Usage(input_tokens=1, output_tokens=count))

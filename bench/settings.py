@@ -1,0 +1,6 @@
+"""The product's settings, with a model whose words tell when they were said."""
+
+from hermes_site import settings as product
+from hermes_site.settings import *  # noqa: F403
+
+HERMES_PROVIDERS = product.HERMES_PROVIDERS | {"builtin": "bench.model.ClockProvider"}
