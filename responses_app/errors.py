@@ -115,3 +115,19 @@ class InternalError(ApiError):
 
     def __init__(self) -> None:
         super().__init__("The server met an unexpected condition. The request id is in the x-request-id header.")
+
+
+class ConversationNotFound(NotFound):
+    code = "conversation_not_found"
+
+    def __init__(self, reference: str, param: str = "conversation") -> None:
+        super().__init__(f"Conversation not found: {reference}", param=param)
+
+
+class NameTaken(InvalidRequest):
+    code = "name_taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"You have a conversation named {name!r} already; its name can stand for its id.", param="name"
+        )

@@ -36,7 +36,8 @@ def new_call_id() -> str:
 
 def item_id(response_id: str, item_type: str, index: int, *, is_input: bool = False) -> str:
     side = "i" if is_input else "o"
-    return f"{ITEM_PREFIXES[item_type]}_{response_id.removeprefix(RESPONSE_PREFIX)}{side}{index:04x}"
+    prefix = ITEM_PREFIXES.get(item_type, "item")
+    return f"{prefix}_{response_id.removeprefix(RESPONSE_PREFIX)}{side}{index:04x}"
 
 
 def place_of_item(item: str) -> ItemPlace | None:

@@ -66,6 +66,7 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
         self.log_path = home / "server.log"
         self._clients: dict[str, openai.OpenAI] = {}
+        self._http: httpx.Client | None = None
 
     # -- life ---------------------------------------------------------------------------
     def manage(self, *args: str) -> str:
@@ -96,6 +97,9 @@ class Server:
         for client in self._clients.values():
             client.close()
         self._clients.clear()
+        if self._http is not None:
+            self._http.close()
+            self._http = None
         if self.process is not None:
             self.process.send_signal(number)
             self.process.wait(30)
@@ -121,11 +125,16 @@ class Server:
         return self._clients[key]
 
     def body(self, response_id: str) -> dict[str, Any]:
-        with self.http() as client:
-            answer = client.get(f"/v1/responses/{response_id}")
-            assert answer.status_code == 200, answer.text
-            body: dict[str, Any] = answer.json()
-            return body
+        answer = self._owner().get(f"/v1/responses/{response_id}")
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+    def _owner(self) -> httpx.Client:
+        """One kept connection for the many small looks of a test."""
+        if self._http is None:
+            self._http = self.http()
+        return self._http
 
     def ended(self, response_id: str, timeout_secs: float = 20) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
@@ -137,10 +146,7 @@ class Server:
 
     def replay(self, response_id: str, after: int | None = None) -> list[bytes]:
         params = {"stream": "true"} | ({} if after is None else {"starting_after": str(after)})
-        with (
-            self.http() as client,
-            client.stream("GET", f"/v1/responses/{response_id}", params=params) as answer,
-        ):
+        with self._owner().stream("GET", f"/v1/responses/{response_id}", params=params) as answer:
             assert answer.status_code == 200, answer.read()
             return list(frames(answer))
 

@@ -110,7 +110,7 @@ def test_unknown_paths_and_methods_answer_in_json(server: Server) -> None:
         assert_error(client.get("/v1/nothing"), 404, None)
         assert_error(client.post("/nothing/at/all"), 404, None)
         assert_error(client.get("/v1/responses/"), 404, None)
-        assert_error(client.get("/v1/responses"), 405, None)
+        assert_error(client.put("/v1/responses"), 405, None)
         assert_error(client.put("/v1/responses/resp_x"), 405, None)
         assert_error(client.get("/v1/responses/resp_x/cancel"), 405, None)
         assert_error(client.get("/v1/responses/resp_x"), 404, "response_id")

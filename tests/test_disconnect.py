@@ -9,6 +9,13 @@ from typing import Any
 from responses_app.fold import fold
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
 
+HEARTBEAT = "SELECT heartbeat_at FROM gateway_app_runtimeprocess WHERE state = 'running'"
+
+
+def wait_for_renewal(server: Server) -> None:
+    before = server.query(HEARTBEAT)
+    eventually(lambda: server.query(HEARTBEAT) != before, what="a renewal of the leases")
+
 
 def test_a_stored_response_goes_on_without_its_client(server: Server) -> None:
     asked = script({"say": "one two "}, {"gate": "goes-on"}, {"say": "three"})
@@ -67,7 +74,8 @@ def test_unstored_turns_wait_their_turn_in_a_session(server: Server) -> None:
         thread.start()
     renewed = "SELECT count(*) FROM responses_app_response WHERE status = 'queued'"
     eventually(lambda: server.query(renewed)[0][0] >= 2)
-    time.sleep(3)  # longer than the time between two renewals of the leases
+    wait_for_renewal(server)
+    wait_for_renewal(server)
     server.open_gate("unstored-queue")
     for thread in waiting:
         thread.join(20)

@@ -1,4 +1,4 @@
-"""The openai SDK for Node against a real server: its strict helper, resuming, chains and errors."""
+"""The openai SDK for Node and the AI SDK against a real server."""
 
 import json
 import os
@@ -50,8 +50,8 @@ def node_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(node_client: Path, server: Server) -> Run:
-    def run(scenario: str, *args: str) -> Any:
-        command = ["node", "client.mjs", f"{server.url}/v1", server.key, scenario, *args]
+    def run(scenario: str, *args: str, program: str = "client.mjs") -> Any:
+        command = ["node", program, f"{server.url}/v1", server.key, scenario, *args]
         done = subprocess.run(command, cwd=node_client, capture_output=True, text=True, timeout=RUN_SECS)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -113,3 +113,20 @@ def test_an_unknown_id_is_a_not_found_error_with_code_and_request_id(run: Run) -
         assert refusal["status"] == 404
         assert refusal["code"] == "response_not_found"
         assert refusal["requestId"].startswith("req_")
+
+
+def test_the_ai_sdk_streams_with_usage(run: Run) -> None:
+    seen = run("stream", program="ai.mjs")
+    assert "ai sdk says hello" in seen["text"]
+    assert seen["finish"] == "stop"
+    assert seen["tokens"] > 0
+
+
+def test_the_ai_sdk_runs_its_own_tools(run: Run) -> None:
+    assert run("tools", program="ai.mjs") == {"text": "The result is windy in sample.", "steps": 2}
+
+
+def test_the_ai_sdk_replays_its_turns_by_reference(server: Server, run: Run) -> None:
+    seen = run("turns", program="ai.mjs")
+    assert 'first: "ai sdk turn one"' in seen["second"]
+    assert server.model_calls("ai sdk turn two")[0]["texts"][1] == seen["first"]

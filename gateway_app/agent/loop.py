@@ -27,7 +27,7 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 
 
 async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> AsyncGenerator[AgentEvent]:
-    usage = Usage()
+    usage, ran = Usage(), 0
     client_names = {tool["name"] for tool in call.client_tools}
     for _ in range(MAX_ITERATIONS):
         said = _Said()
@@ -40,6 +40,10 @@ async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> As
         calls = said.calls()
         if said.finish.reason in _INCOMPLETE or not calls:
             yield TurnFinished(usage, _INCOMPLETE.get(said.finish.reason))
+            return
+        ran += len(calls)
+        if call.max_tool_calls is not None and ran > call.max_tool_calls:
+            yield TurnFinished(usage, "max_tool_calls")
             return
         served = [tool_call for tool_call in calls if tool_call.name not in client_names]
         outputs = dict(zip((c.call_id for c in served), await _run_all(served, run_tool), strict=True))

@@ -134,6 +134,7 @@ class ModelCall:
     client_tools: tuple[dict[str, Any], ...] = ()  # run by the client, as its request describes them
     tool_choice: Any = "auto"
     max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
     # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
 

@@ -7,9 +7,12 @@ import re
 from collections.abc import AsyncGenerator
 from itertools import cycle, islice
 
+import orjson
+
 from gateway_app.agent.context import text_of
 from gateway_app.agent.types import ModelCall, ModelEvent
-from gateway_app.providers.script import Call, Fail, Say, Step, Think, play, words
+from gateway_app.providers.sampling import choose_call, sample
+from gateway_app.providers.script import Fail, Say, Step, Think, play, words
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000
@@ -17,7 +20,6 @@ _WRITE = re.compile(r"\bwrite (\d{1,6}) words\b", re.IGNORECASE)
 _SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
 _PACE = re.compile(r"\bat (\d{1,5}) words (?:per|a) second\b", re.IGNORECASE)
 _THINK = re.compile(r"\b(?:think|reason)\b", re.IGNORECASE)
-_CALCULATE = re.compile(r"\bcalculate\s+([-+*/().\d\s]*\d[)\s]*)", re.IGNORECASE)
 _FAIL = re.compile(r"\bplease fail\b", re.IGNORECASE)
 
 STORY = (
@@ -47,17 +49,20 @@ def compose(call: ModelCall) -> list[Step]:
     if _THINK.search(asked):
         script.append(Think("The question is read twice, the obvious answer is doubted, and then it is given. ", pace))
     if _FAIL.search(asked):
-        return [
-            *script,
-            Say("This answer ends in a failure, as asked. ", pace),
-            Fail("The built-in model was asked to fail."),
-        ]
-    expression = _CALCULATE.search(asked)
-    if expression and any(tool.name == "calculate" for tool in call.tools):
-        arguments = {"expression": expression[1].strip()}
-        return [*script, Say("Let me calculate that. ", pace), Call(f"call_{len(call.items)}", "calculate", arguments)]
-    script.append(Say(_answer(asked, call), pace))
-    return script
+        failure = Fail("The built-in model was asked to fail.")
+        return [*script, Say("This answer ends in a failure, as asked. ", pace), failure]
+    called = choose_call(asked, call)
+    if called is not None:
+        return [*script, Say("Let me see. ", pace), called] if called.name == "calculate" else [*script, called]
+    return [*script, Say(_formatted(call) or _answer(asked, call), pace)]
+
+
+def _formatted(call: ModelCall) -> str | None:
+    """JSON, where the request wants JSON."""
+    wanted = (call.parameters.get("text") or {}).get("format") or {}
+    if wanted.get("type") == "json_schema":
+        return orjson.dumps(sample(wanted["schema"])).decode()
+    return '{"answer": "This is the built-in model."}' if wanted.get("type") == "json_object" else None
 
 
 def _pace(asked: str) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from responses_app.services.conversations import items_of
 
 from gateway_app.agent.context import build_items
 from gateway_app.agent.loop import run_turn
@@ -38,6 +39,22 @@ from responses_app.services.settle import begin, settle
 from responses_app.states import IncompleteReason, Status
 
 logger = logging.getLogger(__name__)
+
+# Fields of a request that are the model's business alone.
+MODEL_PARAMETERS = (
+    "include",
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "temperature",
+    "text",
+    "top_logprobs",
+    "top_p",
+    "user",
+)
 
 
 @dataclass(frozen=True)
@@ -200,14 +217,19 @@ def _failed(code: str, message: str) -> End:
 def _model_call(row: Response, brief: object) -> ModelCall:
     """Everything the model needs, read when the turn starts: a turn before it may just have ended."""
     turns: list[Turn] = turns_before(row.previous_id)
+    before = [] if row.conversation_id is None else items_of(row.conversation_id)
     if isinstance(brief, Admission):
         request, new_input = brief.request, brief.items
     else:
         request, new_input = row.request, input_of(row.pk)
     return ModelCall(
         model=row.model,
-        items=build_items(((turn.input, turn.output) for turn in turns), new_input),
+        items=build_items([(before, []), *((turn.input, turn.output) for turn in turns)], new_input),
         instructions=effective_instructions(request.get("instructions"), turns),
-        tools=tuple(TOOLS.values()),
+        tools=tuple(TOOLS.values()) if request.get("tools") is None else (),
+        client_tools=tuple(tool for tool in request.get("tools") or () if tool["type"] == "function"),
+        tool_choice=request.get("tool_choice") or "auto",
         max_output_tokens=request.get("max_output_tokens"),
+        max_tool_calls=request.get("max_tool_calls"),
+        parameters={name: request[name] for name in MODEL_PARAMETERS if request.get(name) is not None},
     )

@@ -1,7 +1,19 @@
+from typing import Any
+
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from responses_app.principals import Principal, authenticate
+
+
+def principal_of(request: Request) -> Principal:
+    principal: Any = request.user
+    assert isinstance(principal, Principal)
+    return principal
+
+
+def owner_of(request: Request) -> int:
+    return principal_of(request).owner_id
 
 
 class BearerAuthentication(BaseAuthentication):

@@ -8,12 +8,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
+from responses_app.api.authentication import owner_of, principal_of
 from responses_app.bodies import initial_body
 from responses_app.errors import ModelNotFound, ResponseNotFound
 from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody, json_body
 from responses_app.models import Response
-from responses_app.principals import Principal
 from responses_app.requests.headers import SESSION_HEADER, read_flag
 from responses_app.requests.models import default_model, profile_names
 from responses_app.services.cancel import request_cancel
@@ -25,28 +25,22 @@ CANCEL_WAIT_SECS = 5  # how long a cancel call waits to show the settled respons
 CANCEL_POLL_SECS = 0.02
 
 
-class ResponsesView(APIView):
-    """POST is taken by the streaming door; this one tells every other method so."""
-
-    http_method_names = ["options"]
-
-
 class ResponseView(APIView):
     def get(self, request: Request, response_id: str) -> JsonAnswer:
         read_flag(request.query_params.get("stream"), "stream")
-        row = find_response(_owner(request), response_id)
+        row = find_response(owner_of(request), response_id)
         note_access(row)
         return _answer(row)
 
     def delete(self, request: Request, response_id: str) -> JsonAnswer:
-        row = find_response(_owner(request), response_id)
+        row = find_response(owner_of(request), response_id)
         delete_response(row.pk)
         return JsonAnswer({"id": row.pk, "object": "response", "deleted": True})
 
 
 class CancelView(APIView):
     def post(self, request: Request, response_id: str) -> JsonAnswer:
-        row = find_response(_owner(request), response_id, must_be_stored=False)
+        row = find_response(owner_of(request), response_id, must_be_stored=False)
         if row.is_open:
             request_cancel(row.pk).result()
             _wait_until_settled(row.pk)
@@ -57,13 +51,13 @@ class CancelView(APIView):
 
 class ModelsView(APIView):
     def get(self, request: Request) -> JsonAnswer:
-        names = [default_model(), *profile_names(_principal(request))]
+        names = [default_model(), *profile_names(principal_of(request))]
         return JsonAnswer({"object": "list", "data": [_model(name) for name in dict.fromkeys(names)]})
 
 
 class ModelView(APIView):
     def get(self, request: Request, model: str) -> JsonAnswer:
-        if model not in (default_model(), *profile_names(_principal(request))):
+        if model not in (default_model(), *profile_names(principal_of(request))):
             raise ModelNotFound(model)
         return JsonAnswer(_model(model))
 
@@ -74,16 +68,6 @@ class HealthView(APIView):
 
     def get(self, request: Request) -> JsonAnswer:
         return JsonAnswer({"status": "ok", "platform": "hermes-agent", "version": settings.HERMES_VERSION})
-
-
-def _principal(request: Request) -> Principal:
-    principal: Any = request.user
-    assert isinstance(principal, Principal)
-    return principal
-
-
-def _owner(request: Request) -> int:
-    return _principal(request).owner_id
 
 
 def _answer(row: Response) -> JsonAnswer:

@@ -1,7 +1,7 @@
 """The event log: the only writer of events, and the one way to read them."""
 
 from responses_app.eventlog.segments import LogErased, Numbering, Segment
-from responses_app.eventlog.store import EventStore, current_body, final_body
+from responses_app.eventlog.store import EventStore, current_body, final_bodies, final_body
 from responses_app.eventlog.tails import Tail
 from responses_app.eventlog.writer import Fenced
 
@@ -16,5 +16,6 @@ __all__ = [
     "Tail",
     "current_body",
     "event_store",
+    "final_bodies",
     "final_body",
 ]

@@ -171,6 +171,11 @@ def read_last(response_id: str) -> Segment | None:
     return None if row is None else _loaded(row)
 
 
+def read_finals(response_ids: Sequence[str]) -> list[Segment]:
+    rows = EventSegment.objects.filter(response_id__in=response_ids, is_final=True)
+    return [_loaded(row) for row in rows]
+
+
 def position_of_sequence(response_id: str, sequence: int) -> int | None:
     """The log position of a public event, or None when the log does not reach it."""
     row = _stored(response_id).filter(next_sequence__gt=sequence).order_by("first_position").first()

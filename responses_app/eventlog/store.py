@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 
 from responses_app.errors import CursorAhead, StorageUnavailable
-from responses_app.eventlog.segments import Segment, position_of_sequence, read_last, read_on, read_whole
+from responses_app.eventlog.segments import Segment, position_of_sequence, read_finals, read_last, read_on, read_whole
 from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.writer import Append, Call, Writer
 from responses_app.events import decode_frame, decode_frames, split_frames
@@ -87,10 +87,11 @@ class EventStore:
         tail = self.tails.of(response_id)
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
+        must_look = False
         while True:
             version = tail.version
             segments = tail.after(position)
-            if segments is None or not (segments or tail.is_fed_here):
+            if segments is None or (must_look and not segments):
                 segments = await self.read(read_on, response_id, position)
             if segments is None:
                 return
@@ -107,6 +108,7 @@ class EventStore:
                 yield ()
             patience = idle_secs - idle
             await tail.wait(version, patience if tail.is_fed_here else min(POLL_SECS, patience))
+            must_look = not tail.is_fed_here and tail.version == version  # nobody here told: ask the database
 
     async def position_after(self, response_id: str, sequence: int) -> int:
         """The position to read on from when a client has seen ``sequence``."""
@@ -133,6 +135,11 @@ def current_body(response_id: str) -> ResponseBody | None:
     if last.is_final:
         return final_body(last)
     return fold(decode_frames(segment.data for segment in read_whole(response_id)))
+
+
+def final_bodies(response_ids: Sequence[str]) -> dict[str, ResponseBody]:
+    """Of many ended responses at once."""
+    return {final.response_id: final_body(final) for final in read_finals(response_ids)}
 
 
 def final_body(final: Segment) -> ResponseBody:

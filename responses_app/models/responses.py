@@ -96,6 +96,12 @@ class Response(models.Model):
     usage = models.JSONField(null=True)
     error = models.JSONField(null=True)
     incomplete_reason = models.CharField(max_length=30, blank=True)
+    context_hash = models.CharField(
+        max_length=64, blank=True, default="", help_text="Of the conversation up to its last output."
+    )
+    is_history_resent = models.BooleanField(
+        default=False, help_text="The client sent its history again; the turns before are stored with those turns."
+    )
     tool_items = models.CharField(max_length=20, default="function_call")
 
     is_stored = models.BooleanField(default=True)
@@ -131,6 +137,8 @@ class Response(models.Model):
             models.Index(fields=["session", "turn"], condition=Q(status__in=list(OPEN)), name="response_open_turn"),
             # The housekeeping that merges the logs of ended responses.
             models.Index(fields=["finished_at"], condition=Q(is_log_merged=False), name="response_log_unmerged"),
+            # admit()'s look for the turn up to which a client repeats its history.
+            models.Index(fields=["owner", "context_hash"], condition=~Q(context_hash=""), name="response_context"),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
         ]

@@ -10,10 +10,10 @@ MAX_SESSION_ID_CHARS = 256
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def opened(self, owner_id: int, public_id: str | None, source: str) -> "Session":
-        """The owner's session of that id, made if there is none."""
-        session, _ = self.get_or_create(
-            owner_id=owner_id, public_id=public_id or new_session_id(), defaults={"source": source}
-        )
+        """The owner's session of that id, made if there is none; a new one where none is named."""
+        if public_id is None:
+            return self.create(owner_id=owner_id, public_id=new_session_id(), source=source)
+        session, _ = self.get_or_create(owner_id=owner_id, public_id=public_id, defaults={"source": source})
         return session
 
     def next_turn(self, pk: int) -> int:

@@ -5,12 +5,12 @@ from typing import Any
 
 from responses_app.errors import InvalidRequest
 from responses_app.principals import Principal
+from responses_app.requests import options
 from responses_app.requests.fields import Reader, boolean, choice, integer, metadata, number, short_text, text
-from responses_app.requests.items import read_input
+from responses_app.requests.items import KEPT_TYPES, MAX_ID_CHARS, read_input
 from responses_app.requests.models import resolve_model
 from responses_app.services.admit import Admission
 
-MAX_ID_CHARS = 256
 MAX_TOKENS = 2**31 - 1
 
 # Fields whose value the response object repeats.
@@ -18,17 +18,32 @@ ECHOED: dict[str, Reader] = {
     "background": boolean,
     "instructions": text,
     "max_output_tokens": integer(1, MAX_TOKENS),
+    "max_tool_calls": integer(1, MAX_TOKENS),
     "metadata": metadata,
+    "parallel_tool_calls": boolean,
     "previous_response_id": short_text(MAX_ID_CHARS),
     "prompt_cache_key": short_text(MAX_ID_CHARS),
+    "reasoning": options.reasoning,
     "safety_identifier": short_text(MAX_ID_CHARS),
+    "service_tier": choice("auto", "default", "flex", "priority", "scale"),
     "store": boolean,
     "temperature": number(0, 2),
+    "text": options.text_options,
+    "tool_choice": options.tool_choice,
+    "tools": options.tools,
+    "top_logprobs": integer(0, 20),
     "top_p": number(0, 1),
     "truncation": choice("auto", "disabled"),
     "user": short_text(MAX_ID_CHARS),
 }
-OTHERS = {"input", "model", "stream"}
+# Fields that are checked and acted on, and not repeated.
+UNECHOED: dict[str, Reader] = {
+    "conversation": options.conversation,
+    "include": options.include,
+    "stream": boolean,
+    "stream_options": options.stream_options,
+}
+OTHERS = {"input", "model"}
 
 
 @dataclass(frozen=True)
@@ -41,22 +56,44 @@ def read_create(body: dict[str, Any], principal: Principal, session_id: str | No
     """Check a request before anything is stored; null means the same as absent."""
     given = {name: value for name, value in body.items() if value is not None}
     echo = {name: read(given[name], name) for name, read in ECHOED.items() if name in given}
-    wants_stream = boolean(given.get("stream", False), "stream")
+    other = {name: read(given[name], name) for name, read in UNECHOED.items() if name in given}
     if "input" not in given:
         raise InvalidRequest("input is required.", param="input", code="missing_required_parameter")
-    is_stored = echo.get("store", True)
-    if echo.get("background") and not is_stored:
-        raise InvalidRequest("background needs store: nothing else keeps the result for you.", param="background")
+    items = read_input(given["input"])
+    _check_together(given, echo)
     admission = Admission(
         owner_id=principal.owner_id,
         model=resolve_model(given.get("model"), principal),
-        items=read_input(given["input"]),
+        items=items,
         echo=echo,
         request={name: value for name, value in body.items() if name != "input"},
-        ignored=tuple(sorted(given.keys() - ECHOED.keys() - OTHERS)),
+        ignored=_ignored(given, echo, items),
         previous_id=echo.get("previous_response_id"),
+        conversation=other.get("conversation"),
         session_id=session_id,
-        is_stored=is_stored,
+        is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
-    return CreateRequest(admission, wants_stream)
+    return CreateRequest(admission, other.get("stream", False))
+
+
+def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:
+    """What is right by itself and wrong in company."""
+    if echo.get("background") and not echo.get("store", True):
+        raise InvalidRequest("background needs store: nothing else keeps the result for you.", param="background")
+    if "conversation" in given and "previous_response_id" in given:
+        raise InvalidRequest("Send conversation or previous_response_id, not both.", param="previous_response_id")
+    if "prompt" in given:
+        raise InvalidRequest("Stored prompts are not supported; send input.", param="prompt", code="unsupported_value")
+    functions = {tool["name"] for tool in echo.get("tools", []) if tool["type"] == "function"}
+    for name in options.named_functions(echo.get("tool_choice")):
+        if "tools" in given and name not in functions:
+            raise InvalidRequest(f"tool_choice names {name!r}, which is not in tools.", param="tool_choice")
+
+
+def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Everything here that nothing acts on, by name."""
+    fields = sorted(given.keys() - ECHOED.keys() - UNECHOED.keys() - OTHERS)
+    tools = [f"tools[{n}] ({t['type']})" for n, t in enumerate(echo.get("tools", [])) if t["type"] != "function"]
+    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if item["type"] in KEPT_TYPES]
+    return (*fields, *tools, *kept)

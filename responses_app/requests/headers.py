@@ -1,9 +1,19 @@
 """Headers that change what a request means."""
 
+from collections.abc import Sequence
+
 from responses_app.errors import InvalidRequest
 from responses_app.models.sessions import MAX_SESSION_ID_CHARS
 
 SESSION_HEADER = "X-Hermes-Session-Id"
+IGNORED_HEADER = "X-Hermes-Ignored"
+MAX_IGNORED_CHARS = 2000  # the row keeps the whole list
+
+
+def ignored_value(names: Sequence[str]) -> str:
+    """Field names are the client's words: they must not end the header and start another."""
+    escaped = ", ".join(names).encode("unicode_escape").decode()
+    return escaped if len(escaped) <= MAX_IGNORED_CHARS else escaped[:MAX_IGNORED_CHARS] + "..."
 
 
 def read_session_id(value: str | None) -> str | None:

@@ -1,13 +1,26 @@
-"""``input``: a string or items, brought into one shape."""
+"""``input``: a string or items of many kinds, each brought into one shape."""
 
+from collections.abc import Callable
 from typing import Any
 
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
-from responses_app.requests.fields import text, wrong_type
+from responses_app.requests.content import read_content, read_tool_output
+from responses_app.requests.fields import choice, short_text, text, wrong_type
 
 ROLES = ("user", "assistant", "system", "developer")
 MAX_ITEMS = 10_000
+MAX_ID_CHARS = 256
+# Kinds that clients send back and only an upstream with the Responses API can use.
+KEPT_TYPES = frozenset(
+    {
+        *("apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction"),
+        *("computer_call", "computer_call_output", "custom_tool_call", "custom_tool_call_output"),
+        *("file_search_call", "image_generation_call", "local_shell_call", "local_shell_call_output"),
+        *("mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools"),
+        *("shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call"),
+    }
+)
 
 
 def read_input(value: Any, name: str = "input") -> list[Item]:
@@ -25,39 +38,64 @@ def read_input(value: Any, name: str = "input") -> list[Item]:
 def _read_item(item: Any, name: str) -> Item:
     if not isinstance(item, dict):
         raise wrong_type(name, "an object")
-    kind = item.get("type") or "message"
-    if kind != "message":
-        raise InvalidRequest(
-            f"{name}.type is {kind!r}; this server takes message items.",
-            param=f"{name}.type",
-            code="unsupported_item_type",
-        )
-    role = item.get("role")
-    if role not in ROLES:
-        raise InvalidRequest(f"{name}.role must be one of {', '.join(ROLES)}.", param=f"{name}.role")
-    return _message(role, _read_content(item.get("content"), role, f"{name}.content"))
+    kind = item.get("type") or ("item_reference" if set(item) <= {"id", "type"} else "message")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is not None:
+        return reader(item, name)
+    if kind in KEPT_TYPES:
+        return dict(item)
+    raise InvalidRequest(
+        f"{name}.type is {kind!r}, which this server does not know.", param=f"{name}.type", code="unsupported_item_type"
+    )
 
 
-def _read_content(content: Any, role: str, name: str) -> list[Item]:
-    own_type = "output_text" if role == "assistant" else "input_text"
-    if isinstance(content, str):
-        return [{"type": own_type, "text": content}]
-    if not isinstance(content, list) or not content:
-        raise wrong_type(name, "a string or an array of content parts")
-    return [_read_part(part, own_type, f"{name}[{index}]") for index, part in enumerate(content)]
+def _message(role: str, content: list[Item], **kept: Any) -> Item:
+    return {"type": "message", "status": "completed", "role": role, "content": content, **kept}
 
 
-def _read_part(part: Any, own_type: str, name: str) -> Item:
-    if not isinstance(part, dict):
-        raise wrong_type(name, "an object")
-    if part.get("type") not in ("input_text", "output_text", "text"):
-        raise InvalidRequest(
-            f"{name}.type is {part.get('type')!r}; this server takes text parts.",
-            param=f"{name}.type",
-            code="unsupported_content_type",
-        )
-    return {"type": own_type, "text": text(part.get("text"), f"{name}.text")}
+def _read_message(item: Item, name: str) -> Item:
+    role = choice(*ROLES)(item.get("role"), f"{name}.role")
+    phase = item.get("phase")
+    kept = {} if phase is None else {"phase": text(phase, f"{name}.phase")}
+    return _message(role, read_content(item.get("content"), role, f"{name}.content"), **kept)
 
 
-def _message(role: str, content: list[Item]) -> Item:
-    return {"type": "message", "status": "completed", "role": role, "content": content}
+def _read_call(item: Item, name: str) -> Item:
+    return {
+        "type": "function_call",
+        "status": "completed",
+        "call_id": _id(item.get("call_id"), f"{name}.call_id"),
+        "name": _id(item.get("name"), f"{name}.name"),
+        "arguments": text(item.get("arguments"), f"{name}.arguments"),
+    }
+
+
+def _read_call_output(item: Item, name: str) -> Item:
+    return {
+        "type": "function_call_output",
+        "status": "completed",
+        "call_id": _id(item.get("call_id"), f"{name}.call_id"),
+        "output": read_tool_output(item.get("output"), f"{name}.output"),
+    }
+
+
+def _read_reasoning(item: Item, name: str) -> Item:
+    summary = item.get("summary") or []
+    if not isinstance(summary, list):
+        raise wrong_type(f"{name}.summary", "an array")
+    kept = {key: item[key] for key in ("content", "encrypted_content") if item.get(key) is not None}
+    return {"type": "reasoning", "status": "completed", "summary": summary, **kept}
+
+
+def _read_reference(item: Item, name: str) -> Item:
+    return {"type": "item_reference", "id": _id(item.get("id"), f"{name}.id")}
+
+
+_id = short_text(MAX_ID_CHARS)
+_READERS: dict[str, Callable[[Item, str], Item]] = {
+    "message": _read_message,
+    "function_call": _read_call,
+    "function_call_output": _read_call_output,
+    "reasoning": _read_reasoning,
+    "item_reference": _read_reference,
+}

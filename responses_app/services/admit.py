@@ -1,6 +1,6 @@
 """Admit: from a valid request to a stored response, in one transaction."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils import timezone
@@ -13,8 +13,13 @@ from responses_app.eventlog import Numbering, Segment, Tail, event_store
 from responses_app.eventlog.segments import insert_fenced
 from responses_app.fold import Item, ResponseBody
 from responses_app.ids import item_id, new_response_id
-from responses_app.models import InputItem, Response, Session
+from responses_app.models import Conversation, InputItem, Response, Session
 from responses_app.models.responses import Kind
+from responses_app.services.answers import check_answers
+from responses_app.services.conversations import items_of, open_conversation
+from responses_app.services.history import turns_before
+from responses_app.services.references import resolve_references
+from responses_app.services.repeated import find_repeated
 from responses_app.states import OnDisconnect, Status
 
 
@@ -30,6 +35,7 @@ class Admission:
     ignored: tuple[str, ...] = ()
     kind: Kind = Kind.RESPONSES
     previous_id: str | None = None
+    conversation: str | None = None
     session_id: str | None = None
     is_stored: bool = True
     is_background: bool = False
@@ -52,18 +58,20 @@ class Admitted:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a turn belongs."""
+    """Where a turn belongs, and what of its input is new."""
 
     session: Session
-    previous: Response | None
-    has_server_history: bool
+    items: list[Item]
+    previous: Response | None = None
+    conversation: Conversation | None = None
+    has_server_history: bool = False
+    is_history_resent: bool = False
 
 
 async def admit(admission: Admission) -> Admitted:
     """Store the request and its first events, then say that there is work."""
     response_id = new_response_id()
     tail = event_store.tails.of(response_id, is_volatile=not admission.is_stored)
-    tail.brief = admission
 
     def announce(admitted: Admitted) -> None:
         tail.publish(admitted.segment)
@@ -84,6 +92,8 @@ def _store(response_id: str, admission: Admission, tail: Tail) -> Admitted:
         session=place.session,
         turn=turn,
         previous=place.previous,
+        conversation=place.conversation,
+        is_history_resent=place.is_history_resent,
         kind=admission.kind,
         status=status,
         model=admission.model,
@@ -98,12 +108,14 @@ def _store(response_id: str, admission: Admission, tail: Tail) -> Admitted:
         accessed_at=now,
     )
     body = initial_body(
-        response_id, model=row.model, created_at=int(now.timestamp()), status=status, echo=admission.echo
+        response_id, model=row.model, created_at=int(now.timestamp()), status=status, echo=_echo(admission, place)
     )
     segment = _opening(response_id, body)
     if admission.is_stored:
-        InputItem.objects.bulk_create(_input_rows(response_id, admission.items))
+        InputItem.objects.bulk_create(_input_rows(response_id, place.items))
         insert_fenced([segment])
+    else:
+        tail.brief = replace(admission, items=place.items)
     skipped = tuple(_deleted_turns(place.previous))
     return Admitted(response_id, place.session.public_id, body, admission.on_disconnect, skipped, segment, tail)
 
@@ -114,20 +126,59 @@ def _opening(response_id: str, body: ResponseBody) -> Segment:
     return Numbering(response_id, attempt=0).seal(opening)
 
 
+def _echo(admission: Admission, place: _Place) -> dict[str, Any]:
+    if place.conversation is None:
+        return admission.echo
+    return {**admission.echo, "conversation": {"id": place.conversation.pk}}
+
+
 def _find_place(admission: Admission) -> _Place:
+    items = resolve_references(admission.owner_id, admission.items)
     if admission.previous_id is not None:
         previous = _previous(admission.owner_id, admission.previous_id)
-        if admission.session_id not in (None, previous.session.public_id):
-            raise InvalidRequest(
-                f"X-Hermes-Session-Id names the session {admission.session_id!r}, but previous_response_id "
-                f"belongs to {previous.session.public_id!r}. Send one of the two.",
-                param="X-Hermes-Session-Id",
-            )
-        return _Place(previous.session, previous, has_server_history=True)
-    session = Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
-    if admission.session_id is None:
-        return _Place(session, None, has_server_history=False)
-    return _Place(session, _newest_turn(session), has_server_history=True)
+        place = _Place(previous.session, items, previous, has_server_history=True)
+    elif admission.conversation is not None:
+        conversation = open_conversation(admission.owner_id, admission.conversation)
+        place = _Place(conversation.session, items, conversation=conversation, has_server_history=True)
+    elif admission.session_id is not None:
+        session = Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
+        place = _Place(session, items, _newest_turn(session), has_server_history=True)
+    else:
+        place = _self_contained(admission, items)
+    _check_session(admission, place)
+    _check_answers(place)
+    return place
+
+
+def _check_answers(place: _Place) -> None:
+    if place.conversation is not None:
+        conversation_id = place.conversation.pk
+        return check_answers(_newest_turn(place.session), lambda: items_of(conversation_id), place.items)
+    previous_id = None if place.previous is None else place.previous.pk
+    return check_answers(
+        place.previous,
+        lambda: [item for turn in turns_before(previous_id) for item in (*turn.input, *turn.output)],
+        place.items,
+    )
+
+
+def _self_contained(admission: Admission, items: list[Item]) -> _Place:
+    """A turn that brings its history: what of it we know already is not stored again."""
+    if admission.is_stored:
+        repeated, known = find_repeated(admission.owner_id, items)
+        if repeated is not None:
+            return _Place(repeated.session, items[known:], repeated, is_history_resent=True)
+    return _Place(Session.objects.opened(admission.owner_id, None, admission.kind), items)
+
+
+def _check_session(admission: Admission, place: _Place) -> None:
+    if admission.session_id in (None, place.session.public_id):
+        return
+    raise InvalidRequest(
+        f"X-Hermes-Session-Id names the session {admission.session_id!r}, but the history you continue "
+        f"belongs to {place.session.public_id!r}. Send one of the two.",
+        param="X-Hermes-Session-Id",
+    )
 
 
 def _previous(owner_id: int, response_id: str) -> Response:
@@ -166,7 +217,7 @@ def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:
         InputItem(
             response_id=response_id,
             position=position,
-            item={"id": item_id(response_id, item["type"], position, is_input=True), **item},
+            item={**item, "id": item_id(response_id, item["type"], position, is_input=True)},
         )
         for position, item in enumerate(items)
     ]

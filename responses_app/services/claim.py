@@ -21,6 +21,7 @@ FIELDS = (
     "previous_id",
     "cancel_requested_at",
     "session_id",
+    "conversation_id",
     "owner_id",
 )
 

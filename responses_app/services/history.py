@@ -19,6 +19,8 @@ class Turn:
 
 def turns_before(previous_id: str | None) -> list[Turn]:
     """Walk the chain back from ``previous_id``; deleted turns are left out."""
+    if previous_id is None:
+        return []
     rows = _chain(previous_id)
     inputs: dict[str, list[Item]] = {row["pk"]: [] for row in rows}
     stored = InputItem.objects.filter(response_id__in=inputs).order_by("response_id", "position")
@@ -32,6 +34,15 @@ def turns_before(previous_id: str | None) -> list[Turn]:
 
 def input_of(response_id: str) -> list[Item]:
     return list(InputItem.objects.filter(response_id=response_id).order_by("position").values_list("item", flat=True))
+
+
+def sent_items(row: Response) -> list[Item]:
+    """The input as the client sent it: what it repeated is stored with the turns it repeats."""
+    own = input_of(row.pk)
+    if not row.is_history_resent:
+        return own
+    repeated = [item for turn in turns_before(row.previous_id) for item in (*turn.input, *turn.output)]
+    return repeated + own
 
 
 def effective_instructions(own: str | None, turns: list[Turn]) -> str | None:

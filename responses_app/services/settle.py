@@ -6,8 +6,11 @@ from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment
 from responses_app.eventlog.segments import insert_fenced
-from responses_app.fold import ResponseBody
+from responses_app.fold import Item, ResponseBody
 from responses_app.models import Response, Session, ToolEvent
+from responses_app.services.context_hash import EMPTY, hash_after
+from responses_app.services.conversations import append_response
+from responses_app.services.history import input_of
 from responses_app.states import Status
 
 
@@ -33,6 +36,7 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
             "error": body["error"],
             "last_position": segment.last_position,
             "last_sequence": segment.next_sequence - 1,
+            "context_hash": _context_hash(row, body["output"]),
         }
     else:
         fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
@@ -40,8 +44,18 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
         raise Fenced(row.pk)
     _store(row, segment)
     ToolEvent.objects.interrupt(row.pk)
+    if row.conversation_id is not None and row.is_stored:
+        append_response(row.conversation_id, row.pk, input_of(row.pk), body["output"])
     if body["usage"]:
         Session.objects.add_usage(row.session_id, body["usage"])
+
+
+def _context_hash(row: Response, output: list[Item]) -> str:
+    """A conversation's context is its items, not a chain; nobody repeats it to us."""
+    if row.conversation_id is not None:
+        return ""
+    before = Response.objects.filter(pk=row.previous_id).values_list("context_hash", flat=True).first()
+    return hash_after(before or EMPTY, [*input_of(row.pk), *output])
 
 
 def _store(row: Response, segment: Segment) -> None:

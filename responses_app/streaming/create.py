@@ -8,14 +8,12 @@ from responses_app.eventlog import LogErased, event_store
 from responses_app.fold import ResponseBody, json_body
 from responses_app.requests.body import parse_object
 from responses_app.requests.create import read_create
-from responses_app.requests.headers import SESSION_HEADER, read_session_id
+from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, ignored_value, read_session_id
 from responses_app.services.admit import Admitted, admit
 from responses_app.services.cancel import request_cancel
 from responses_app.states import OnDisconnect
 from responses_app.streaming.http import Headers, HttpConsumer
 from responses_app.streaming.pump import pump
-
-MAX_HEADER_BYTES = 2000  # the row keeps the whole list
 
 
 class CreateResponseConsumer(HttpConsumer):
@@ -59,11 +57,5 @@ def _headers(admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
     headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
     left_out = [*ignored, *(f"deleted turn {turn}" for turn in admitted.skipped_turns)]
     if left_out:
-        headers.append((b"x-hermes-ignored", _header_text(", ".join(left_out))))
+        headers.append((IGNORED_HEADER.lower().encode(), ignored_value(left_out).encode()))
     return headers
-
-
-def _header_text(value: str) -> bytes:
-    """Field names are the client's words: they must not end the header and start another."""
-    escaped = value.encode("unicode_escape")
-    return escaped if len(escaped) <= MAX_HEADER_BYTES else escaped[:MAX_HEADER_BYTES] + b"..."

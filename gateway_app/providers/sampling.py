@@ -1,0 +1,57 @@
+"""How the built-in model fills a schema and decides to call a tool: by the words of the question."""
+
+import re
+from typing import Any
+
+from gateway_app.agent.types import ModelCall
+from gateway_app.providers.script import Call
+
+_CALCULATE = re.compile(r"\bcalculate\s+([-+*/().\d\s]*\d[)\s]*)", re.IGNORECASE)
+MIN_HINT_CHARS = 4  # shorter parts of a tool's name ("get", "to") say nothing
+MAX_DEPTH = 8
+
+
+def choose_call(asked: str, call: ModelCall) -> Call | None:
+    """The call that a question, or the request's tool choice, asks for."""
+    if call.tool_choice == "none":
+        return None
+    call_id = f"call_{len(call.items)}"
+    expression = _CALCULATE.search(asked)
+    if expression and any(tool.name == "calculate" for tool in call.tools):
+        return Call(call_id, "calculate", {"expression": expression[1].strip()})
+    allowed, is_forced = _allowed(call)
+    hinted = [tool for tool in allowed if _is_hinted(tool["name"], asked)]
+    chosen = hinted or (allowed if is_forced else [])
+    return Call(call_id, chosen[0]["name"], sample(chosen[0].get("parameters") or {})) if chosen else None
+
+
+def _allowed(call: ModelCall) -> tuple[list[dict[str, Any]], bool]:
+    """The client's tools that may be called, and whether one of them must be."""
+    tools, choice = list(call.client_tools), call.tool_choice
+    if not isinstance(choice, dict):
+        return tools, choice == "required"
+    entries = choice.get("tools", [choice])
+    names = {entry.get("name") for entry in entries}
+    return [tool for tool in tools if tool["name"] in names], choice.get("mode", "required") == "required"
+
+
+def _is_hinted(name: str, asked: str) -> bool:
+    parts = [part for part in re.split(r"[_.\-]", name.lower()) if len(part) >= MIN_HINT_CHARS]
+    return any(part in asked.lower() for part in parts)
+
+
+def sample(schema: dict[str, Any], depth: int = 0) -> Any:
+    """A small value that a schema allows."""
+    if "enum" in schema or "const" in schema:
+        return schema.get("const", (schema.get("enum") or [None])[0])
+    for branch in ("anyOf", "oneOf", "allOf"):
+        if schema.get(branch):
+            return sample(schema[branch][0], depth)
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if kind == "array":
+        return [sample(schema.get("items") or {}, depth + 1)] if depth < MAX_DEPTH else []
+    if kind in (None, "object"):
+        properties = schema.get("properties") or {}
+        return {name: sample(properties[name], depth + 1) for name in properties} if depth < MAX_DEPTH else {}
+    return {"string": "sample", "integer": 1, "number": 1.5, "boolean": True}.get(str(kind))

@@ -1,0 +1,38 @@
+"""``POST /v1/responses/input_tokens``: what a request would cost, without making it."""
+
+from rest_framework.request import Request
+from rest_framework.response import Response as JsonAnswer
+from rest_framework.views import APIView
+
+from responses_app.api.authentication import principal_of
+from responses_app.api.bodies import read_body
+from responses_app.requests.create import read_create
+from responses_app.services.admit import Admission
+from responses_app.services.conversations import find_conversation, items_of
+from responses_app.services.history import Turn, effective_instructions, turns_before
+from responses_app.services.lookup import find_response
+from responses_app.services.references import resolve_references
+from responses_app.services.tokens import estimate_tokens
+
+
+class InputTokensView(APIView):
+    def post(self, request: Request) -> JsonAnswer:
+        principal = principal_of(request)
+        admission = read_create({"input": "", **read_body(request)}, principal, None).admission
+        turns = _history(admission)
+        tokens = estimate_tokens(
+            turns,
+            resolve_references(admission.owner_id, admission.items),
+            effective_instructions(admission.echo.get("instructions"), turns),
+            admission.echo.get("tools", []),
+        )
+        return JsonAnswer({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+def _history(admission: Admission) -> list[Turn]:
+    if admission.conversation is not None:
+        conversation = find_conversation(admission.owner_id, admission.conversation)
+        return [Turn("", None, items_of(conversation.pk), [])]
+    if admission.previous_id is None:
+        return []
+    return turns_before(find_response(admission.owner_id, admission.previous_id).pk)

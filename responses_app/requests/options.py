@@ -1,0 +1,134 @@
+"""The structured parameters of a request: tools, formats, reasoning and the like."""
+
+import re
+from typing import Any
+
+from responses_app.errors import InvalidRequest
+from responses_app.requests.fields import boolean, choice, short_text, text, wrong_type
+
+MAX_TOOLS = 512
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+SUMMARIES = ("auto", "concise", "detailed")
+INCLUDES = (
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+)
+
+
+def an_object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise wrong_type(name, "an object")
+    return value
+
+
+def tools(value: Any, name: str) -> list[dict[str, Any]]:
+    """Function tools in full; of any other kind only the type is ours to check."""
+    if not isinstance(value, list):
+        raise wrong_type(name, "an array of tools")
+    if len(value) > MAX_TOOLS:
+        raise InvalidRequest(f"{name} may hold at most {MAX_TOOLS} tools.", param=name)
+    read = [_tool(an_object(tool, f"{name}[{n}]"), f"{name}[{n}]") for n, tool in enumerate(value)]
+    names = [tool["name"] for tool in read if tool["type"] == "function"]
+    for n, tool in enumerate(read):
+        if tool["type"] == "function" and names.count(tool["name"]) > 1:
+            raise InvalidRequest(f"{name} holds two functions named {tool['name']!r}.", param=f"{name}[{n}].name")
+    return read
+
+
+def _tool(tool: dict[str, Any], name: str) -> dict[str, Any]:
+    if text(tool.get("type"), f"{name}.type") != "function":
+        return tool
+    if not _TOOL_NAME.fullmatch(text(tool.get("name"), f"{name}.name")):
+        raise InvalidRequest(
+            f"{name}.name must have 1 to 128 letters, digits, dots, dashes or underscores.", param=f"{name}.name"
+        )
+    parameters, strict = tool.get("parameters"), tool.get("strict")
+    return {
+        **tool,
+        "description": None if tool.get("description") is None else text(tool["description"], f"{name}.description"),
+        "parameters": None if parameters is None else an_object(parameters, f"{name}.parameters"),
+        "strict": None if strict is None else boolean(strict, f"{name}.strict"),
+    }
+
+
+def tool_choice(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return choice("none", "auto", "required")(value, name)
+    chosen = an_object(value, name)
+    kind = text(chosen.get("type"), f"{name}.type")
+    if kind == "function":
+        short_text(128)(chosen.get("name"), f"{name}.name")
+    elif kind == "allowed_tools":
+        choice("auto", "required")(chosen.get("mode"), f"{name}.mode")
+        allowed = chosen.get("tools")
+        if not isinstance(allowed, list) or not allowed:
+            raise wrong_type(f"{name}.tools", "an array of tools")
+        for n, tool in enumerate(allowed):
+            text(an_object(tool, f"{name}.tools[{n}]").get("type"), f"{name}.tools[{n}].type")
+    else:
+        raise InvalidRequest(f"{name}.type {kind!r} is not supported.", param=f"{name}.type", code="invalid_value")
+    return chosen
+
+
+def named_functions(chosen: Any) -> list[str]:
+    """The functions a tool choice names."""
+    if not isinstance(chosen, dict):
+        return []
+    entries = chosen["tools"] if chosen["type"] == "allowed_tools" else [chosen]
+    return [str(entry.get("name")) for entry in entries if entry["type"] == "function"]
+
+
+def text_options(value: Any, name: str) -> dict[str, Any]:
+    given = an_object(value, name)
+    format_ = an_object(given.get("format") or {"type": "text"}, f"{name}.format")
+    verbosity = given.get("verbosity") or "medium"
+    return {
+        **given,
+        "format": _format(format_, f"{name}.format"),
+        "verbosity": choice("low", "medium", "high")(verbosity, f"{name}.verbosity"),
+    }
+
+
+def _format(given: dict[str, Any], name: str) -> dict[str, Any]:
+    kind = choice("text", "json_object", "json_schema")(given.get("type"), f"{name}.type")
+    if kind == "json_schema":
+        short_text(64)(given.get("name"), f"{name}.name")
+        an_object(given.get("schema"), f"{name}.schema")
+    return given
+
+
+def reasoning(value: Any, name: str) -> dict[str, Any]:
+    given = an_object(value, name)
+    effort, summary = given.get("effort"), given.get("summary")
+    return {
+        **given,
+        "effort": None if effort is None else choice(*EFFORTS)(effort, f"{name}.effort"),
+        "summary": None if summary is None else choice(*SUMMARIES)(summary, f"{name}.summary"),
+    }
+
+
+def include(value: Any, name: str) -> list[str]:
+    if not isinstance(value, list):
+        raise wrong_type(name, "an array of strings")
+    return [choice(*INCLUDES)(entry, f"{name}[{n}]") for n, entry in enumerate(value)]
+
+
+def stream_options(value: Any, name: str) -> dict[str, Any]:
+    given = an_object(value, name)
+    if given.get("include_obfuscation") is not None:
+        boolean(given["include_obfuscation"], f"{name}.include_obfuscation")
+    return given
+
+
+def conversation(value: Any, name: str) -> str:
+    """An id or a name, bare or as ``{"id": …}``."""
+    if isinstance(value, dict):
+        return str(short_text(200)(value.get("id"), f"{name}.id"))
+    return str(short_text(200)(value, name))

@@ -1,0 +1,171 @@
+"""Conversations: items in order, a session of their own, and a name where the client wants one.
+
+What writes here runs in the caller's transaction.
+"""
+
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max, QuerySet
+
+from responses_app.errors import ConversationNotFound, InvalidRequest, NameTaken
+from responses_app.fold import Item
+from responses_app.ids import ITEM_PREFIXES
+from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
+
+ID_PREFIX = "conv_"
+MAX_NAME_CHARS = 200
+SOURCE = "conversations"
+
+
+def find_conversation(owner_id: int, reference: str, param: str = "conversation") -> Conversation:
+    """The owner's conversation of that id or name; somebody else's does not exist."""
+    found = _owned(owner_id, reference).select_related("session").first()
+    if found is None:
+        raise ConversationNotFound(reference, param)
+    return found
+
+
+def open_conversation(owner_id: int, reference: str) -> Conversation:
+    """The owner's conversation of that id or name; a name that nobody used yet makes one.
+
+    The row stays locked, so that it is not deleted before the turn that goes into it is stored.
+    """
+    locked = _owned(owner_id, reference).select_for_update(of=("self",))
+    found = locked.select_related("session").first()
+    if found is not None:
+        return found
+    if reference.startswith(ID_PREFIX):
+        raise ConversationNotFound(reference)
+    check_name(reference, "conversation")
+    try:
+        return create_conversation(owner_id, name=reference)
+    except NameTaken:  # another process made it in this moment
+        return find_conversation(owner_id, reference)
+
+
+def create_conversation(
+    owner_id: int, *, name: str | None = None, metadata: dict[str, str] | None = None, items: Iterable[Item] = ()
+) -> Conversation:
+    try:
+        with transaction.atomic():
+            conversation = Conversation.objects.create(
+                owner_id=owner_id,
+                name=name,
+                metadata=metadata or {},
+                session=Session.objects.opened(owner_id, None, SOURCE),
+            )
+    except IntegrityError:
+        if name is None:
+            raise
+        raise NameTaken(name) from None
+    add_items(conversation.pk, items)
+    return conversation
+
+
+def update_metadata(conversation_id: str, metadata: dict[str, str]) -> None:
+    if not Conversation.objects.filter(pk=conversation_id).update(metadata=metadata):
+        raise ConversationNotFound(conversation_id)
+
+
+def delete_conversation(conversation_id: str) -> None:
+    """Its items go with it; the responses and the session stay."""
+    for conversation in Conversation.objects.select_for_update().filter(pk=conversation_id):
+        conversation.delete()
+
+
+def check_name(name: str, param: str) -> None:
+    """A name can stand in a path, and can't be taken for an id."""
+    is_safe = name.isprintable() and not set(name) & set("/\\") and name not in (".", "..")
+    if not 0 < len(name) <= MAX_NAME_CHARS or not is_safe or name.startswith(ID_PREFIX):
+        raise InvalidRequest(
+            f"{param} must have 1 to {MAX_NAME_CHARS} printable characters without slashes, "
+            f"and a name must not begin with {ID_PREFIX}.",
+            param=param,
+        )
+
+
+# -- items ------------------------------------------------------------------------------
+def new_item_id(item_type: str) -> str:
+    """Of an item that belongs to no response: other than theirs, it says nothing about its place."""
+    return f"{ITEM_PREFIXES.get(item_type, 'item')}_{secrets.token_hex(16)}"
+
+
+def add_items(conversation_id: str, items: Iterable[Item]) -> list[Item]:
+    """Store items of the conversation's own behind what is there; says them with their ids."""
+    own = [{**item, "id": new_item_id(item["type"])} for item in items]
+    if not _lock(conversation_id):
+        raise ConversationNotFound(conversation_id)
+    _append(conversation_id, [{"item_id": item["id"], "item": item} for item in own])
+    return own
+
+
+def append_response(conversation_id: str, response_id: str, input_items: list[Item], output: list[Item]) -> None:
+    """Point at what a response brought; an item that is there already keeps its place.
+
+    A conversation that was deleted while the response ran takes nothing any more.
+    """
+    if not _lock(conversation_id):
+        return
+    ids = list(dict.fromkeys(item["id"] for item in [*input_items, *output]))
+    present = ConversationItem.objects.filter(conversation_id=conversation_id, item_id__in=ids)
+    known = set(present.values_list("item_id", flat=True))
+    rows = [{"item_id": item_id, "response_id": response_id} for item_id in ids if item_id not in known]
+    _append(conversation_id, rows)
+
+
+def delete_item(conversation_id: str, item_id: str) -> bool:
+    deleted, _ = ConversationItem.objects.filter(conversation_id=conversation_id, item_id=item_id).delete()
+    return deleted > 0
+
+
+def items_of(conversation_id: str) -> list[Item]:
+    """All items in order: the context of the next turn."""
+    return resolved(list(readable_items(conversation_id).order_by("position")))
+
+
+def readable_items(conversation_id: str) -> QuerySet[ConversationItem]:
+    """Rows whose content exists: own ones, which have no response, and those of undeleted responses."""
+    return ConversationItem.objects.filter(conversation_id=conversation_id, response__deleted_at__isnull=True)
+
+
+def resolved(rows: list[ConversationItem]) -> list[Item]:
+    """The items that rows stand for, with two queries for all that responses brought."""
+    brought = _items_of_responses({row.response_id for row in rows if row.response_id is not None})
+    found = [row.item if row.response_id is None else brought.get((row.response_id, row.item_id)) for row in rows]
+    return [item for item in found if item is not None]
+
+
+def _items_of_responses(response_ids: set[str]) -> dict[tuple[str, str], Item]:
+    if not response_ids:
+        return {}
+    found: dict[tuple[str, str], Item] = {}
+    outputs = Response.objects.filter(pk__in=response_ids).values_list("pk", "output")
+    for response_id, output in outputs:
+        found |= {(response_id, item["id"]): item for item in output or []}
+    inputs = InputItem.objects.filter(response_id__in=response_ids).values_list("response_id", "item")
+    return found | {(response_id, item["id"]): item for response_id, item in inputs}
+
+
+def _owned(owner_id: int, reference: str) -> QuerySet[Conversation]:
+    owned = Conversation.objects.filter(owner_id=owner_id)
+    if not reference.isprintable():  # PostgreSQL refuses to look for a NUL
+        return owned.none()
+    return owned.filter(pk=reference) if reference.startswith(ID_PREFIX) else owned.filter(name=reference)
+
+
+def _lock(conversation_id: str) -> bool:
+    """One at a time counts positions, also over processes; False when it is gone."""
+    locked = Conversation.objects.select_for_update().filter(pk=conversation_id)
+    return locked.values_list("pk", flat=True).first() is not None
+
+
+def _append(conversation_id: str, rows: list[dict[str, Any]]) -> None:
+    last = ConversationItem.objects.filter(conversation_id=conversation_id).aggregate(last=Max("position"))["last"]
+    first = 0 if last is None else last + 1
+    ConversationItem.objects.bulk_create(
+        ConversationItem(conversation_id=conversation_id, position=position, **row)
+        for position, row in enumerate(rows, first)
+    )

@@ -1,0 +1,31 @@
+"""An estimate of what a request costs in input tokens, made without asking any model."""
+
+from typing import Any
+
+import orjson
+
+from responses_app.fold import Item
+from responses_app.services.history import Turn
+
+CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
+TOKENS_PER_ITEM = 4  # what frames a message: role and separators
+TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
+
+
+def estimate_tokens(turns: list[Turn], items: list[Item], instructions: str | None, tools: list[Any]) -> int:
+    shown = [item for turn in turns for item in (*turn.input, *turn.output)] + items
+    tokens = sum(_item_tokens(item) for item in shown)
+    return tokens + _text_tokens(instructions or "") + sum(_text_tokens(orjson.dumps(tool).decode()) for tool in tools)
+
+
+def _item_tokens(item: Item) -> int:
+    content = item.get("content") or item.get("output") or item.get("arguments") or ""
+    if isinstance(content, str):
+        return TOKENS_PER_ITEM + _text_tokens(content)
+    images: int = sum(part.get("type") == "input_image" for part in content)
+    texts: str = "".join(part.get("text") or part.get("refusal") or "" for part in content)
+    return TOKENS_PER_ITEM + images * TOKENS_PER_IMAGE + _text_tokens(texts)
+
+
+def _text_tokens(text: str) -> int:
+    return -(-len(text) // CHARS_PER_TOKEN)

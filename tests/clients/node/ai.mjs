@@ -1,0 +1,38 @@
+// One scenario of the AI SDK against a server: node ai.mjs <base url> <key> <scenario>
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateText, stepCountIs, streamText, tool } from "ai";
+import { z } from "zod";
+
+const [baseURL, apiKey, scenario] = process.argv.slice(2);
+const model = createOpenAI({ baseURL, apiKey }).responses("hermes-agent");
+const tools = {
+  get_weather: tool({
+    description: "The weather in a city.",
+    inputSchema: z.object({ city: z.string() }),
+    execute: async ({ city }) => `windy in ${city}`,
+  }),
+};
+
+const scenarios = {
+  async stream() {
+    const result = streamText({ model, prompt: "ai sdk says hello" });
+    let text = "";
+    for await (const delta of result.textStream) text += delta;
+    return { text, finish: await result.finishReason, tokens: (await result.usage).outputTokens };
+  },
+  async tools() {
+    const result = await generateText({
+      model, tools, prompt: "What is the weather?", stopWhen: stepCountIs(3), maxRetries: 0,
+    });
+    return { text: result.text, steps: result.steps.length };
+  },
+  async turns() {
+    const first = { role: "user", content: "ai sdk turn one" };
+    const answer = await generateText({ model, messages: [first], maxRetries: 0 });
+    const messages = [first, ...answer.response.messages, { role: "user", content: "ai sdk turn two" }];
+    const next = await generateText({ model, messages, maxRetries: 0 });
+    return { first: answer.text, second: next.text };
+  },
+};
+
+console.log(JSON.stringify(await scenarios[scenario]()));

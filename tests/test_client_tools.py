@@ -1,0 +1,124 @@
+"""Tools that the client runs: the call ends the response, the answer comes with the next request."""
+
+from typing import Any
+
+import openai
+import pytest
+
+from tests.harness import Server, events, script, streaming
+
+WEATHER: Any = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "strict": None,
+}
+
+
+def ask(server: Server, **fields: Any) -> Any:
+    request = {"model": "hermes-agent", "input": "What is the weather in Paris?", "tools": [WEATHER], **fields}
+    return server.openai().responses.create(**request)
+
+
+def test_a_call_ends_the_response_with_its_arguments_streamed(server: Server) -> None:
+    with streaming(server, input="What is the weather?", tools=[WEATHER]) as (_, received):
+        found = events(list(received))
+    kinds = [event["type"] for event in found]
+    assert kinds[2] == "response.output_item.added"
+    assert kinds.count("response.function_call_arguments.delta") == 2
+    assert kinds[-3:] == [
+        "response.function_call_arguments.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    [call] = found[-1]["response"]["output"]
+    assert (call["name"], call["arguments"], call["status"]) == ("get_weather", '{"city":"sample"}', "completed")
+    assert not server.query("SELECT 1 FROM responses_app_toolevent WHERE name = 'get_weather'")
+
+
+def test_the_round_trip_by_chain(server: Server) -> None:
+    first = ask(server)
+    [call] = first.output
+    output: Any = [{"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}]
+    second = server.openai().responses.create(model="hermes-agent", input=output, previous_response_id=first.id)
+    assert second.output_text == "The result is sunny."
+
+
+def test_the_round_trip_by_resent_history(server: Server) -> None:
+    first = ask(server)
+    history: Any = [{"role": "user", "content": "What is the weather in Paris?"}]
+    history += [item.to_dict() for item in first.output]
+    history += [{"type": "function_call_output", "call_id": first.output[0].call_id, "output": "rainy"}]
+    second = server.openai().responses.create(model="hermes-agent", input=history, tools=[WEATHER])
+    assert second.output_text == "The result is rainy."
+
+
+def test_parallel_calls_come_as_items_of_their_own(server: Server) -> None:
+    both = script(
+        {"call": "get_weather", "arguments": {"city": "Paris"}}, {"call": "get_weather", "arguments": {"city": "Rome"}}
+    )
+    first = ask(server, input=both)
+    assert [item.type for item in first.output] == ["function_call", "function_call"]
+    outputs: Any = [
+        {"type": "function_call_output", "call_id": item.call_id, "output": "warm"} for item in first.output
+    ]
+    second = server.openai().responses.create(model="hermes-agent", input=outputs, previous_response_id=first.id)
+    assert second.status == "completed"
+
+
+def test_a_client_call_beside_a_server_call_gets_both_answered(server: Server) -> None:
+    """With tools of its own a request has only those; the profile's toolset is not among them."""
+    mixed = script({"call": "calculate", "arguments": {"expression": "1+1"}}, {"call": "get_weather", "arguments": {}})
+    first = ask(server, input=mixed)
+    assert [item.type for item in first.output] == ["function_call", "function_call", "function_call_output"]
+    assert "no tool named" in first.output[2].output
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_called"),
+    [
+        ("auto", False),
+        ("none", False),
+        ("required", True),
+        ({"type": "function", "name": "get_weather"}, True),
+        ({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "get_weather"}]}, True),
+        ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "get_weather"}]}, False),
+    ],
+    ids=range(6),
+)
+def test_a_tool_choice_forces_or_forbids(server: Server, choice: Any, is_called: bool) -> None:
+    body = ask(server, input="hello", tool_choice=choice)
+    assert (body.output[0].type == "function_call") is is_called
+
+
+def test_no_tools_at_all_means_none_of_the_servers_either(server: Server) -> None:
+    body = ask(server, input="calculate 1+1", tools=[])
+    assert [item.type for item in body.output] == ["message"]
+
+
+def test_an_unanswered_call_is_a_400_that_names_it(server: Server) -> None:
+    first = ask(server)
+    with pytest.raises(openai.BadRequestError) as refused:
+        server.openai().responses.create(model="hermes-agent", input="never mind", previous_response_id=first.id)
+    assert first.output[0].call_id in refused.value.message
+
+
+def test_an_unanswered_call_in_a_conversation_or_session_is_refused_too(server: Server) -> None:
+    places: list[dict[str, Any]] = [
+        {"conversation": "unanswered"},
+        {"extra_headers": {"X-Hermes-Session-Id": "unanswered-session"}},
+    ]
+    for number, where in enumerate(places):
+        first = ask(server, **where)
+        with pytest.raises(openai.BadRequestError) as refused:
+            ask(server, input=f"never mind {number}", **where)
+        assert first.output[0].call_id in refused.value.message
+
+
+def test_an_answer_to_no_call_is_a_400_that_names_it(server: Server) -> None:
+    first = server.openai().responses.create(model="hermes-agent", input="hi")
+    output: Any = [{"type": "function_call_output", "call_id": "call_nobody", "output": "x"}]
+    with pytest.raises(openai.BadRequestError) as refused:
+        server.openai().responses.create(model="hermes-agent", input=output, previous_response_id=first.id)
+    assert refused.value.param == "input[0].call_id"
