@@ -91,6 +91,12 @@ class OutputBuilder:
         index = self._add({"type": "function_call_output", "call_id": call_id, "output": parts})
         self._close_item(index, "completed")
 
+    def opaque(self, item: Item) -> None:
+        """An item of another kind, whole; its id becomes one of ours."""
+        self.close("completed")
+        index = self._add({key: value for key, value in item.items() if key not in ("id", "status")})
+        self._close_item(index, str(item.get("status") or "completed"))
+
     def close(self, status: str) -> None:
         """Close whatever is open, in order; what was sent stays as it is."""
         self._close_where(lambda item: True, status)
@@ -151,7 +157,7 @@ class OutputBuilder:
 
 def _kind(item: Item) -> str:
     """What grows in an item: a message holds text or a refusal, never both."""
-    kind: str = item["content"][0]["type"] if item["type"] == "message" else item["type"]
+    kind: str = item["content"][0]["type"] if item["type"] == "message" and item["content"] else item["type"]
     return kind
 
 

@@ -46,14 +46,20 @@ class ScriptedProvider:
             self._trace(outcome, call)
 
     def _trace(self, event: str, call: ModelCall) -> None:
-        line = {"event": event, "at": time.time(), "texts": [text_of(item) for item in call.items]}
+        line = {"event": event, "at": time.time(), "texts": _texts(call)}
         line["instructions"] = call.instructions or ""
         with (Path(settings.HERMES_HOME) / "model_calls.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
 
 
+def _texts(call: ModelCall) -> list[str]:
+    shown = ("message", "function_call", "function_call_output")
+    return [text_of(item) for item in call.items if item["type"] in shown]
+
+
 def _script(call: ModelCall) -> list[Step]:
-    asked = text_of(call.items[-1]) if call.items else ""
+    spoken = [item for item in call.items if item["type"] in ("message", "function_call_output")]
+    asked = text_of(spoken[-1]) if spoken else ""
     if not asked.startswith('{"script"'):
         return compose(call)
     steps: list[dict[str, Any]] = json.loads(asked)["script"]

@@ -19,7 +19,7 @@ def test_turns_read_and_extend_the_conversation(server: Server) -> None:
     second = client.responses.create(model="hermes-agent", input="conv-second", conversation={"id": conversation.id})
     assert "wrote 2 times" in second.output_text
     items = list(client.conversations.items.list(conversation.id, order="asc"))
-    texts = [item.content[0].text for item in items]  # type: ignore[union-attr]
+    texts = [item.to_dict()["content"][0]["text"] for item in items]  # type: ignore[index]
     assert texts == ["before any turn", "conv-first", first.output_text, "conv-second", second.output_text]
     assert items[2].id == first.output[0].id
 

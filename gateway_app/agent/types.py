@@ -23,6 +23,13 @@ class RefusalDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class OpaqueItem:
+    """A whole output item of a kind that only the upstream and the client understand."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     call_id: str
     name: str
@@ -91,7 +98,7 @@ class TurnFinished:
     incomplete_reason: str | None = None
 
 
-Delta = TextDelta | ReasoningDelta | RefusalDelta | CallStarted | CallArguments | CallFinished
+Delta = TextDelta | ReasoningDelta | RefusalDelta | OpaqueItem | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
 AgentEvent = Delta | ToolFinished | TurnFinished
 
@@ -132,11 +139,14 @@ class ModelCall:
     instructions: str | None = None
     tools: tuple[Tool, ...] = ()  # run by the server
     client_tools: tuple[dict[str, Any], ...] = ()  # run by the client, as its request describes them
+    hosted_tools: tuple[dict[str, Any], ...] = ()  # of other kinds, for upstreams that know them
     tool_choice: Any = "auto"
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
     # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
+    # Fields of the request that nobody here knows, for upstreams that speak the Responses API.
+    extras: dict[str, Any] = field(default_factory=dict)
 
     def tool_specs(self) -> list[dict[str, Any]]:
         """Every function tool on offer, as the Responses API describes them."""

@@ -40,7 +40,8 @@ class BuiltinProvider:
 
 def compose(call: ModelCall) -> list[Step]:
     """The script for a call: what its last user message asks for."""
-    last = call.items[-1] if call.items else {"type": "message", "role": "user", "content": ""}
+    spoken = [item for item in call.items if item["type"] in ("message", "function_call_output")]
+    last = spoken[-1] if spoken else {"type": "message", "role": "user", "content": ""}
     if last["type"] == "function_call_output":
         return [Say(f"The result is {text_of(last)}.")]
     asked = text_of(last)

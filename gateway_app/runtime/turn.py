@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from responses_app.services.conversations import items_of
 
 from gateway_app.agent.context import build_items
 from gateway_app.agent.loop import run_turn
@@ -18,6 +17,7 @@ from gateway_app.agent.types import (
     CallStarted,
     ModelCall,
     ModelFailed,
+    OpaqueItem,
     ReasoningDelta,
     RefusalDelta,
     TextDelta,
@@ -34,6 +34,7 @@ from responses_app.models import Response
 from responses_app.output import OutputBuilder
 from responses_app.services.admit import Admission
 from responses_app.services.claim import Claimed
+from responses_app.services.conversations import items_of
 from responses_app.services.history import Turn, effective_instructions, input_of, turns_before
 from responses_app.services.settle import begin, settle
 from responses_app.states import IncompleteReason, Status
@@ -164,6 +165,8 @@ class TurnRun:
         match event:
             case TextDelta(text):
                 builder.text(clean_text(text))
+            case OpaqueItem(item):
+                builder.opaque(item)
             case RefusalDelta(text):
                 builder.refusal(clean_text(text))
             case ReasoningDelta(text):
@@ -228,6 +231,8 @@ def _model_call(row: Response, brief: object) -> ModelCall:
         instructions=effective_instructions(request.get("instructions"), turns),
         tools=tuple(TOOLS.values()) if request.get("tools") is None else (),
         client_tools=tuple(tool for tool in request.get("tools") or () if tool["type"] == "function"),
+        hosted_tools=tuple(tool for tool in request.get("tools") or () if tool["type"] != "function"),
+        extras={name: request[name] for name in row.ignored if name in request},
         tool_choice=request.get("tool_choice") or "auto",
         max_output_tokens=request.get("max_output_tokens"),
         max_tool_calls=request.get("max_tool_calls"),

@@ -17,6 +17,7 @@ FIELDS = (
     "status",
     "model",
     "request",
+    "ignored",
     "is_stored",
     "previous_id",
     "cancel_requested_at",
