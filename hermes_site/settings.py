@@ -1,6 +1,7 @@
 """Settings: read from the environment and ``HERMES_HOME/config.yaml``, checked at once."""
 
 import os
+import re
 from pathlib import Path
 
 import dj_database_url
@@ -40,8 +41,32 @@ ALLOWED_HOSTS = [host for host in env.text("API_SERVER_ALLOWED_HOSTS").split(","
 MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts
 
 # --- the model -------------------------------------------------------------------------
-HERMES_PROVIDERS = {"builtin": "gateway_app.providers.builtin.BuiltinProvider"}
+HERMES_PROVIDERS = {
+    "builtin": "gateway_app.providers.builtin.BuiltinProvider",
+    "openai": "gateway_app.providers.openai.OpenAIProvider",
+    "custom": "gateway_app.providers.openai.OpenAIProvider",
+}
 HERMES_PROVIDER = env.choice("HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider")
+HERMES_BASE_URL = env.text("HERMES_BASE_URL", config_path="model.base_url")
+HERMES_API_KEY = env.secret("HERMES_API_KEY", config_path="model.api_key")
+HERMES_MODEL = env.text("HERMES_MODEL", config_path="model.default")
+HERMES_API_MODE = env.choice(
+    "HERMES_API_MODE", "chat_completions", ("chat_completions", "codex_responses"), config_path="model.api_mode"
+)
+HERMES_CONNECT_TIMEOUT = env.seconds("HERMES_CONNECT_TIMEOUT", 10, low=0.1, high=600)
+HERMES_WRITE_TIMEOUT = env.seconds("HERMES_WRITE_TIMEOUT", 30, low=0.1, high=600)
+HERMES_STREAM_READ_TIMEOUT = env.seconds("HERMES_STREAM_READ_TIMEOUT", 60, low=0.1, high=86_400)
+HERMES_STREAM_STALE_TIMEOUT = env.seconds("HERMES_STREAM_STALE_TIMEOUT", 180, low=0.1, high=86_400)
+if HERMES_PROVIDER != "builtin" and not HERMES_MODEL:
+    raise ImproperlyConfigured(f"HERMES_MODEL is required when HERMES_PROVIDER is {HERMES_PROVIDER}.")
+if HERMES_PROVIDER == "openai" and not HERMES_API_KEY:
+    raise ImproperlyConfigured("HERMES_API_KEY is required when HERMES_PROVIDER is openai.")
+if HERMES_PROVIDER == "custom" and not HERMES_BASE_URL:
+    raise ImproperlyConfigured("HERMES_BASE_URL is required when HERMES_PROVIDER is custom.")
+if HERMES_BASE_URL and not re.fullmatch(r"https?://[^\s/?#]+\S*", HERMES_BASE_URL):
+    raise ImproperlyConfigured("HERMES_BASE_URL must be an http or https address.")
+if not HERMES_API_KEY.isascii() or not HERMES_API_KEY.isprintable():
+    raise ImproperlyConfigured("HERMES_API_KEY must be printable ASCII: it is sent in a header.")
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text("API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name")
 if not API_SERVER_MODEL_NAME:

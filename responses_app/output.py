@@ -75,6 +75,11 @@ class OutputBuilder:
         index = self._reopen("reasoning", self._open_reasoning)
         self._emit(self._at(index, "response.reasoning_summary_text.delta", summary_index=0, delta=delta))
 
+    def seal_reasoning(self, encrypted_content: str) -> None:
+        """Close a reasoning item with what only its upstream can read of it."""
+        index = self._reopen("reasoning", self._open_reasoning)
+        self._close_item(index, "completed", encrypted_content=encrypted_content)
+
     def call_started(self, call_id: str, name: str) -> None:
         self._close_where(lambda item: item["type"] in ("message", "reasoning"), "completed")
         self._add({"type": "function_call", "call_id": call_id, "name": name, "arguments": ""})
@@ -147,12 +152,14 @@ class OutputBuilder:
         for index in [index for index in self._open if wanted(self.snapshot.item(index))]:
             self._close_item(index, status)
 
-    def _close_item(self, index: int, status: str) -> None:
+    def _close_item(self, index: int, status: str, **added: Any) -> None:
         item = self.output[index]
         for event in _PART_CLOSERS.get(item["type"], _no_parts)(item):
             self._emit(self._at(index, event.pop("type"), **event))
         self._open.remove(index)
-        self._emit({"type": "response.output_item.done", "output_index": index, "item": {**item, "status": status}})
+        self._emit(
+            {"type": "response.output_item.done", "output_index": index, "item": {**item, **added, "status": status}}
+        )
 
 
 def _kind(item: Item) -> str:

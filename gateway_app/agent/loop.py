@@ -13,7 +13,10 @@ from gateway_app.agent.types import (
     ModelEvent,
     ModelFailed,
     ModelFinished,
+    OpaqueItem,
     Provider,
+    ReasoningSealed,
+    RefusalDelta,
     RunTool,
     TextDelta,
     ToolCall,
@@ -65,13 +68,18 @@ class _Said:
 
     def __init__(self) -> None:
         self.text: list[str] = []
+        self.others: list[Item] = []  # what only the upstream understands, and wants to see again
         self.names: dict[str, str] = {}
         self.arguments: dict[str, list[str]] = {}
         self._finish: ModelFinished | None = None
 
     def note(self, event: ModelEvent) -> None:
-        if isinstance(event, TextDelta):
+        if isinstance(event, TextDelta | RefusalDelta):
             self.text.append(event.text)
+        elif isinstance(event, ReasoningSealed):
+            self.others.append({"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content})
+        elif isinstance(event, OpaqueItem):
+            self.others.append(event.item)
         elif isinstance(event, CallStarted):
             self.names[event.call_id] = event.name
             self.arguments[event.call_id] = []
@@ -90,7 +98,7 @@ class _Said:
         return [ToolCall(call_id, self.names[call_id], "".join(parts)) for call_id, parts in self.arguments.items()]
 
     def items(self, outputs: dict[str, str]) -> list[Item]:
-        items: list[Item] = []
+        items: list[Item] = list(self.others)
         if self.text:
             content = [{"type": "output_text", "text": "".join(self.text)}]
             items.append({"type": "message", "role": "assistant", "content": content})

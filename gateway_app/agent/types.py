@@ -18,6 +18,13 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningSealed:
+    """The end of a reasoning item, with what only the upstream can read of it."""
+
+    encrypted_content: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefusalDelta:
     text: str
 
@@ -98,7 +105,16 @@ class TurnFinished:
     incomplete_reason: str | None = None
 
 
-Delta = TextDelta | ReasoningDelta | RefusalDelta | OpaqueItem | CallStarted | CallArguments | CallFinished
+Delta = (
+    TextDelta
+    | ReasoningDelta
+    | ReasoningSealed
+    | RefusalDelta
+    | OpaqueItem
+    | CallStarted
+    | CallArguments
+    | CallFinished
+)
 ModelEvent = Delta | ModelFinished
 AgentEvent = Delta | ToolFinished | TurnFinished
 

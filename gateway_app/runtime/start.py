@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from channels.layers import get_channel_layer
 from channels.worker import Worker
+from django.conf import settings
 
+from gateway_app.providers import get_provider
 from gateway_app.runtime import processes
 from gateway_app.runtime.dispatcher import CHANNEL, LAYER
 from gateway_app.runtime.runner import Runner
@@ -41,6 +43,7 @@ class Runtime:
             await event_store.write(lambda: processes.register(event_store.process_id, role))
 
         await _until_it_works(register)
+        await asyncio.to_thread(get_provider, settings.HERMES_PROVIDER)  # its first import takes most of a second
         worker = Worker(
             GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
         )

@@ -12,20 +12,13 @@ from gateway_app.agent.context import build_items
 from gateway_app.agent.loop import run_turn
 from gateway_app.agent.types import (
     AgentEvent,
-    CallArguments,
-    CallFinished,
-    CallStarted,
     ModelCall,
     ModelFailed,
-    OpaqueItem,
-    ReasoningDelta,
-    RefusalDelta,
-    TextDelta,
-    ToolFinished,
     TurnFinished,
 )
 from gateway_app.providers import get_provider
 from gateway_app.runtime.ledger import Ledger
+from gateway_app.runtime.recording import record
 from gateway_app.tools import TOOLS
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import read_whole
@@ -113,6 +106,7 @@ class TurnRun:
         except asyncio.CancelledError:
             return self._interruption()
         except ModelFailed as failure:
+            logger.warning("%s: %s", self.row.pk, failure.message)
             return _failed(failure.code, failure.message)
         except Fenced:
             raise
@@ -161,25 +155,8 @@ class TurnRun:
 
     async def _record(self, event: AgentEvent) -> None:
         """Into the log, without waiting for the disk unless it falls far behind."""
-        builder = self._builder
-        match event:
-            case TextDelta(text):
-                builder.text(clean_text(text))
-            case OpaqueItem(item):
-                builder.opaque(item)
-            case RefusalDelta(text):
-                builder.refusal(clean_text(text))
-            case ReasoningDelta(text):
-                builder.reasoning(clean_text(text))
-            case CallStarted(call_id, name):
-                builder.call_started(clean_text(call_id), clean_text(name))
-            case CallArguments(call_id, delta):
-                builder.call_arguments(clean_text(call_id), clean_text(delta))
-            case CallFinished(call_id):
-                builder.call_finished(clean_text(call_id))
-            case ToolFinished(call_id, output):
-                builder.tool_output(clean_text(call_id), output)
-        event_store.append(self._numbering.seal(builder.take()), self._tail, self._refuse)
+        record(self._builder, event)
+        event_store.append(self._numbering.seal(self._builder.take()), self._tail, self._refuse)
         if event_store.writer.is_congested:
             await event_store.insist(lambda: None)
 

@@ -1,0 +1,93 @@
+"""What nobody here knows, between a client and an upstream that both speak the Responses API."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.harness import Server, check_log
+from tests.model_stub import Finish, ModelStub, Raw, Text, sse
+
+
+@pytest.fixture
+def stub() -> Iterator[ModelStub]:
+    with ModelStub() as running:
+        yield running
+
+
+@pytest.fixture
+def front(make_server: Callable[..., Server], stub: ModelStub) -> Server:
+    return make_server(
+        HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m", HERMES_API_MODE="codex_responses"
+    )
+
+
+def create(server: Server, **body: Any) -> dict[str, Any]:
+    with server.http() as client:
+        answer = client.post("/v1/responses", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def item_events(index: int, item: dict[str, Any]) -> Raw:
+    kinds = ("response.output_item.added", "response.output_item.done")
+    return Raw(b"".join(sse({"type": kind, "output_index": index, "item": item}, kind) for kind in kinds))
+
+
+def test_unknown_fields_and_hosted_tools_reach_the_upstream(front: Server, stub: ModelStub) -> None:
+    stub.play(Text("ok"), Finish())
+    tools = [{"type": "web_search"}, {"type": "function", "name": "f", "parameters": {}}]
+    create(front, input="x", tools=tools, client_metadata={"a": "b"}, include=["reasoning.encrypted_content"])
+    sent = stub.asked[-1].body
+    assert sent["client_metadata"] == {"a": "b"}
+    assert [tool["type"] for tool in sent["tools"]] == ["function", "web_search"]
+    assert sent["include"] == ["reasoning.encrypted_content"]
+
+
+def test_items_of_other_kinds_come_back_and_are_sent_again(front: Server, stub: ModelStub) -> None:
+    search = {
+        "type": "web_search_call",
+        "id": "ws_1",
+        "status": "completed",
+        "action": {"type": "search", "query": "q"},
+    }
+    stub.play(item_events(0, search), Text("found"), Finish())
+    first = create(front, input="x")
+    assert [item["type"] for item in first["output"]] == ["web_search_call", "message"]
+    assert first["output"][0]["action"] == action
+    assert first["output"][0]["id"] != "ws_1"
+    check_log(front, first["id"])
+    stub.play(Text("again"), Finish())
+    create(front, input="y", previous_response_id=first["id"])
+    assert [item["type"] for item in stub.asked[-1].body["input"]] == [
+        "message",
+        "web_search_call",
+        "message",
+        "message",
+    ]
+
+
+def test_sealed_reasoning_is_carried_from_turn_to_turn(front: Server, stub: ModelStub) -> None:
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbA=="}
+    stub.play(item_events(0, sealed), Text("thought"), Finish())
+    first = create(front, input="x", include=["reasoning.encrypted_content"])
+    assert first["output"][0]["encrypted_content"] == "c2VhbA=="
+    check_log(front, first["id"])
+    stub.play(Text("again"), Finish())
+    create(front, input="y", previous_response_id=first["id"])
+    assert stub.asked[-1].body["input"][1]["encrypted_content"] == "c2VhbA=="
+
+
+def test_images_formats_and_forced_calls_reach_both_kinds_of_upstream(
+    make_server: Callable[..., Server], stub: ModelStub
+) -> None:
+    chat = make_server(HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m")
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"}
+    schema = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
+    stub.play(Text("{}"), Finish())
+    create(chat, input=[{"role": "user", "content": [image]}], text={"format": schema}, temperature=0.5, tools=[])
+    sent = stub.asked[-1].body
+    assert sent["messages"][0]["content"][0]["image_url"] == {"url": image["image_url"], "detail": "low"}
+    assert sent["response_format"]["json_schema"]["schema"] == {"type": "object"}
+    assert sent["temperature"] == 0.5
