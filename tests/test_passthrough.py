@@ -46,12 +46,8 @@ def test_unknown_fields_and_hosted_tools_reach_the_upstream(front: Server, stub:
 
 
 def test_items_of_other_kinds_come_back_and_are_sent_again(front: Server, stub: ModelStub) -> None:
-    search = {
-        "type": "web_search_call",
-        "id": "ws_1",
-        "status": "completed",
-        "action": {"type": "search", "query": "q"},
-    }
+    action = {"type": "search", "query": "q"}
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": action}
     stub.play(item_events(0, search), Text("found"), Finish())
     first = create(front, input="x")
     assert [item["type"] for item in first["output"]] == ["web_search_call", "message"]
