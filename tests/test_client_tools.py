@@ -104,6 +104,18 @@ def test_an_unanswered_call_is_a_400_that_names_it(server: Server) -> None:
     assert first.output[0].call_id in refused.value.message
 
 
+def test_a_child_that_waited_fails_when_its_parent_left_a_call_open(server: Server) -> None:
+    gate = script({"gate": "open-call"}, {"call": "get_weather", "arguments": {}})
+    parent = ask(server, input=gate, background=True)
+    child = ask(server, input="meanwhile", background=True, previous_response_id=parent.id)
+    assert child.status == "queued"
+    server.open_gate("open-call")
+    body = server.ended(child.id)
+    assert body["status"] == "failed"
+    assert body["error"]["code"] == "invalid_prompt"
+    assert "No tool output found" in body["error"]["message"]
+
+
 def test_an_unanswered_call_in_a_conversation_or_session_is_refused_too(server: Server) -> None:
     places: list[dict[str, Any]] = [
         {"conversation": "unanswered"},

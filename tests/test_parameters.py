@@ -24,7 +24,7 @@ ECHOED: list[tuple[str, Any, Any]] = [
     ("safety_identifier", "s", "s"),
     ("service_tier", "flex", "flex"),
     ("user", "u", "u"),
-    ("top_logprobs", 2, 2),
+    ("top_logprobs", 0, 0),
     ("metadata", {"a": "b"}, {"a": "b"}),
     ("max_output_tokens", 100, 100),
     ("instructions", "Be kind.", "Be kind."),
@@ -46,6 +46,14 @@ def test_accepted_parameters_that_are_not_repeated(server: Server) -> None:
         answer = client.post("/v1/responses", json={"input": "hi", **fields})
     assert answer.status_code == 200
     assert "x-hermes-ignored" not in answer.headers
+
+
+def test_wishes_that_nothing_here_fulfils_are_named(server: Server) -> None:
+    fields = {"include": ["message.output_text.logprobs"], "top_logprobs": 2}
+    with server.http() as client:
+        answer = client.post("/v1/responses", json={"input": "hi", **fields})
+    assert answer.json()["top_logprobs"] == 2
+    assert answer.headers["x-hermes-ignored"] == "top_logprobs, include[0] (message.output_text.logprobs)"
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -8,47 +8,25 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway_app.agent.context import build_items
 from gateway_app.agent.loop import run_turn
 from gateway_app.agent.types import (
     AgentEvent,
-    ModelCall,
     ModelFailed,
     TurnFinished,
 )
 from gateway_app.providers import get_provider
+from gateway_app.runtime.briefing import brief_model
 from gateway_app.runtime.ledger import Ledger
 from gateway_app.runtime.recording import record
-from gateway_app.tools import TOOLS
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import read_whole
 from responses_app.events import clean_text, decode_frames
-from responses_app.models import Response
 from responses_app.output import OutputBuilder
-from responses_app.services.admit import Admission
 from responses_app.services.claim import Claimed
-from responses_app.services.conversations import items_of
-from responses_app.services.history import Turn, effective_instructions, input_of, turns_before
 from responses_app.services.settle import begin, settle
 from responses_app.states import IncompleteReason, Status
 
 logger = logging.getLogger(__name__)
-
-# Fields of a request that are the model's business alone.
-MODEL_PARAMETERS = (
-    "include",
-    "metadata",
-    "parallel_tool_calls",
-    "prompt_cache_key",
-    "reasoning",
-    "safety_identifier",
-    "service_tier",
-    "temperature",
-    "text",
-    "top_logprobs",
-    "top_p",
-    "user",
-)
 
 
 @dataclass(frozen=True)
@@ -133,7 +111,7 @@ class TurnRun:
     async def _generate(self) -> TurnFinished:
         if self.row.status == Status.QUEUED:
             await self._begin()
-        call = await event_store.read(_model_call, self.row, self._tail.brief)
+        call = await event_store.read(brief_model, self.row, self._tail.brief)
         ledger = Ledger(self.row, call.tools)
         end: TurnFinished | None = None
         async with aclosing(run_turn(get_provider(settings.HERMES_PROVIDER), call, ledger.run)) as events:
@@ -192,26 +170,3 @@ class TurnRun:
 
 def _failed(code: str, message: str) -> End:
     return End(Status.FAILED, error={"code": code, "message": clean_text(message)})
-
-
-def _model_call(row: Response, brief: object) -> ModelCall:
-    """Everything the model needs, read when the turn starts: a turn before it may just have ended."""
-    turns: list[Turn] = turns_before(row.previous_id)
-    before = [] if row.conversation_id is None else items_of(row.conversation_id)
-    if isinstance(brief, Admission):
-        request, new_input = brief.request, brief.items
-    else:
-        request, new_input = row.request, input_of(row.pk)
-    return ModelCall(
-        model=row.model,
-        items=build_items([(before, []), *((turn.input, turn.output) for turn in turns)], new_input),
-        instructions=effective_instructions(request.get("instructions"), turns),
-        tools=tuple(TOOLS.values()) if request.get("tools") is None else (),
-        client_tools=tuple(tool for tool in request.get("tools") or () if tool["type"] == "function"),
-        hosted_tools=tuple(tool for tool in request.get("tools") or () if tool["type"] != "function"),
-        extras={name: request[name] for name in row.ignored if name in request},
-        tool_choice=request.get("tool_choice") or "auto",
-        max_output_tokens=request.get("max_output_tokens"),
-        max_tool_calls=request.get("max_tool_calls"),
-        parameters={name: request[name] for name in MODEL_PARAMETERS if request.get(name) is not None},
-    )

@@ -44,6 +44,7 @@ UNECHOED: dict[str, Reader] = {
     "stream_options": options.stream_options,
 }
 OTHERS = {"input", "model"}
+INCLUDED = ("reasoning.encrypted_content", "message.input_image.image_url")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:
 def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
     """Everything here that nothing acts on, by name."""
     fields = sorted(given.keys() - ECHOED.keys() - UNECHOED.keys() - OTHERS)
+    if echo.get("top_logprobs"):
+        fields.append("top_logprobs")  # asked for upstream, but no event carries them back
+    wishes = [f"include[{n}] ({wish})" for n, wish in enumerate(given.get("include", [])) if wish not in INCLUDED]
     tools = [f"tools[{n}] ({t['type']})" for n, t in enumerate(echo.get("tools", [])) if t["type"] != "function"]
     kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if item["type"] in KEPT_TYPES]
-    return (*fields, *tools, *kept)
+    return (*fields, *wishes, *tools, *kept)
