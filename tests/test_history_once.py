@@ -111,6 +111,29 @@ def test_a_deleted_turn_is_stored_anew_when_it_is_sent_again(server: Server) -> 
     assert len(server.model_calls("soon deleted")[-1]["texts"]) == 3
 
 
+def test_a_deleted_turn_further_back_is_stored_anew_too(server: Server) -> None:
+    history: list[dict[str, Any]] = []
+    ids: list[str] = []
+    with server.http() as client:
+        for said in ("far one", "far two", "far three"):
+            history.append({"role": "user", "content": said})
+            body = post(server, client, input=history)
+            history.append({"role": "assistant", "content": text(body)})
+            ids.append(body["id"])
+        client.delete(f"/v1/responses/{ids[0]}")
+        post(server, client, input=[*history, {"role": "user", "content": "far four"}])
+    assert server.model_calls("far four")[0]["texts"] == [item["content"] for item in history] + ["far four"]
+
+
+def test_instructions_are_not_inherited_by_a_turn_that_brings_its_history(server: Server) -> None:
+    with server.http() as client:
+        first = post(server, client, input="brief me", instructions="Be secretive.")
+        history = [{"role": "user", "content": "brief me"}, {"role": "assistant", "content": text(first)}]
+        second = post(server, client, input=[*history, {"role": "user", "content": "and?"}])
+    assert "My instructions" not in text(second)
+    assert server.model_calls("and?")[0]["instructions"] == ""
+
+
 def _new_items(server: Server, response_id: str) -> list[str]:
     sql = "SELECT item FROM responses_app_inputitem WHERE response_id = ? ORDER BY position"
     return [json.loads(item)["content"][0]["text"] for (item,) in server.query(sql, response_id)]

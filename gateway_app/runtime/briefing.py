@@ -38,10 +38,11 @@ def brief_model(row: Response, kept_in_memory: object) -> ModelCall:
         request, new_input = row.request, input_of(row.pk)
     _check_parent(row, turns, new_input)
     tools = request.get("tools")
+    inherited = [] if row.is_history_resent else turns  # who brings the history brings the instructions too
     return ModelCall(
         model=row.model,
         items=build_items([(before, []), *((turn.input, turn.output) for turn in turns)], new_input),
-        instructions=effective_instructions(request.get("instructions"), turns),
+        instructions=effective_instructions(request.get("instructions"), inherited),
         tools=tuple(TOOLS.values()) if tools is None else (),
         client_tools=tuple(tool for tool in tools or () if tool["type"] == "function"),
         hosted_tools=tuple(tool for tool in tools or () if tool["type"] != "function"),

@@ -9,11 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway_app.agent.loop import run_turn
-from gateway_app.agent.types import (
-    AgentEvent,
-    ModelFailed,
-    TurnFinished,
-)
+from gateway_app.agent.types import AgentEvent, ModelFailed, TurnFinished
 from gateway_app.providers import get_provider
 from gateway_app.runtime.briefing import brief_model
 from gateway_app.runtime.ledger import Ledger

@@ -17,7 +17,7 @@ from responses_app.models import Conversation, InputItem, Response, Session
 from responses_app.models.responses import Kind
 from responses_app.services.answers import check_answers
 from responses_app.services.conversations import items_of, open_conversation
-from responses_app.services.history import turns_before
+from responses_app.services.history import deleted_before, turns_before
 from responses_app.services.references import resolve_references
 from responses_app.services.repeated import find_repeated
 from responses_app.states import OnDisconnect, Status
@@ -116,7 +116,7 @@ def _store(response_id: str, admission: Admission, tail: Tail) -> Admitted:
         insert_fenced([segment])
     else:
         tail.brief = replace(admission, items=place.items)
-    skipped = tuple(_deleted_turns(place.previous))
+    skipped = tuple(deleted_before(place.previous))
     return Admitted(response_id, place.session.public_id, body, admission.on_disconnect, skipped, segment, tail)
 
 
@@ -193,23 +193,6 @@ def _previous(owner_id: int, response_id: str) -> Response:
 def _newest_turn(session: Session) -> Response | None:
     stored = session.responses.filter(is_stored=True, deleted_at__isnull=True)
     return stored.order_by("-turn").first()
-
-
-def _deleted_turns(previous: Response | None) -> list[str]:
-    """Turns of this chain that were deleted: the model goes on without them."""
-    if previous is None:
-        return []
-    turns = previous.session.responses.filter(is_stored=True)
-    deleted = set(turns.filter(deleted_at__isnull=False).values_list("pk", flat=True))
-    if not deleted:
-        return []
-    links = dict(turns.values_list("pk", "previous_id"))
-    chain: list[str] = []
-    at: str | None = previous.pk
-    while at is not None and len(chain) < len(links):
-        chain.append(at)
-        at = links.get(at)
-    return [turn for turn in chain if turn in deleted]
 
 
 def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:

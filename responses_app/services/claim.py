@@ -23,6 +23,7 @@ FIELDS = (
     "cancel_requested_at",
     "session_id",
     "conversation_id",
+    "is_history_resent",
     "owner_id",
 )
 

@@ -45,6 +45,23 @@ def sent_items(row: Response) -> list[Item]:
     return repeated + own
 
 
+def deleted_before(previous: Response | None) -> list[str]:
+    """Turns of a chain that were deleted: the model goes on without them."""
+    if previous is None:
+        return []
+    turns = Response.objects.filter(session_id=previous.session_id, is_stored=True)
+    deleted = set(turns.filter(deleted_at__isnull=False).values_list("pk", flat=True))
+    if not deleted:
+        return []
+    links = dict(turns.values_list("pk", "previous_id"))
+    chain: list[str] = []
+    at: str | None = previous.pk
+    while at is not None and len(chain) < len(links):
+        chain.append(at)
+        at = links.get(at)
+    return [turn for turn in chain if turn in deleted]
+
+
 def effective_instructions(own: str | None, turns: list[Turn]) -> str | None:
     """The nearest instructions of the chain; an empty text clears those before it."""
     for instructions in [own, *(turn.instructions for turn in reversed(turns))]:
