@@ -43,7 +43,8 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **fields):
         raise Fenced(row.pk)
     _store(row, segment)
-    ToolEvent.objects.interrupt(row.pk)
+    if any(item["type"] == "function_call" for item in body["output"]):
+        ToolEvent.objects.interrupt(row.pk)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, input_of(row.pk), body["output"])
     if body["usage"]:
@@ -54,7 +55,9 @@ def _context_hash(row: Response, output: list[Item]) -> str:
     """A conversation's context is its items, not a chain; nobody repeats it to us."""
     if row.conversation_id is not None:
         return ""
-    before = Response.objects.filter(pk=row.previous_id).values_list("context_hash", flat=True).first()
+    before = None
+    if row.previous_id is not None:
+        before = Response.objects.filter(pk=row.previous_id).values_list("context_hash", flat=True).first()
     return hash_after(before or EMPTY, [*input_of(row.pk), *output])
 
 
