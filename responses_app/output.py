@@ -88,8 +88,8 @@ class OutputBuilder:
         index = self._call_index(call_id)
         self._emit(self._at(index, "response.function_call_arguments.delta", delta=delta))
 
-    def call_finished(self, call_id: str) -> None:
-        self._close_item(self._call_index(call_id), "completed")
+    def call_finished(self, call_id: str, *, is_cut: bool = False) -> None:
+        self._close_item(self._call_index(call_id), "incomplete" if is_cut else "completed")
 
     def tool_output(self, call_id: str, text: str) -> None:
         parts = [{"type": "input_text", "text": text}]

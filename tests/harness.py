@@ -185,7 +185,7 @@ def events(received: list[bytes]) -> list[Event]:
 
 def text(body: dict[str, Any]) -> str:
     parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
-    return "".join(part["text"] for part in parts)
+    return "".join(part.get("text", "") for part in parts)
 
 
 @contextmanager

@@ -134,3 +134,28 @@ def test_an_answer_to_no_call_is_a_400_that_names_it(server: Server) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
         server.openai().responses.create(model="hermes-agent", input=output, previous_response_id=first.id)
     assert refused.value.param == "input[0].call_id"
+
+
+def test_an_answer_given_through_the_conversation_counts(server: Server) -> None:
+    client = server.openai()
+    first = ask(server, conversation="answered-elsewhere")
+    items: Any = [{"type": "function_call_output", "call_id": first.output[0].call_id, "output": "mild"}]
+    assert first.conversation is not None
+    client.conversations.items.create(first.conversation.id, items=items)
+    assert ask(server, input="thanks", conversation="answered-elsewhere", tools=[]).status == "completed"
+
+
+def test_outputs_whose_call_was_deleted_are_not_shown_to_the_model(server: Server) -> None:
+    client = server.openai()
+    first = ask(server, input="orphan weather")
+    output: Any = [{"type": "function_call_output", "call_id": first.output[0].call_id, "output": "orphan-hail"}]
+    second = client.responses.create(model="hermes-agent", input=output, previous_response_id=first.id)
+    client.responses.delete(first.id)
+    client.responses.create(model="hermes-agent", input="orphan-next", previous_response_id=second.id)
+    assert "orphan-hail" not in server.model_calls("orphan-next")[0]["texts"]
+
+
+def test_hostile_arguments_fail_no_turn(server: Server) -> None:
+    hostile = script({"call": "nul\0name", "arguments": {"expression": "a\0b"}}, {"say": "x"})
+    body = server.openai().responses.create(model="hermes-agent", input=hostile)
+    assert body.status == "completed"

@@ -64,6 +64,20 @@ def test_a_long_chat_that_resends_its_history_costs_the_same_on_every_turn(serve
     assert seen == [item["content"] for item in history[:-1]]
 
 
+def test_a_chat_that_repeats_only_what_was_said_is_recognised_over_tools(server: Server) -> None:
+    history: list[dict[str, Any]] = []
+    ids: list[str] = []
+    with server.http() as client:
+        for number in range(6):
+            history.append({"role": "user", "content": f"think and calculate {number} + 1"})
+            body = post(server, client, input=history)
+            history.append({"role": "assistant", "content": text(body)})
+            ids.append(body["id"])
+    assert [len(_new_items(server, response_id)) for response_id in ids] == [1] * 6
+    sessions = {server.query("SELECT session_id FROM responses_app_response WHERE id = ?", one)[0] for one in ids}
+    assert len(sessions) == 1
+
+
 def test_output_items_sent_back_as_they_came_are_recognised(server: Server) -> None:
     with server.http() as client:
         first = post(server, client, input="think and calculate 3*4")
@@ -132,6 +146,50 @@ def test_instructions_are_not_inherited_by_a_turn_that_brings_its_history(server
         second = post(server, client, input=[*history, {"role": "user", "content": "and?"}])
     assert "My instructions" not in text(second)
     assert server.model_calls("and?")[0]["instructions"] == ""
+
+
+def test_a_branch_of_a_named_session_leaves_the_session_alone(server: Server) -> None:
+    client = server.openai()
+    header = {"X-Hermes-Session-Id": "branched"}
+    first = client.responses.create(model="hermes-agent", input="trunk one", extra_headers=header)
+    client.responses.create(model="hermes-agent", input="trunk two", extra_headers=header)
+    history = [{"role": "user", "content": "trunk one"}, {"role": "assistant", "content": first.output_text}]
+    with server.http() as raw:
+        branch = raw.post("/v1/responses", json={"input": [*history, {"role": "user", "content": "branch"}]})
+    assert branch.headers["x-hermes-session-id"] != "branched"
+    assert _new_items(server, branch.json()["id"]) == ["branch"]
+    client.responses.create(model="hermes-agent", input="trunk three", extra_headers=header)
+    seen = server.model_calls("trunk three")[0]["texts"]
+    assert [said for said in seen if said.startswith(("trunk", "branch"))] == ["trunk one", "trunk two", "trunk three"]
+
+
+def test_what_only_looks_alike_is_not_taken_for_the_same(server: Server) -> None:
+    url = "https://example.invalid/a.png"
+    parts = ({"type": "input_text", "text": url}, {"type": "input_image", "image_url": url})
+    with server.http() as client:
+        first = post(server, client, input=[{"role": "user", "content": [parts[0]]}])
+        repeated = [{"role": "user", "content": [parts[1]]}, {"role": "assistant", "content": text(first)}]
+        second = post(server, client, input=[*repeated, {"role": "user", "content": "which?"}])
+        patch = {"type": "custom_tool_call", "call_id": "c", "name": "p", "input": "one"}
+        turn = [{"role": "user", "content": "patch it"}, patch]
+        third = post(server, client, input=turn)
+        other = [turn[0], {**patch, "input": "two"}, {"role": "assistant", "content": text(third)}]
+        fourth = post(server, client, input=[*other, {"role": "user", "content": "done?"}])
+    for body, count in ((second, 3), (fourth, 4)):
+        sql = "SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?"
+        assert server.query(sql, body["id"]) == [(count,)]
+
+
+def test_a_turn_behind_a_conversation_is_not_recognised_from_its_end(server: Server) -> None:
+    client = server.openai()
+    client.responses.create(model="hermes-agent", input="hidden turn", conversation="hashless")
+    last = client.responses.create(model="hermes-agent", input="open turn", conversation="hashless")
+    chained = client.responses.create(model="hermes-agent", input="chained turn", previous_response_id=last.id)
+    assert "hidden turn" in server.model_calls("chained turn")[0]["texts"]
+    history = [{"role": "user", "content": "chained turn"}, {"role": "assistant", "content": chained.output_text}]
+    with server.http() as raw:
+        post(server, raw, input=[*history, {"role": "user", "content": "fresh turn"}])
+    assert len(server.model_calls("fresh turn")[0]["texts"]) == 3
 
 
 def _new_items(server: Server, response_id: str) -> list[str]:

@@ -29,6 +29,15 @@ def test_history_instructions_and_tools_count(server: Server) -> None:
     assert count(server, input="hi", conversation="counted") > short + 100
 
 
+def test_odd_items_are_counted_too(server: Server) -> None:
+    odd = [
+        {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
+        {"type": "mcp_call", "output": 5},
+        {"type": "reasoning", "content": ["x"]},
+    ]
+    assert count(server, input=odd) > 0
+
+
 @pytest.mark.parametrize(("body", "status"), [({"input": 5}, 400), ({"previous_response_id": "resp_no"}, 404)])
 def test_bad_requests_are_refused_as_when_creating(server: Server, body: dict[str, Any], status: int) -> None:
     with server.http() as client:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Server, check_log
-from tests.model_stub import Finish, ModelStub, Raw, Text, sse
+from tests.model_stub import Call, Calls, Finish, ModelStub, Raw, Text, sse
 
 
 @pytest.fixture
@@ -87,3 +87,21 @@ def test_images_formats_and_forced_calls_reach_both_kinds_of_upstream(
     assert sent["messages"][0]["content"][0]["image_url"] == {"url": image["image_url"], "detail": "low"}
     assert sent["response_format"]["json_schema"]["schema"] == {"type": "object"}
     assert sent["temperature"] == 0.5
+
+
+def test_a_forced_call_of_a_server_tool_is_forced_once(front: Server, stub: ModelStub) -> None:
+    stub.play(Calls((Call("call_1", "calculate", ('{"expression": "1+1"}',)),)), Finish("tool_calls"))
+    stub.play(Text("two"), Finish())
+    create(front, input="x", tool_choice="required")
+    assert [asked.body["tool_choice"] for asked in stub.asked] == ["required", "auto"]
+
+
+def test_parallel_calls_without_ids_stay_two_calls(make_server: Callable[..., Server], stub: ModelStub) -> None:
+    chat = make_server(HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m")
+    calls = [{"function": {"name": name, "arguments": '{"a":1}'}} for name in ("f", "g")]
+    choice = {"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}
+    stub.play(Raw(sse({"choices": [choice]})), Finish("tool_calls"))
+    tools = [{"type": "function", "name": name} for name in ("f", "g")]
+    output = create(chat, input="x", tools=tools)["output"]
+    assert [(item["name"], item["arguments"]) for item in output] == [("f", '{"a":1}'), ("g", '{"a":1}')]
+    assert len({item["call_id"] for item in output}) == 2

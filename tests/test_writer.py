@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, OperationalError, connections
+from django.db import IntegrityError, OperationalError
 
 from responses_app.bodies import initial_body
 from responses_app.errors import StorageUnavailable
@@ -55,8 +55,7 @@ async def store() -> AsyncIterator[EventStore]:
     running = EventStore()
     running.writer.start(asyncio.get_running_loop())
     yield running
-    running.writer.stop()
-    await running.read(connections.close_all)
+    await asyncio.to_thread(running.close)
 
 
 async def test_appends_that_wait_share_a_segment_and_wake_their_reader(store: EventStore) -> None:

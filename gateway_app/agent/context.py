@@ -15,12 +15,29 @@ def build_items(turns: Iterable[tuple[list[Item], list[Item]]], new_input: list[
         items += turn_input
         items += turn_output
     items += new_input
-    return _without_dangling_calls(items)
+    return _calls_with_their_outputs(items)
 
 
-def _without_dangling_calls(items: list[Item]) -> list[Item]:
-    answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
-    return [item for item in items if item["type"] != "function_call" or item["call_id"] in answered]
+def _calls_with_their_outputs(items: list[Item]) -> list[Item]:
+    """Each run of calls, then their outputs; what has no partner is left out, for upstreams refuse it."""
+    called = {item["call_id"] for item in items if item["type"] == "function_call"}
+    outputs = {
+        item["call_id"]: item for item in items if item["type"] == "function_call_output" and item["call_id"] in called
+    }
+    paired: list[Item] = []
+    waiting: list[Item] = []
+    for item in items:
+        if item["type"] == "function_call":
+            if item["call_id"] in outputs:
+                paired.append(item)
+                waiting.append(outputs.pop(item["call_id"]))
+        elif item["type"] != "function_call_output":
+            paired += [*waiting, item]
+            waiting = []
+        elif waiting:
+            paired += waiting
+            waiting = []
+    return paired + waiting
 
 
 def text_of(item: Item) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from gateway_app.agent.cleaning import clean_event
 from gateway_app.agent.types import (
     AgentEvent,
     CallArguments,
@@ -35,7 +36,8 @@ async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> As
     for _ in range(MAX_ITERATIONS):
         said = _Said()
         async with aclosing(provider.stream(call)) as events:
-            async for event in events:
+            async for raw in events:
+                event = clean_event(raw)
                 said.note(event)
                 if not isinstance(event, ModelFinished):
                     yield event

@@ -51,6 +51,7 @@ class CallArguments:
 @dataclass(frozen=True, slots=True)
 class CallFinished:
     call_id: str
+    is_cut: bool = False  # the model was cut off in it: it must not be run
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,13 @@ class ModelCall:
         return [*served, *self.client_tools]
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
-        return replace(self, items=[*self.items, *items])
+        """The next call of the turn; a choice that forces a call has had its call."""
+        choice = self.tool_choice
+        if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+            choice = {**choice, "mode": "auto"}
+        elif choice != "none":
+            choice = "auto"
+        return replace(self, items=[*self.items, *items], tool_choice=choice)
 
 
 class Provider(Protocol):

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from gateway_app.agent.types import CallArguments, CallFinished, CallStarted, ModelCall, ModelEvent
 from responses_app.ids import new_call_id
 
+MAX_ID_CHARS = MAX_NAME_CHARS = 200  # what the ledger stores
+
 
 class Calls:
     """Ids that are unique in the turn, and nothing said while a call is open."""
@@ -24,11 +26,12 @@ class Calls:
 
     def start(self, given_id: str, name: str) -> CallStarted:
         """Some servers count their ids anew in every answer; the ledger knows a call by its id."""
-        call_id = given_id if given_id and given_id not in self._taken else new_call_id()
+        is_usable = 0 < len(given_id) <= MAX_ID_CHARS and given_id not in self._taken
+        call_id = given_id if is_usable else new_call_id()
         self._taken.add(call_id)
         self._has_arguments[call_id] = False
         self.count += 1
-        return CallStarted(call_id, name)
+        return CallStarted(call_id, name[:MAX_NAME_CHARS])
 
     def arguments(self, call_id: str, delta: str) -> Iterator[ModelEvent]:
         if delta and call_id in self._has_arguments:
@@ -46,7 +49,10 @@ class Calls:
             yield from held
 
     def end(self, *, is_cut: bool) -> Iterator[ModelEvent]:
-        """A call that the model was cut off in stays open: it is incomplete."""
-        for call_id in list(self._has_arguments) if not is_cut else ():
-            yield from self.finish(call_id)
+        """A call that the model was cut off in ends incomplete."""
+        for call_id in list(self._has_arguments):
+            if is_cut:
+                yield CallFinished(call_id, is_cut=True)
+            else:
+                yield from self.finish(call_id)
         yield from self._held

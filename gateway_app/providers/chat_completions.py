@@ -192,11 +192,13 @@ class _Answer:
         index, function = fragment.get("index") or 0, fragment.get("function") or {}
         given_id, name = fragment.get("id") or "", function.get("name") or ""
         known = self._by_index.get(index)
-        # Some servers give every call the index 0; the id and the name tell them apart.
-        if known is None or (name and given_id and given_id != known.given_id and known.call_id):
+        if known is None or known.is_followed_by(given_id, name):
             known = self._by_index[index] = _ChatCall()
         known.given_id = known.given_id or given_id
-        known.waiting += _arguments(function.get("arguments"))
+        known.name = known.name or name
+        arguments = _arguments(function.get("arguments"))
+        known.waiting += arguments
+        known.heard += arguments
         if name and not known.call_id:
             started = self._calls.start(known.given_id, name)
             known.call_id = started.call_id
@@ -210,11 +212,24 @@ class _ChatCall:
     """A call whose fragments are still coming; it starts once its name is known."""
 
     def __init__(self) -> None:
-        self.given_id = self.call_id = self.waiting = ""
+        self.given_id = self.call_id = self.name = self.waiting = self.heard = ""
+
+    def is_followed_by(self, given_id: str, name: str) -> bool:
+        """Some servers give every call the index 0: an id tells the next one, or else a whole call before it."""
+        if not (name and self.call_id):
+            return False
+        if given_id:
+            return given_id != self.given_id
+        return name != self.name or _is_whole(self.heard)
+
+
+def _is_whole(arguments: str) -> bool:
+    try:
+        orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _arguments(given: Any) -> str:
     return given if isinstance(given, str) else orjson.dumps(given).decode() if given else ""
-
-
-# -- for both protocols -----------------------------------------------------------------

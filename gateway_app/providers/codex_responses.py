@@ -30,6 +30,7 @@ _SAME_NAMES = (
     "text",
     "top_logprobs",
     "top_p",
+    "truncation",
     "user",
 )
 _SPOKEN = ("message", "reasoning", "function_call")

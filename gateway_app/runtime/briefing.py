@@ -9,7 +9,7 @@ from responses_app.models import Response
 from responses_app.services.admit import Admission
 from responses_app.services.answers import check_answers
 from responses_app.services.conversations import items_of
-from responses_app.services.history import Turn, effective_instructions, input_of, turns_before
+from responses_app.services.history import effective_instructions, input_of, turns_before
 from responses_app.states import Status
 
 # Fields of a request that are the model's business alone.
@@ -25,20 +25,21 @@ MODEL_PARAMETERS = (
     "text",
     "top_logprobs",
     "top_p",
+    "truncation",
     "user",
 )
 
 
 def brief_model(row: Response, kept_in_memory: object) -> ModelCall:
-    turns = turns_before(row.previous_id)
+    turns = turns_before(row.previous_id) if row.conversation_id is None else []
     before = [] if row.conversation_id is None else items_of(row.conversation_id)
     if isinstance(kept_in_memory, Admission):
         request, new_input = kept_in_memory.request, kept_in_memory.items
     else:
         request, new_input = row.request, input_of(row.pk)
-    _check_parent(row, turns, new_input)
+    _check_parent(row, [*before, *(item for turn in turns for item in (*turn.input, *turn.output))], new_input)
     tools = request.get("tools")
-    inherited = [] if row.is_history_resent else turns  # who brings the history brings the instructions too
+    inherited = [] if row.is_history_resent else turns
     return ModelCall(
         model=row.model,
         items=build_items([(before, []), *((turn.input, turn.output) for turn in turns)], new_input),
@@ -54,12 +55,11 @@ def brief_model(row: Response, kept_in_memory: object) -> ModelCall:
     )
 
 
-def _check_parent(row: Response, turns: list[Turn], new_input: list[Item]) -> None:
+def _check_parent(row: Response, older: list[Item], new_input: list[Item]) -> None:
     """A turn that waited was admitted before anybody knew which calls its parent would leave open."""
     if row.status != Status.QUEUED or row.previous_id is None:
         return
     previous = Response.objects.get(pk=row.previous_id)
-    older = [item for turn in turns for item in (*turn.input, *turn.output)]
     try:
         check_answers(previous, lambda: older, new_input)
     except InvalidRequest as error:

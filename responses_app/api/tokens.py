@@ -6,6 +6,7 @@ from rest_framework.views import APIView
 
 from responses_app.api.authentication import principal_of
 from responses_app.api.bodies import read_body
+from responses_app.errors import NotFound, PreviousResponseNotFound
 from responses_app.requests.create import read_create
 from responses_app.services.admit import Admission
 from responses_app.services.conversations import find_conversation, items_of
@@ -35,4 +36,7 @@ def _history(admission: Admission) -> list[Turn]:
         return [Turn("", None, items_of(conversation.pk), [])]
     if admission.previous_id is None:
         return []
-    return turns_before(find_response(admission.owner_id, admission.previous_id).pk)
+    try:
+        return turns_before(find_response(admission.owner_id, admission.previous_id).pk)
+    except NotFound:
+        raise PreviousResponseNotFound(admission.previous_id) from None

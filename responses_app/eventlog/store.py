@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from responses_app.errors import CursorAhead, StorageUnavailable
 from responses_app.eventlog.segments import Segment, position_of_sequence, read_finals, read_last, read_on, read_whole
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 POLL_SECS = 1.0  # how late a reader is when the hint of another process was lost
 RETRY_SECS = 0.5  # between tries while the database is away
 READ_THREADS = 4
+CLOSE_SECS = 10
 
 
 class EventStore:
@@ -31,6 +33,19 @@ class EventStore:
         self.writer = Writer()
         self.tails = Tails()
         self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader")
+
+    def close(self) -> None:
+        """Commit what is pending and give every connection back."""
+        self.writer.stop()
+        all_there = threading.Barrier(READ_THREADS)  # so that each thread closes its own
+
+        def leave() -> None:
+            all_there.wait(CLOSE_SECS)
+            connections.close_all()
+
+        for leaving in [self._readers.submit(leave) for _ in range(READ_THREADS)]:
+            leaving.result()
+        self._readers.shutdown()
 
     # -- writing ------------------------------------------------------------------------
     def append(self, segment: Segment, tail: Tail, on_refused: Callable[[Exception], None]) -> None:

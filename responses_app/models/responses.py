@@ -99,6 +99,9 @@ class Response(models.Model):
     context_hash = models.CharField(
         max_length=64, blank=True, default="", help_text="Of the conversation up to its last output."
     )
+    spoken_hash = models.CharField(
+        max_length=64, blank=True, default="", help_text="The same, for clients that repeat only what was said."
+    )
     is_history_resent = models.BooleanField(
         default=False, help_text="The client sent its history again; the turns before are stored with those turns."
     )
@@ -139,6 +142,7 @@ class Response(models.Model):
             models.Index(fields=["finished_at"], condition=Q(is_log_merged=False), name="response_log_unmerged"),
             # admit()'s look for the turn up to which a client repeats its history.
             models.Index(fields=["owner", "context_hash"], condition=~Q(context_hash=""), name="response_context"),
+            models.Index(fields=["owner", "spoken_hash"], condition=~Q(spoken_hash=""), name="response_spoken"),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
         ]

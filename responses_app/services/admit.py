@@ -66,6 +66,7 @@ class _Place:
     conversation: Conversation | None = None
     has_server_history: bool = False
     is_history_resent: bool = False
+    known_items: int = 0
 
 
 async def admit(admission: Admission) -> Admitted:
@@ -139,7 +140,8 @@ def _find_place(admission: Admission) -> _Place:
         place = _Place(previous.session, items, previous, has_server_history=True)
     elif admission.conversation is not None:
         conversation = open_conversation(admission.owner_id, admission.conversation)
-        place = _Place(conversation.session, items, conversation=conversation, has_server_history=True)
+        newest = _newest_turn(conversation.session)
+        place = _Place(conversation.session, items, newest, conversation, has_server_history=True)
     elif admission.session_id is not None:
         session = Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
         place = _Place(session, items, _newest_turn(session), has_server_history=True)
@@ -151,15 +153,13 @@ def _find_place(admission: Admission) -> _Place:
 
 
 def _check_answers(place: _Place) -> None:
-    if place.conversation is not None:
-        conversation_id = place.conversation.pk
-        return check_answers(_newest_turn(place.session), lambda: items_of(conversation_id), place.items)
-    previous_id = None if place.previous is None else place.previous.pk
-    return check_answers(
-        place.previous,
-        lambda: [item for turn in turns_before(previous_id) for item in (*turn.input, *turn.output)],
-        place.items,
-    )
+    def older() -> list[Item]:
+        if place.conversation is not None:
+            return items_of(place.conversation.pk)
+        turns = turns_before(None if place.previous is None else place.previous.pk)
+        return [item for turn in turns for item in (*turn.input, *turn.output)]
+
+    check_answers(place.previous, older, place.items, first_index=place.known_items)
 
 
 def _self_contained(admission: Admission, items: list[Item]) -> _Place:
@@ -167,8 +167,20 @@ def _self_contained(admission: Admission, items: list[Item]) -> _Place:
     if admission.is_stored:
         repeated, known = find_repeated(admission.owner_id, items)
         if repeated is not None:
-            return _Place(repeated.session, items[known:], repeated, is_history_resent=True)
+            return _Place(
+                _session_after(repeated, admission), items[known:], repeated, known_items=known, is_history_resent=True
+            )
     return _Place(Session.objects.opened(admission.owner_id, None, admission.kind), items)
+
+
+def _session_after(repeated: Response, admission: Admission) -> Session:
+    """The session goes on, unless it branches here or is led by a name, a chain or a conversation."""
+    turns = repeated.session.responses
+    if _newest_turn(repeated.session) == repeated and not turns.filter(waits_for_turn=True).exists():
+        return repeated.session
+    branch = Session.objects.opened(admission.owner_id, None, admission.kind)
+    Session.objects.filter(pk=branch.pk).update(parent=repeated.session)
+    return branch
 
 
 def _check_session(admission: Admission, place: _Place) -> None:

@@ -13,8 +13,6 @@ import orjson
 from responses_app.fold import Item
 
 EMPTY = ""
-# Ends of what a model said; only behind one of these can a client have stopped repeating.
-OUTPUT_ENDS = ("function_call", "function_call_output")
 
 
 def running_hashes(start: str, items: Iterable[Item]) -> Iterator[str]:
@@ -23,7 +21,8 @@ def running_hashes(start: str, items: Iterable[Item]) -> Iterator[str]:
     for item in items:
         essence = _essence(item)
         if essence is not None:
-            current = hashlib.sha256(current.encode() + orjson.dumps(essence)).hexdigest()
+            told = orjson.dumps(essence, option=orjson.OPT_SORT_KEYS)
+            current = hashlib.sha256(current.encode() + told).hexdigest()
         yield current
 
 
@@ -34,8 +33,18 @@ def hash_after(start: str, items: Iterable[Item]) -> str:
     return current
 
 
+def spoken(output: list[Item]) -> list[Item]:
+    """An output as most chat clients send it back: its text in one message, and the calls that are theirs."""
+    answered = {item["call_id"] for item in output if item["type"] == "function_call_output"}
+    texts = [part.get("text", "") for item in output if item["type"] == "message" for part in item["content"]]
+    said = [{"type": "message", "role": "assistant", "content": "".join(texts)}] if texts else []
+    calls = [item for item in output if item["type"] == "function_call" and item["call_id"] not in answered]
+    return [*said, *calls]
+
+
 def may_end_a_turn(item: Item) -> bool:
-    return item["type"] in OUTPUT_ENDS or item.get("role") == "assistant"
+    """Only behind something the model said can a client have stopped repeating."""
+    return bool(item["type"] != "message" or item["role"] == "assistant")
 
 
 def _essence(item: Item) -> list[Any] | None:
@@ -47,11 +56,21 @@ def _essence(item: Item) -> list[Any] | None:
             return ["c", item["call_id"], item["name"], item["arguments"]]
         case "function_call_output":
             return ["o", item["call_id"], _parts(item["output"])]
-        case _:
+        case "reasoning":
             return None
+        case _:
+            return ["x", {key: value for key, value in item.items() if key not in ("id", "status")}]
 
 
 def _parts(content: str | list[Item]) -> list[str]:
+    """Each part as its kind and its words; a plain string is one part of text."""
     if isinstance(content, str):
-        return [content]
-    return [str(part.get("text") or part.get("refusal") or part.get("image_url") or "") for part in content]
+        return ["t:" + content]
+    return [_part(part) for part in content]
+
+
+def _part(part: Item) -> str:
+    for kind, key in (("t", "text"), ("r", "refusal"), ("i", "image_url")):
+        if key in part:
+            return f"{kind}{part.get('detail') or ''}:{part[key]}"
+    return "?"

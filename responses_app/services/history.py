@@ -15,6 +15,7 @@ class Turn:
     instructions: str | None
     input: list[Item]
     output: list[Item]
+    brings_history: bool = False
 
 
 def turns_before(previous_id: str | None) -> list[Turn]:
@@ -27,8 +28,15 @@ def turns_before(previous_id: str | None) -> list[Turn]:
     for response_id, item in stored.values_list("response_id", "item"):
         inputs[response_id].append(item)
     return [
-        Turn(row["pk"], row["request"].get("instructions"), inputs[row["pk"]], row["output"] or [])
+        Turn(
+            row["pk"],
+            row["request"].get("instructions"),
+            inputs[row["pk"]],
+            row["output"] or [],
+            row["is_history_resent"],
+        )
         for row in reversed(rows)
+        if row["deleted_at"] is None
     ]
 
 
@@ -49,36 +57,39 @@ def deleted_before(previous: Response | None) -> list[str]:
     """Turns of a chain that were deleted: the model goes on without them."""
     if previous is None:
         return []
-    turns = Response.objects.filter(session_id=previous.session_id, is_stored=True)
-    deleted = set(turns.filter(deleted_at__isnull=False).values_list("pk", flat=True))
-    if not deleted:
-        return []
-    links = dict(turns.values_list("pk", "previous_id"))
-    chain: list[str] = []
-    at: str | None = previous.pk
-    while at is not None and len(chain) < len(links):
-        chain.append(at)
-        at = links.get(at)
-    return [turn for turn in chain if turn in deleted]
+    return [row["pk"] for row in _walk(previous.pk, ("pk", "previous_id", "deleted_at")) if row["deleted_at"]]
 
 
 def effective_instructions(own: str | None, turns: list[Turn]) -> str | None:
-    """The nearest instructions of the chain; an empty text clears those before it."""
-    for instructions in [own, *(turn.instructions for turn in reversed(turns))]:
-        if instructions is not None:
-            return instructions or None
+    """The nearest instructions of the chain; an empty text clears those before it.
+
+    Who brings the history brings the instructions too: nothing before such a turn counts.
+    """
+    if own is not None:
+        return own or None
+    for turn in reversed(turns):
+        if turn.instructions is not None:
+            return turn.instructions or None
+        if turn.brings_history:
+            return None
     return None
 
 
-def _chain(previous_id: str | None) -> list[dict[str, Any]]:
-    """All rows of the chain's session in one query, then the walk in memory."""
-    session = Response.objects.filter(pk=previous_id).values("session_id")
-    fields = ("pk", "previous_id", "request", "output", "deleted_at")
-    known = {row["pk"]: row for row in Response.objects.filter(session_id__in=session).values(*fields)}
+def _chain(previous_id: str) -> list[dict[str, Any]]:
+    return _walk(previous_id, ("pk", "previous_id", "request", "output", "deleted_at", "is_history_resent"))
+
+
+def _walk(start: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The rows of a chain, newest first; one query for each session it passes through."""
+    known: dict[str, dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
-    while previous_id is not None and len(rows) < MAX_TURNS:
-        row = known.get(previous_id) or Response.objects.values(*fields).get(pk=previous_id)
-        if row["deleted_at"] is None:
-            rows.append(row)
-        previous_id = row["previous_id"]
+    at: str | None = start
+    while at is not None and len(rows) < MAX_TURNS:
+        if at not in known:
+            session = Response.objects.filter(pk=at).values("session_id")
+            known |= {row["pk"]: row for row in Response.objects.filter(session_id__in=session).values(*fields)}
+        if at not in known:
+            break
+        rows.append(known[at])
+        at = known[at]["previous_id"]
     return rows

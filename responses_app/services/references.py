@@ -35,7 +35,8 @@ def _resolved(owner_id: int, item_id: str, param: str) -> Item:
 
 
 def _input(owner_id: int, response_id: str, index: int) -> Item | None:
-    rows = InputItem.objects.filter(response_id=response_id, position=index, response__owner_id=owner_id)
+    visible = Response.objects.visible_to(owner_id).filter(pk=response_id, deleted_at__isnull=True)
+    rows = InputItem.objects.filter(response__in=visible, position=index)
     return rows.values_list("item", flat=True).first()
 
 

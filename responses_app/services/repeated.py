@@ -2,6 +2,7 @@
 
 from responses_app.fold import Item
 from responses_app.models import Response
+from responses_app.models.responses import ResponseQuerySet
 from responses_app.services.context_hash import EMPTY, may_end_a_turn, running_hashes
 from responses_app.services.history import deleted_before
 
@@ -18,9 +19,21 @@ def find_repeated(owner_id: int, items: list[Item]) -> tuple[Response | None, in
     newest = list(counts)[-LOOK_BACK:]
     if not newest:
         return None, 0
-    visible = Response.objects.visible_to(owner_id).filter(deleted_at__isnull=True, context_hash__in=newest)
-    found = visible.select_related("session").order_by("created_at")
-    best = max(found, key=lambda response: counts[response.context_hash], default=None)
-    if best is None or deleted_before(best):  # a deleted turn in between is no longer here to point at
+    visible = Response.objects.visible_to(owner_id).filter(deleted_at__isnull=True)
+    longest = max(_known(visible, newest), key=lambda match: counts[match[1]], default=None)
+    if longest is None:
         return None, 0
-    return best, counts[best.context_hash]
+    field, hashed = longest
+    found = visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
+    if found is None or deleted_before(found):  # a deleted turn in between is no longer here to point at
+        return None, 0
+    return found, counts[hashed]
+
+
+def _known(visible: ResponseQuerySet, hashes: list[str]) -> list[tuple[str, str]]:
+    """Which of these hashes a stored turn has, and under which name; the exact one comes first."""
+    return [
+        (field, hashed)
+        for field in ("context_hash", "spoken_hash")
+        for hashed in visible.filter(**{f"{field}__in": hashes}).values_list(field, flat=True).distinct()
+    ]

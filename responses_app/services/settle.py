@@ -8,7 +8,7 @@ from responses_app.eventlog import Fenced, Segment
 from responses_app.eventlog.segments import insert_fenced
 from responses_app.fold import Item, ResponseBody
 from responses_app.models import Response, Session, ToolEvent
-from responses_app.services.context_hash import EMPTY, hash_after
+from responses_app.services.context_hash import EMPTY, hash_after, spoken
 from responses_app.services.conversations import append_response
 from responses_app.services.history import input_of
 from responses_app.states import Status
@@ -36,7 +36,7 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
             "error": body["error"],
             "last_position": segment.last_position,
             "last_sequence": segment.next_sequence - 1,
-            "context_hash": _context_hash(row, body["output"]),
+            **_hashes(row, body["output"]),
         }
     else:
         fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
@@ -51,14 +51,21 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
         Session.objects.add_usage(row.session_id, body["usage"])
 
 
-def _context_hash(row: Response, output: list[Item]) -> str:
-    """A conversation's context is its items, not a chain; nobody repeats it to us."""
+def _hashes(row: Response, output: list[Item]) -> dict[str, str]:
+    """A conversation's context is its items, not a chain: nobody repeats it to us."""
     if row.conversation_id is not None:
-        return ""
-    before = None
+        return {}
+    before = (EMPTY, EMPTY)
     if row.previous_id is not None:
-        before = Response.objects.filter(pk=row.previous_id).values_list("context_hash", flat=True).first()
-    return hash_after(before or EMPTY, [*input_of(row.pk), *output])
+        known = Response.objects.filter(pk=row.previous_id).values_list("context_hash", "spoken_hash")
+        before = known.first() or before
+        if not before[0]:
+            return {}  # what came before has no hash, so neither has this
+    brought = input_of(row.pk)
+    return {
+        "context_hash": hash_after(before[0], [*brought, *output]),
+        "spoken_hash": hash_after(before[1], [*brought, *spoken(output)]),
+    }
 
 
 def _store(row: Response, segment: Segment) -> None:

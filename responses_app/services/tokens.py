@@ -22,6 +22,8 @@ def _item_tokens(item: Item) -> int:
     content = item.get("content") or item.get("output") or item.get("arguments") or ""
     if isinstance(content, str):
         return TOKENS_PER_ITEM + _text_tokens(content)
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return TOKENS_PER_ITEM + _text_tokens(orjson.dumps(content).decode())
     images: int = sum(part.get("type") == "input_image" for part in content)
     texts: str = "".join(part.get("text") or part.get("refusal") or "" for part in content)
     return TOKENS_PER_ITEM + images * TOKENS_PER_IMAGE + _text_tokens(texts)
