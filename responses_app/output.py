@@ -29,6 +29,7 @@ class OutputBuilder:
         for event in history:
             self.snapshot.apply(event)
         self.pending: list[Event] = []
+        self._phase: str | None = None
         self._open = [index for index, item in enumerate(self.output) if item.get("status") == "in_progress"]
 
     @property
@@ -63,6 +64,11 @@ class OutputBuilder:
         self._emit({"type": _TERMINAL_EVENT[status], "response": body})
 
     # -- content ------------------------------------------------------------------------
+    def message_started(self, phase: str | None) -> None:
+        """The next text is a message of its own, which opens with its first word."""
+        self._close_where(lambda item: item["type"] in ("message", "reasoning"), "completed")
+        self._phase = phase
+
     def text(self, delta: str) -> None:
         index = self._reopen("output_text", self._open_message)
         self._emit(self._at(index, "response.output_text.delta", content_index=0, delta=delta, logprobs=[]))
@@ -135,7 +141,9 @@ class OutputBuilder:
         return self._open_part({"type": "refusal", "refusal": ""})
 
     def _open_part(self, part: Item) -> int:
-        index = self._add({"type": "message", "role": "assistant", "content": []})
+        phase, self._phase = self._phase, None
+        kept = {} if phase is None else {"phase": phase}
+        index = self._add({"type": "message", "role": "assistant", "content": [], **kept})
         self._emit(self._at(index, "response.content_part.added", content_index=0, part=part))
         return index
 

@@ -89,6 +89,20 @@ def test_images_formats_and_forced_calls_reach_both_kinds_of_upstream(
     assert sent["temperature"] == 0.5
 
 
+def test_messages_keep_their_phase_and_their_bounds(front: Server, stub: ModelStub) -> None:
+    for number, phase in enumerate(("commentary", "final_answer")):
+        content = [{"type": "output_text", "text": phase, "annotations": []}]
+        message = {"type": "message", "role": "assistant", "phase": phase, "content": content}
+        stub.play(item_events(0, message), item_events(1, {**message, "phase": "final_answer"}), Finish())
+        first = create(front, input=f"x{number}")
+        assert [item["phase"] for item in first["output"]] == [phase, "final_answer"]
+        check_log(front, first["id"])
+        stub.play(Text("again"), Finish())
+        create(front, input="y", previous_response_id=first["id"])
+        sent = stub.asked[-1].body["input"]
+        assert [item.get("phase") for item in sent] == [None, phase, "final_answer", None]
+
+
 def test_a_forced_call_of_a_server_tool_is_forced_once(front: Server, stub: ModelStub) -> None:
     stub.play(Calls((Call("call_1", "calculate", ('{"expression": "1+1"}',)),)), Finish("tool_calls"))
     stub.play(Text("two"), Finish())

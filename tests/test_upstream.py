@@ -232,7 +232,7 @@ async def test_a_responses_stream_of_whole_items_is_understood(stub: ModelStub) 
         stub, "codex_responses", {"type": "response.completed", "response": {"output": [said, call], "usage": None}}
     )
     assert streamed == whole
-    assert whole[0] == TextDelta("so")
+    assert whole[1] == TextDelta("so")
     assert arguments_of(whole) == {"a": '{"x":1}'}
 
 

@@ -13,6 +13,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageStarted:
+    """What follows is a message of its own; ``phase`` is the upstream's word for its part in the turn."""
+
+    phase: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     text: str
 
@@ -106,16 +113,8 @@ class TurnFinished:
     incomplete_reason: str | None = None
 
 
-Delta = (
-    TextDelta
-    | ReasoningDelta
-    | ReasoningSealed
-    | RefusalDelta
-    | OpaqueItem
-    | CallStarted
-    | CallArguments
-    | CallFinished
-)
+Said = MessageStarted | TextDelta | ReasoningDelta | ReasoningSealed | RefusalDelta | OpaqueItem
+Delta = Said | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
 AgentEvent = Delta | ToolFinished | TurnFinished
 

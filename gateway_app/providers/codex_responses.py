@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway_app.agent.types import (
     Item,
+    MessageStarted,
     ModelCall,
     ModelEvent,
     ModelFailed,
@@ -83,7 +84,8 @@ def responses_body(call: ModelCall) -> dict[str, Any]:
 def _item(item: Item) -> Item | None:
     kind = item.get("type", "message")
     if kind == "message":
-        return {"type": "message", "role": item["role"], "content": _content(item["content"], item["role"])}
+        phase = {"phase": item["phase"]} if item.get("phase") else {}
+        return {"type": kind, "role": item["role"], "content": _content(item["content"], item["role"]), **phase}
     if kind == "reasoning" and not item.get("encrypted_content"):
         return None
     if kind not in _ITEM_FIELDS:  # of a kind that the client and this upstream know
@@ -138,6 +140,9 @@ class _Answer:
         return index
 
     def _added(self, index: int, item: Item) -> Iterator[ModelEvent]:
+        if item["type"] == "message" and index not in self._received:
+            phase = item.get("phase")
+            yield from self._calls.say(MessageStarted(phase if isinstance(phase, str) else None))
         self._received.setdefault(index, 0)
         if item["type"] == "function_call" and index not in self._call_ids and item.get("name"):
             started = self._calls.start(item.get("call_id") or "", item["name"])

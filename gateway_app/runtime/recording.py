@@ -12,6 +12,7 @@ def record(builder: OutputBuilder, event: types.AgentEvent) -> None:
 
 
 _STEPS: dict[type, Callable[[OutputBuilder, Any], None]] = {
+    types.MessageStarted: lambda out, event: out.message_started(event.phase),
     types.TextDelta: lambda out, event: out.text(event.text),
     types.ReasoningDelta: lambda out, event: out.reasoning(event.text),
     types.ReasoningSealed: lambda out, event: out.seal_reasoning(event.encrypted_content),

@@ -130,7 +130,9 @@ class TurnRun:
     async def _record(self, event: AgentEvent) -> None:
         """Into the log, without waiting for the disk unless it falls far behind."""
         record(self._builder, event)
-        event_store.append(self._numbering.seal(self._builder.take()), self._tail, self._refuse)
+        events = self._builder.take()
+        if events:
+            event_store.append(self._numbering.seal(events), self._tail, self._refuse)
         if event_store.writer.is_congested:
             await event_store.insist(lambda: None)
 
