@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.harness import Server, text
+from tests.harness import Server, eventually, text
 
 TURNS = 100
 
@@ -29,7 +29,10 @@ def post(server: Server, client: Any, **body: Any) -> dict[str, Any]:
 
 
 def assert_flat(server: Server, ids: list[str]) -> None:
-    early, late = stored_bytes(server, ids[4]), stored_bytes(server, ids[-1])
+    both = (ids[4], ids[-1])
+    merged = "SELECT count(*) FROM responses_app_response WHERE is_log_merged AND id IN (?, ?)"
+    eventually(lambda: server.query(merged, *both) == [(2,)], 30, "both logs to be merged and compressed")
+    early, late = (stored_bytes(server, one) for one in both)
     assert abs(late - early) <= early * 0.2, (early, late)
 
 
