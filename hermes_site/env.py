@@ -119,7 +119,7 @@ def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
         try:
             os.link(draft, path)
         except FileExistsError:
-            pass
+            pass  # another process was first: its secret is the one
         finally:
             draft.unlink()
     return path.read_text().strip()

@@ -34,7 +34,7 @@ def test_seen_is_stored_when_the_server_is_killed_at_random_moments(make_server:
                     for frame in received:
                         into.append(frame)
             except httpx.TransportError:
-                pass
+                pass  # the kill cut this reader, as it was meant to
 
         readers = [threading.Thread(target=read, args=(into,)) for into in seen]
         for reader in readers:

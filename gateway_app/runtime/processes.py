@@ -32,7 +32,7 @@ def _probe(pid: int) -> str:
     except ProcessLookupError:
         return ""
     except PermissionError:
-        pass
+        return "alive"  # somebody else's process, but there it is
     return "alive"
 
 

@@ -80,5 +80,5 @@ def _explained(raw: bytes, error: ValueError) -> InvalidRequest:
     except InvalidRequest as found:
         return found
     except (ValueError, RecursionError):
-        pass
+        pass  # no field is to blame: the strict parser's own words are all there is to say
     return InvalidRequest(f"The request body is not valid JSON: {error}", code="invalid_json")

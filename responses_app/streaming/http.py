@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ STREAM_HEADERS: Headers = [
 ]
 
 
-class HttpConsumer(AsyncConsumer):
+class HttpConsumer(AsyncConsumer, ABC):
     """Answers in a task of its own, raced against the client's disconnect.
 
     Channels' own HTTP consumer awaits its handler inside the dispatch and sees neither a
@@ -76,8 +77,9 @@ class HttpConsumer(AsyncConsumer):
         raise StopConsumer
 
     # -- for subclasses -----------------------------------------------------------------
+    @abstractmethod
     async def answer(self, body: bytes) -> None:
-        raise NotImplementedError
+        """Send the whole answer to a request with this body."""
 
     async def disconnected(self) -> None:
         """The client left before the answer was complete."""
