@@ -1,4 +1,4 @@
-.PHONY: run test test-programs lint bench
+.PHONY: run test test-programs lint bench faults
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -7,7 +7,7 @@ run: .venv/.ready
 	@exec $(BIN)/python manage.py serve
 
 test: .venv/.ready-dev test-programs
-	$(BIN)/pytest
+	$(BIN)/pytest -n 4  # most tests wait for a server, not for a processor
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs:
@@ -17,6 +17,22 @@ test-programs:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; \
 	  else \
 	    echo "Without PostgreSQL the tests run on SQLite alone. To have all: apt-get install postgresql"; \
+	  fi; \
+	fi
+	@if ! command -v bwrap >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing bubblewrap for the tests ..."; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq bubblewrap >/dev/null; \
+	  else \
+	    echo "Without bubblewrap the tests of the sandbox are left out. To have all: apt-get install bubblewrap"; \
+	  fi; \
+	fi
+	@if ! command -v chromium >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Chromium for the tests ..."; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	  else \
+	    echo "Without Chromium the tests of the pages are left out. To have all: apt-get install chromium"; \
 	  fi; \
 	fi
 	@command -v npm >/dev/null || echo "Without npm the tests of the Node SDK are left out: apt-get install npm"
@@ -31,6 +47,11 @@ lint: .venv/.ready-dev
 
 bench: .venv/.ready-dev
 	$(BIN)/python bench/run.py
+
+# kill -9 at random moments, so many times.
+ROUNDS ?= 100
+faults: .venv/.ready-dev
+	$(BIN)/python -m tests.campaign --rounds $(ROUNDS)
 
 .venv/.ready: requirements.txt constraints.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."

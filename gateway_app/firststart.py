@@ -39,7 +39,16 @@ def greeting(*, is_first_start: bool) -> str:
         f'curl -N {url}/v1/responses -H "Authorization: Bearer {bearer}" '
         """-H 'Content-Type: application/json' -d '{"input": "Write 300 words slowly", "stream": true}'""",
     ]
+    if settings.HERMES_DEGRADED:
+        lines.insert(0, warning())
     return "\n".join(lines)
+
+
+def warning() -> str:
+    where = settings.DATABASES["default"]["NAME"] if "sqlite" in settings.DATABASES["default"]["ENGINE"] else ""
+    kept = f"Responses are kept in {where}" if where else f"Keys are kept in {settings.HERMES_HOME}"
+    remedy = "which may be gone after a reboot. Correct it and start again."
+    return f"DEGRADED: {settings.HERMES_DEGRADED}. {kept}, {remedy}"
 
 
 def _secret(path: Path, shows_secret: bool) -> str:

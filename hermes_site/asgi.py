@@ -8,11 +8,18 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hermes_site.settings")
 django_app = get_asgi_application()  # sets Django up: what follows imports models
 
+from gateway_app.chat.routing import CHAT_ROUTES  # noqa: E402
+from gateway_app.dashboard.live import LIVE_ROUTES  # noqa: E402
+from gateway_app.runs.routing import RUNS_ROUTES  # noqa: E402
+from gateway_app.runtime.signals import handle_signals  # noqa: E402
 from gateway_app.runtime.start import runtime  # noqa: E402
+from gateway_app.sessions.routing import SESSIONS_ROUTES  # noqa: E402
 from responses_app.edge import Edge  # noqa: E402
-from responses_app.streaming.routing import RESPONSES_ROUTES, StreamingRouter  # noqa: E402
+from responses_app.streaming.routing import RESPONSES_ROUTES, SOCKETS, SocketRouter, StreamingRouter  # noqa: E402
 
-http = Edge(StreamingRouter(RESPONSES_ROUTES, fallback=django_app))
+routes = (*RESPONSES_ROUTES, *CHAT_ROUTES, *RUNS_ROUTES, *SESSIONS_ROUTES, *LIVE_ROUTES)
+http = Edge(StreamingRouter(routes, fallback=django_app))
+websocket = Edge(SocketRouter(SOCKETS))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -22,7 +29,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "http":
         await http(scope, receive, send)
     else:
-        await send({"type": "websocket.close"})
+        await websocket(scope, receive, send)
 
 
 async def _lifespan(receive: Any, send: Any) -> None:
@@ -30,8 +37,10 @@ async def _lifespan(receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             runtime.ensure_started()
+            # A server waits for its streams before it says anything to the application.
+            handle_signals(runtime.begin_drain, is_guest=True)
             await send({"type": "lifespan.startup.complete"})
         else:
-            runtime.stop()
+            await runtime.drain()
             await send({"type": "lifespan.shutdown.complete"})
             return

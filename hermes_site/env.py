@@ -6,6 +6,7 @@ meant is worse than one that does not start.
 
 import ipaddress
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 HOME_DIR_MODE = 0o700
 SECRET_FILE_MODE = 0o600
+# Extensions and desktop applications have schemes of their own.
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:[0-9]{1,5})?")
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
 
 
 class Env:
@@ -47,28 +51,34 @@ class Env:
         except OSError as error:
             raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error.strerror}.") from error
 
-    def integer(self, name: str, default: int, *, low: int, high: int) -> int:
-        raw = self.environ.get(name)
+    def integer(self, name: str, default: int, *, low: int, high: int, config_path: str = "") -> int:
+        raw = self.environ.get(name, self._configured(config_path))
         if raw is None:
             return default
         try:
             value = int(raw)
-        except ValueError:
+        except (TypeError, ValueError):
             raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.") from None
         if not low <= value <= high:
             raise ImproperlyConfigured(f"{name} must be from {low} to {high}, not {value}.")
         return value
 
     def seconds(self, name: str, default: float, *, low: float, high: float) -> float:
+        return self._number(name, default, low, high, "seconds")
+
+    def minutes(self, name: str, default: float, *, low: float, high: float) -> float:
+        return self._number(name, default, low, high, "minutes")
+
+    def _number(self, name: str, default: float, low: float, high: float, unit: str) -> float:
         raw = self.environ.get(name)
         if raw is None:
             return default
         try:
             value = float(raw)
         except ValueError:
-            raise ImproperlyConfigured(f"{name} must be a number of seconds, not {raw!r}.") from None
+            raise ImproperlyConfigured(f"{name} must be a number of {unit}, not {raw!r}.") from None
         if not low <= value <= high:
-            raise ImproperlyConfigured(f"{name} must be from {low} to {high} seconds, not {raw}.")
+            raise ImproperlyConfigured(f"{name} must be from {low} to {high} {unit}, not {raw}.")
         return value
 
     def choice(self, name: str, default: str, choices: tuple[str, ...], *, config_path: str = "") -> str:
@@ -76,6 +86,27 @@ class Env:
         if value not in choices:
             raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
         return value
+
+    def origins(self, name: str) -> frozenset[str]:
+        """A comma-separated list of web origins as browsers write them, or ``*``."""
+        found = [entry.strip().lower() for entry in self.text(name).split(",") if entry.strip()]
+        for entry in found:
+            if entry != "*" and not _ORIGIN.fullmatch(entry):
+                raise ImproperlyConfigured(
+                    f"{name} must list origins such as https://chat.example.com:8443, without a path, not {entry!r}."
+                )
+        if "*" in found and len(found) > 1:
+            raise ImproperlyConfigured(f"{name} must be * alone, or a list of origins without it.")
+        return frozenset(found)
+
+    def web_address(self, name: str) -> str:
+        """An http or https address with a host, or nothing."""
+        found = self.text(name)
+        if found and not _WEB_ADDRESS.fullmatch(found):
+            raise ImproperlyConfigured(
+                f"{name} must be an address such as https://gateway.example:8642, not {found!r}."
+            )
+        return found
 
     def _configured(self, path: str) -> Any:
         found: Any = self.config
@@ -97,11 +128,14 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def open_home(environ: Mapping[str, str], default: Path) -> Path:
+    """A path that can't be a folder is a bad value; one that may not be written is left to the caller."""
     home = Path(environ.get("HERMES_HOME") or default).resolve()
     try:
         home.mkdir(mode=HOME_DIR_MODE, parents=True, exist_ok=True)
-    except OSError as error:
+    except (FileExistsError, NotADirectoryError) as error:
         raise ImproperlyConfigured(f"HERMES_HOME: cannot create {home}: {error.strerror}.") from error
+    except OSError:
+        return home  # the settings look whether it can be written, and say what they do instead
     return home
 
 

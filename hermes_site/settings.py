@@ -1,18 +1,25 @@
 """Settings: read from the environment and ``HERMES_HOME/config.yaml``, checked at once."""
 
 import os
-import re
 from pathlib import Path
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from gateway_app.providers.config import API_MODES, Model, check_model, read_fallbacks
+from gateway_app.providers.profiles import read_profiles
+from gateway_app.tools.mcp.config import read_mcp_servers
 from hermes_site.env import Env, is_loopback, kept_secret, open_home, read_config
+from hermes_site.fallback import temporary_home, why_not_writable
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
 
 HERMES_HOME = open_home(os.environ, BASE_DIR / "var")
+# Why this start keeps its things in a temporary folder; empty when all is well.
+HERMES_DEGRADED = why_not_writable(HERMES_HOME, "hermes.sqlite3")
+if HERMES_DEGRADED:
+    HERMES_HOME = temporary_home(HERMES_HOME)
 HERMES_CONFIG = read_config(HERMES_HOME / "config.yaml")
 env = Env(os.environ, HERMES_CONFIG)
 
@@ -38,7 +45,13 @@ LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [host for host in env.text("API_SERVER_ALLOWED_HOSTS").split(",") if host] or (
     LOCAL_HOSTS if IS_LOOPBACK else ["*"]
 )
+API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
+if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
+    raise ImproperlyConfigured("API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act.")
+HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
+HERMES_JOIN_RETRIES = env.choice("HERMES_JOIN_RETRIES", "on", ("on", "off")) == "on"
 MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts
+HERMES_CLIENT_WRITE_TIMEOUT = env.seconds("HERMES_CLIENT_WRITE_TIMEOUT", 30, low=0.1, high=3600)
 
 # --- the model -------------------------------------------------------------------------
 HERMES_PROVIDERS = {
@@ -50,32 +63,59 @@ HERMES_PROVIDER = env.choice("HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDER
 HERMES_BASE_URL = env.text("HERMES_BASE_URL", config_path="model.base_url")
 HERMES_API_KEY = env.secret("HERMES_API_KEY", config_path="model.api_key")
 HERMES_MODEL = env.text("HERMES_MODEL", config_path="model.default")
-HERMES_API_MODE = env.choice(
-    "HERMES_API_MODE", "chat_completions", ("chat_completions", "codex_responses"), config_path="model.api_mode"
-)
+HERMES_API_MODE = env.choice("HERMES_API_MODE", API_MODES[0], API_MODES, config_path="model.api_mode")
 HERMES_CONNECT_TIMEOUT = env.seconds("HERMES_CONNECT_TIMEOUT", 10, low=0.1, high=600)
 HERMES_WRITE_TIMEOUT = env.seconds("HERMES_WRITE_TIMEOUT", 30, low=0.1, high=600)
 HERMES_STREAM_READ_TIMEOUT = env.seconds("HERMES_STREAM_READ_TIMEOUT", 60, low=0.1, high=86_400)
+HERMES_STREAM_RETRIES = env.integer("HERMES_STREAM_RETRIES", 2, low=0, high=10)
 HERMES_STREAM_STALE_TIMEOUT = env.seconds("HERMES_STREAM_STALE_TIMEOUT", 180, low=0.1, high=86_400)
-if HERMES_PROVIDER != "builtin" and not HERMES_MODEL:
-    raise ImproperlyConfigured(f"HERMES_MODEL is required when HERMES_PROVIDER is {HERMES_PROVIDER}.")
-if HERMES_PROVIDER == "openai" and not HERMES_API_KEY:
-    raise ImproperlyConfigured("HERMES_API_KEY is required when HERMES_PROVIDER is openai.")
-if HERMES_PROVIDER == "custom" and not HERMES_BASE_URL:
-    raise ImproperlyConfigured("HERMES_BASE_URL is required when HERMES_PROVIDER is custom.")
-if HERMES_BASE_URL and not re.fullmatch(r"https?://[^\s/?#]+\S*", HERMES_BASE_URL):
-    raise ImproperlyConfigured("HERMES_BASE_URL must be an http or https address.")
-if not HERMES_API_KEY.isascii() or not HERMES_API_KEY.isprintable():
-    raise ImproperlyConfigured("HERMES_API_KEY must be printable ASCII: it is sent in a header.")
+# In the order in which they are asked.
+HERMES_MODELS: tuple[Model, ...] = (
+    {
+        "provider": HERMES_PROVIDER,
+        "model": HERMES_MODEL,
+        "base_url": HERMES_BASE_URL,
+        "api_key": HERMES_API_KEY,
+        "api_mode": HERMES_API_MODE,
+    },
+)
+check_model(HERMES_MODELS[0], lambda name: f"HERMES_{name.upper()}")
+HERMES_MODELS += read_fallbacks(HERMES_CONFIG.get("fallback_models"), HERMES_MODELS[0], tuple(HERMES_PROVIDERS))
+HERMES_PROFILES = read_profiles(HERMES_CONFIG.get("profiles"), HERMES_MODELS, tuple(HERMES_PROVIDERS))
+HERMES_CONTEXT_LENGTH = env.integer(
+    "HERMES_CONTEXT_LENGTH", 0, low=0, high=100_000_000, config_path="model.context_length"
+)
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text("API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name")
 if not API_SERVER_MODEL_NAME:
     raise ImproperlyConfigured("API_SERVER_MODEL_NAME must not be empty.")
 
+# --- tools -----------------------------------------------------------------------------
+HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
+HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
+HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
+HERMES_TOOL_MAKERS = ["gateway_app.tools.builtin_tools"]
+try:
+    HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)
+except ValueError as error:
+    raise ImproperlyConfigured(str(error)) from error
+# Under these names requests ask for the server's tools.
+HERMES_TOOL_LABELS = ("hermes", *(server.label for server in HERMES_MCP_SERVERS))
+
 # --- how work is run -------------------------------------------------------------------
 HERMES_LEASE_SECS = env.seconds("HERMES_LEASE_SECS", 10, low=1, high=3600)
 HERMES_SWEEP_SECS = env.seconds("HERMES_SWEEP_SECS", 1, low=0.05, high=60)
 HERMES_MAX_CONCURRENT = env.integer("HERMES_MAX_CONCURRENT", 256, low=1, high=10_000)
+HERMES_RECOVERY = env.choice("HERMES_RECOVERY", "resume", ("resume", "incomplete"))
+HERMES_MAX_ATTEMPTS = env.integer("HERMES_MAX_ATTEMPTS", 3, low=1, high=100)
+HERMES_TURN_TIMEOUT = env.seconds("HERMES_TURN_TIMEOUT", 3600, low=1, high=604_800)
+HERMES_MAX_STORED_RESPONSES = env.integer("HERMES_MAX_STORED_RESPONSES", 0, low=0, high=1_000_000_000)
+HERMES_RETENTION_DAYS = env.integer("HERMES_RETENTION_DAYS", 0, low=0, high=36_500)
+HERMES_UNATTENDED_MINUTES = env.minutes("HERMES_UNATTENDED_MINUTES", 60, low=0, high=1_000_000)
+HERMES_SHUTDOWN_GRACE = env.seconds("HERMES_SHUTDOWN_GRACE", 20, low=0, high=3600)
+GATEWAY_HEALTH_URL = env.web_address("GATEWAY_HEALTH_URL")
+GATEWAY_HEALTH_TIMEOUT = env.seconds("GATEWAY_HEALTH_TIMEOUT", 3, low=0.1, high=60)
+GATEWAY_HEALTH_KEY = env.secret("GATEWAY_HEALTH_KEY")
 HERMES_DISPATCHER = "gateway_app.runtime.dispatcher.InProcessDispatcher"
 
 # --- Django ----------------------------------------------------------------------------
@@ -89,8 +129,10 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
+    "drf_spectacular_sidecar",
     "responses_app",
     "gateway_app",
+    "gateway_app.dashboard",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -101,6 +143,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "gateway_app.dashboard.security.ContentSecurityPolicy",
 ]
 ROOT_URLCONF = "hermes_site.urls"
 ASGI_APPLICATION = "hermes_site.asgi.application"
@@ -135,6 +178,11 @@ except (ValueError, dj_database_url.ParseError) as error:
     raise ImproperlyConfigured(f"DATABASE_URL cannot be understood: {error}") from error
 
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    database = Path(DATABASES["default"]["NAME"])
+    reason = why_not_writable(database.parent.resolve(), database.name)
+    if reason:
+        HERMES_DEGRADED = HERMES_DEGRADED or reason
+        DATABASES["default"]["NAME"] = str(temporary_home(database.parent.resolve()) / database.name)
     DATABASES["default"]["OPTIONS"] = {
         # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
         "transaction_mode": "IMMEDIATE",
@@ -154,6 +202,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["responses_app.api.rendering.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "responses_app.api.rendering.IgnoreAccept",
     "EXCEPTION_HANDLER": "responses_app.api.exceptions.openai_error",
     "UNAUTHENTICATED_USER": None,
@@ -165,7 +214,7 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_LOOPBACK
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "no-referrer"
+SECURE_REFERRER_POLICY = "same-origin"
 # TLS ends at the proxy in front of us, which also redirects and sends HSTS.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008", "security.W012", "security.W016"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -183,5 +232,7 @@ LOGGING = {
         "responses_app": {"level": "INFO"},
         # Each 4xx is the client's business; Django would write a line for every one.
         "django.request": {"level": "ERROR"},
+        # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
+        "mcp": {"level": "CRITICAL"},
     },
 }

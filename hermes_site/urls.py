@@ -1,11 +1,16 @@
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import RedirectView
 
 urlpatterns = [
-    path("", RedirectView.as_view(url="/admin/")),
     path("admin/", admin.site.urls),
     path("", include("responses_app.api.urls")),
+    path("", include("gateway_app.chat.urls")),
+    path("", include("gateway_app.runs.urls")),
+    path("", include("gateway_app.sessions.urls")),
+    path("", include("gateway_app.discovery.urls")),
+    path("", include("gateway_app.monitoring.urls")),
+    path("", include("gateway_app.dashboard.urls")),
+    path("", include("gateway_app.openapi.urls")),
 ]
 
 handler400 = "responses_app.api.exceptions.bad_request"

@@ -7,6 +7,7 @@ NOT_FOUND = "not_found_error"
 AUTHENTICATION = "authentication_error"
 SERVER = "server_error"
 RETRY_AFTER_SECS = 1
+RESTART_SECS = 5
 
 
 class ApiError(Exception):
@@ -43,12 +44,26 @@ class BodyTooLarge(ApiError):
     status = 413
     code = "body_too_large"
 
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"The request body has more than {limit_bytes} bytes. Send a smaller one.")
+
 
 class Unauthenticated(ApiError):
     status = 401
     type = AUTHENTICATION
     code = "invalid_api_key"
     headers = {"WWW-Authenticate": "Bearer"}
+
+
+class OriginNotAllowed(ApiError):
+    status = 403
+    code = "origin_not_allowed"
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(
+            f"Web pages of {origin!r} may not use this server. Its operator can add them to API_SERVER_CORS_ORIGINS.",
+            param="Origin",
+        )
 
 
 class NotFound(ApiError):
@@ -91,11 +106,43 @@ class ModelNotFound(NotFound):
 class CursorAhead(ApiError):
     code = "cursor_ahead_of_log"
 
-    def __init__(self, cursor: int, last: int) -> None:
+    def __init__(self, cursor: int, last: int, param: str = "starting_after") -> None:
         super().__init__(
-            f"starting_after is {cursor}, but the newest event of this response is {last}. "
-            "Resume with the sequence_number of the last event you received.",
-            param="starting_after",
+            f"{param} is {cursor}, but the newest event of this response is {last}. "
+            "Resume with the number of the last event you received.",
+            param=param,
+        )
+
+
+class ApprovalNotPending(ApiError):
+    status = 409
+    code = "approval_not_pending"
+    headers = {"x-should-retry": "false"}
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(f"No tool call of {response_id} waits for this decision; it may be decided or over.")
+
+
+class IdempotencyKeyReused(ApiError):
+    status = 422
+    code = "idempotency_key_reused"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"The Idempotency-Key {key!r} was sent with another request in the last 24 hours. Send a new one.",
+            param="Idempotency-Key",
+        )
+
+
+class IdempotentResultNotStored(ApiError):
+    status = 409
+    code = "idempotent_result_not_stored"
+    headers = {"x-should-retry": "false"}
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The request with this Idempotency-Key was answered, and with store: false nothing of the answer was kept.",
+            param="Idempotency-Key",
         )
 
 
@@ -106,6 +153,33 @@ class StorageUnavailable(ApiError):
     type = SERVER
     code = "storage_unavailable"
     headers = {"Retry-After": str(RETRY_AFTER_SECS)}
+
+
+class ServerShuttingDown(ApiError):
+    """Nothing was done; the next start, or another server, answers."""
+
+    status = 503
+    type = SERVER
+    code = "server_shutting_down"
+    headers = {"Retry-After": str(RESTART_SECS), "Connection": "close"}
+
+    def __init__(self) -> None:
+        super().__init__("The server is shutting down. Send the request again in a moment.")
+
+
+class GoesOnLater(ApiError):
+    """This process ends before the response does; whoever asked again would have it made twice."""
+
+    status = 503
+    type = SERVER
+    code = "response_interrupted"
+    headers = {"Retry-After": str(RESTART_SECS), "x-should-retry": "false"}
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(
+            f"The server is shutting down. Response {response_id} goes on when it is back: "
+            f"GET /v1/responses/{response_id}."
+        )
 
 
 class InternalError(ApiError):
@@ -130,4 +204,39 @@ class NameTaken(InvalidRequest):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"You have a conversation named {name!r} already; its name can stand for its id.", param="name"
+        )
+
+
+class RunNotFound(NotFound):
+    code = "run_not_found"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run not found: {run_id}", param="run_id")
+
+
+class SessionNotFound(NotFound):
+    code = "session_not_found"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"Session not found: {session_id}", param="session_id")
+
+
+class SessionExists(ApiError):
+    status = 409
+    code = "session_exists"
+    headers = {"x-should-retry": "false"}
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"You have a session {session_id!r} already.", param="id")
+
+
+class SessionBusy(ApiError):
+    status = 409
+    code = "session_busy"
+    headers = {"x-should-retry": "false"}
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"A turn of the session {session_id!r} is running, and its turn policy is to reject others. "
+            "Wait for its end, or send X-Hermes-Turn-Policy: queue or interrupt."
         )

@@ -23,6 +23,7 @@ IN_PROGRESS = "response.in_progress"
 COMPLETED = "response.completed"
 FAILED = "response.failed"
 INCOMPLETE = "response.incomplete"
+TOOL_CALLED = "hermes.tool.called"  # a call of a server's tool is whole: from here on it may run
 TERMINAL_TYPES = frozenset({COMPLETED, FAILED, INCOMPLETE})
 LIFECYCLE_TYPES = TERMINAL_TYPES | {CREATED, QUEUED, IN_PROGRESS}
 
@@ -47,8 +48,13 @@ def split_frames(data: bytes) -> list[bytes]:
     return [frame + FRAME_END for frame in frames]
 
 
+def frame_data(frame: bytes) -> bytes:
+    """The JSON inside a frame."""
+    return frame[frame.index(b"\ndata: ") + 7 : -len(FRAME_END)]
+
+
 def decode_frame(frame: bytes) -> Event:
-    event: Event = orjson.loads(frame[frame.index(b"\ndata: ") + 7 :])
+    event: Event = orjson.loads(frame_data(frame))
     return event
 
 

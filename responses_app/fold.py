@@ -66,6 +66,10 @@ class Snapshot:
     def _part_added(self, event: Event) -> None:
         self._items[event["output_index"]]["content"].append(dict(event["part"]))
 
+    def _annotation_added(self, event: Event) -> None:
+        part = self._items[event["output_index"]]["content"][event["content_index"]]
+        part["annotations"] = [*part["annotations"], event["annotation"]]
+
     def _summary_added(self, event: Event) -> None:
         self._items[event["output_index"]]["summary"].append(dict(event["part"]))
 
@@ -78,11 +82,11 @@ class Snapshot:
 
 
 # Growing field -> the key of its text inside the object that holds it.
-_LEAF = {"text": "text", "refusal": "refusal", "summary": "text", "arguments": "arguments"}
+_LEAF = {"text": "text", "refusal": "refusal", "summary": "text", "arguments": "arguments", "input": "input"}
 
 
 def _holder(item: Item, field: str, part: int) -> dict[str, Any]:
-    if field == "arguments":
+    if field in ("arguments", "input"):
         return item
     holder: dict[str, Any] = item["summary" if field == "summary" else "content"][part]
     return holder
@@ -114,6 +118,8 @@ _STEPS: dict[str, Callable[[Snapshot, Event], None]] = {
     "response.reasoning_summary_text.delta": _grows("summary", "summary_index"),
     "response.function_call_arguments.delta": _grows("arguments", None),
     "response.mcp_call_arguments.delta": _grows("arguments", None),
+    "response.custom_tool_call_input.delta": _grows("input", None),
+    "response.output_text.annotation.added": Snapshot._annotation_added,
 }
 
 
@@ -130,6 +136,6 @@ def json_body(body: ResponseBody) -> ResponseBody:
 
 
 def _plain_output(item: Item) -> Item:
-    if item["type"] != "function_call_output" or isinstance(item["output"], str):
+    if item["type"] not in ("function_call_output", "custom_tool_call_output") or isinstance(item["output"], str):
         return item
     return {**item, "output": "".join(part.get("text", "") for part in item["output"])}

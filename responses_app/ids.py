@@ -5,11 +5,14 @@ import secrets
 from dataclasses import dataclass
 
 RESPONSE_PREFIX = "resp_"
+RUN_PREFIX = "run_"
 ITEM_PREFIXES = {
     "message": "msg",
     "reasoning": "rs",
     "function_call": "fc",
     "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
     "mcp_call": "mcp",
 }
 _ITEM_ID = re.compile(r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index>[0-9a-f]{4})")
@@ -24,6 +27,16 @@ class ItemPlace:
 
 def new_response_id() -> str:
     return RESPONSE_PREFIX + secrets.token_hex(16)
+
+
+def run_id_of(response_id: str) -> str:
+    """A run is a response under another name."""
+    return RUN_PREFIX + response_id.removeprefix(RESPONSE_PREFIX)
+
+
+def response_id_of(run_id: str) -> str | None:
+    """None for what is no run id."""
+    return RESPONSE_PREFIX + run_id.removeprefix(RUN_PREFIX) if run_id.startswith(RUN_PREFIX) else None
 
 
 def new_session_id() -> str:

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from responses_app import events
-from responses_app.events import Event
+from responses_app.events import TOOL_CALLED, Event
 from responses_app.fold import Item, Snapshot
 from responses_app.ids import item_id
+from responses_app.item_ends import closing_events, mcp_error
 from responses_app.states import Status
+from responses_app.tool_items import ARGUMENTS_EVENT, ARGUMENTS_OF
 
+INTERRUPTED = "Interrupted: whether this call took effect is not known. Check before you repeat it."
 _TERMINAL_EVENT = {
     Status.COMPLETED: events.COMPLETED,
     Status.FAILED: events.FAILED,
@@ -26,8 +29,10 @@ class OutputBuilder:
     def __init__(self, response_id: str, history: Iterable[Event]) -> None:
         self.response_id = response_id
         self.snapshot = Snapshot()
+        self._calls: dict[str, int] = {}  # where the item of each call is
+        self._written: set[int] = set()  # calls shown as one item whose tool is at work
         for event in history:
-            self.snapshot.apply(event)
+            self.note(event)
         self.pending: list[Event] = []
         self._phase: str | None = None
         self._open = [index for index, item in enumerate(self.output) if item.get("status") == "in_progress"]
@@ -36,9 +41,22 @@ class OutputBuilder:
     def output(self) -> list[Item]:
         return self.snapshot.output()
 
+    def note(self, event: Event) -> None:
+        """An event that is stored already, or was built elsewhere."""
+        self.snapshot.apply(event)
+        if event["type"] == "response.output_item.added" and "call_id" in event["item"]:
+            self._calls[event["item"]["call_id"]] = event["output_index"]
+        elif event["type"] == TOOL_CALLED and event["output_index"] is not None:
+            self._calls[event["call_id"]] = event["output_index"]
+            self._written.add(event["output_index"])
+
     def take(self) -> list[Event]:
         taken, self.pending = self.pending, []
         return taken
+
+    def add(self, event: Event) -> None:
+        """An internal event, between the others."""
+        self._emit(event)
 
     # -- lifecycle ----------------------------------------------------------------------
     def start(self) -> None:
@@ -50,16 +68,16 @@ class OutputBuilder:
         *,
         usage: dict[str, Any] | None = None,
         error: dict[str, str] | None = None,
-        incomplete_reason: str | None = None,
+        incomplete: dict[str, str] | None = None,
     ) -> None:
-        self.close("completed" if status is Status.COMPLETED else "incomplete")
+        self._close_where(lambda item: True, "completed" if status is Status.COMPLETED else "incomplete")
         body = {
             **self.snapshot.body(),
             "status": str(status),
             "completed_at": int(time.time()) if status is Status.COMPLETED else None,
             "usage": usage,
             "error": error,
-            "incomplete_details": {"reason": incomplete_reason} if incomplete_reason else None,
+            "incomplete_details": incomplete,
         }
         self._emit({"type": _TERMINAL_EVENT[status], "response": body})
 
@@ -73,6 +91,12 @@ class OutputBuilder:
         index = self._reopen("output_text", self._open_message)
         self._emit(self._at(index, "response.output_text.delta", content_index=0, delta=delta, logprobs=[]))
 
+    def annotation(self, annotation: dict[str, Any]) -> None:
+        index = self._reopen("output_text", self._open_message)
+        known = len(self.snapshot.item(index)["content"][0]["annotations"])
+        kind = "response.output_text.annotation.added"
+        self._emit(self._at(index, kind, content_index=0, annotation_index=known, annotation=annotation))
+
     def refusal(self, delta: str) -> None:
         index = self._reopen("refusal", self._open_refusal)
         self._emit(self._at(index, "response.refusal.delta", content_index=0, delta=delta))
@@ -83,21 +107,44 @@ class OutputBuilder:
 
     def seal_reasoning(self, encrypted_content: str) -> None:
         """Close a reasoning item with what only its upstream can read of it."""
-        index = self._reopen("reasoning", self._open_reasoning)
+        index = self._reopen("reasoning", self._add_reasoning)
         self._close_item(index, "completed", encrypted_content=encrypted_content)
 
-    def call_started(self, call_id: str, name: str) -> None:
+    def call_started(self, call_id: str, name: str, kind: str = "function_call") -> None:
         self._close_where(lambda item: item["type"] in ("message", "reasoning"), "completed")
-        self._add({"type": "function_call", "call_id": call_id, "name": name, "arguments": ""})
+        self._add({"type": kind, "call_id": call_id, "name": name, ARGUMENTS_OF[kind]: ""})
+
+    def mcp_call_started(self, call_id: str, server_label: str, name: str) -> None:
+        """A call and its result as one item, which no client takes for a call of its own."""
+        self._close_where(lambda item: item["type"] in ("message", "reasoning"), "completed")
+        empty = {"arguments": "", "approval_request_id": None, "output": None, "error": None}
+        self._calls[call_id] = index = self._add(
+            {"type": "mcp_call", "server_label": server_label, "name": name, **empty}
+        )
+        self._emit(self._at(index, "response.mcp_call.in_progress"))
 
     def call_arguments(self, call_id: str, delta: str) -> None:
-        index = self._call_index(call_id)
-        self._emit(self._at(index, "response.function_call_arguments.delta", delta=delta))
+        index = self._calls[call_id]
+        self._emit(self._at(index, ARGUMENTS_EVENT[self.snapshot.item(index)["type"]] + ".delta", delta=delta))
 
     def call_finished(self, call_id: str, *, is_cut: bool = False) -> None:
-        self._close_item(self._call_index(call_id), "incomplete" if is_cut else "completed")
+        index = self._calls[call_id]
+        if is_cut or self.snapshot.item(index)["type"] != "mcp_call":
+            self._close_item(index, "incomplete" if is_cut else "completed")
+        else:
+            self._close_parts(index)
+            self._written.add(index)
 
-    def tool_output(self, call_id: str, text: str) -> None:
+    def call_place(self, call_id: str) -> int | None:
+        """Where a call is shown, if it is."""
+        return self._calls.get(call_id)
+
+    def tool_output(self, call_id: str, text: str, *, is_error: bool = False) -> None:
+        place = self._calls.get(call_id)
+        if place is not None and self.snapshot.item(place)["type"] == "mcp_call":
+            told = {"error": mcp_error(text)} if is_error else {"output": text}
+            self._close_item(place, "failed" if is_error else "completed", **told)
+            return
         parts = [{"type": "input_text", "text": text}]
         index = self._add({"type": "function_call_output", "call_id": call_id, "output": parts})
         self._close_item(index, "completed")
@@ -109,12 +156,13 @@ class OutputBuilder:
         self._close_item(index, str(item.get("status") or "completed"))
 
     def close(self, status: str) -> None:
-        """Close whatever is open, in order; what was sent stays as it is."""
-        self._close_where(lambda item: True, status)
+        """Close whatever is still being said, in order; what was sent stays as it is."""
+        for index in [index for index in self._open if index not in self._written]:
+            self._close_item(index, status)
 
     # -- the steps ----------------------------------------------------------------------
     def _emit(self, event: Event) -> None:
-        self.snapshot.apply(event)
+        self.note(event)
         self.pending.append(event)
 
     def _at(self, index: int, kind: str, **fields: Any) -> Event:
@@ -148,22 +196,30 @@ class OutputBuilder:
         return index
 
     def _open_reasoning(self) -> int:
-        index = self._add({"type": "reasoning", "summary": []})
+        index = self._add_reasoning()
         part = {"type": "summary_text", "text": ""}
         self._emit(self._at(index, "response.reasoning_summary_part.added", summary_index=0, part=part))
         return index
 
-    def _call_index(self, call_id: str) -> int:
-        return next(index for index in self._open if self.snapshot.item(index).get("call_id") == call_id)
+    def _add_reasoning(self) -> int:
+        return self._add({"type": "reasoning", "summary": []})
 
     def _close_where(self, wanted: Callable[[Item], bool], status: str) -> None:
         for index in [index for index in self._open if wanted(self.snapshot.item(index))]:
             self._close_item(index, status)
 
-    def _close_item(self, index: int, status: str, **added: Any) -> None:
-        item = self.output[index]
-        for event in _PART_CLOSERS.get(item["type"], _no_parts)(item):
+    def _close_parts(self, index: int) -> None:
+        for event in closing_events(self.output[index]):
             self._emit(self._at(index, event.pop("type"), **event))
+
+    def _close_item(self, index: int, status: str, **added: Any) -> None:
+        if index not in self._written:
+            self._close_parts(index)
+        item = self.output[index]
+        if item["type"] == "mcp_call":
+            if status == "incomplete" and index in self._written:
+                added = {"error": mcp_error(INTERRUPTED)}
+            self._emit(self._at(index, f"response.mcp_call.{'completed' if status == 'completed' else 'failed'}"))
         self._open.remove(index)
         self._emit(
             {"type": "response.output_item.done", "output_index": index, "item": {**item, **added, "status": status}}
@@ -174,35 +230,3 @@ def _kind(item: Item) -> str:
     """What grows in an item: a message holds text or a refusal, never both."""
     kind: str = item["content"][0]["type"] if item["type"] == "message" and item["content"] else item["type"]
     return kind
-
-
-def _no_parts(item: Item) -> list[Event]:
-    return []
-
-
-def _message_closers(item: Item) -> list[Event]:
-    closers: list[Event] = []
-    for index, part in enumerate(item["content"]):
-        if part["type"] == "refusal":
-            done = {"type": "response.refusal.done", "content_index": index, "refusal": part["refusal"]}
-        else:
-            done = {"type": "response.output_text.done", "content_index": index, "text": part["text"], "logprobs": []}
-        closers += [done, {"type": "response.content_part.done", "content_index": index, "part": dict(part)}]
-    return closers
-
-
-def _reasoning_closers(item: Item) -> list[Event]:
-    closers: list[Event] = []
-    for index, part in enumerate(item["summary"]):
-        closers += [
-            {"type": "response.reasoning_summary_text.done", "summary_index": index, "text": part["text"]},
-            {"type": "response.reasoning_summary_part.done", "summary_index": index, "part": dict(part)},
-        ]
-    return closers
-
-
-def _call_closers(item: Item) -> list[Event]:
-    return [{"type": "response.function_call_arguments.done", "name": item["name"], "arguments": item["arguments"]}]
-
-
-_PART_CLOSERS = {"message": _message_closers, "reasoning": _reasoning_closers, "function_call": _call_closers}

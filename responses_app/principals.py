@@ -1,4 +1,4 @@
-"""Who asks: the owner behind a bearer key."""
+"""Who asks: the owner behind a bearer key or an operator's token."""
 
 import hashlib
 import hmac
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.core import signing
 
 from responses_app.errors import Unauthenticated
 from responses_app.eventlog import event_store
@@ -13,30 +15,65 @@ from responses_app.models import ApiKey
 from responses_app.models.keys import hash_key
 
 SCHEME = "bearer "
+OPERATOR_PREFIX = "hso-"  # no key begins so
+OPERATOR_SECS = 3600
+_OPERATOR_SALT = "responses_app.operator_token"
 
 
 @dataclass(frozen=True)
 class Principal:
     owner_id: int
-    key_id: int | None = None  # None is the root key
+    key_id: int | None = None  # None is the root key, or an operator
+    operator: str = ""
     is_authenticated: bool = True  # for REST framework's permission
+
+    @property
+    def actor(self) -> str:
+        """As records of who did what name them."""
+        return operator_actor(self.operator) if self.operator else f"key {self.key_id or 'root'}"
+
+
+def operator_actor(name: str) -> str:
+    return f"operator {name}"
 
 
 def authenticate(authorization: str | None) -> Principal:
     """The principal of an Authorization header, or ``Unauthenticated``."""
-    if settings.HERMES_AUTH == "off":
+    is_bearer = authorization is not None and authorization.lower().startswith(SCHEME)
+    secret = authorization[len(SCHEME) :].strip() if authorization is not None and is_bearer else ""
+    if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
         return Principal(root_owner_id())
-    if authorization is None or not authorization.lower().startswith(SCHEME):
+    if not is_bearer:
         raise Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
-    secret = authorization[len(SCHEME) :].strip()
     if _is_root(secret):
         return Principal(root_owner_id())
+    if secret.startswith(OPERATOR_PREFIX):
+        return _operator(secret.removeprefix(OPERATOR_PREFIX))
     key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()
     if key is None:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
     if key.needs_touch:
         event_store.submit(lambda: ApiKey.objects.touch(key.pk))
     return Principal(key.owner_id, key.pk)
+
+
+def operator_token(user: User) -> str:
+    """An hour of the API for a browser page of a staff user, who owns what is made with it.
+
+    Nothing is stored: the token ends with the hour, with a change of the password, or with the user's rights.
+    """
+    return OPERATOR_PREFIX + signing.dumps([user.pk, user.get_session_auth_hash()], salt=_OPERATOR_SALT)
+
+
+def _operator(token: str) -> Principal:
+    try:
+        user_id, password_hash = signing.loads(token, salt=_OPERATOR_SALT, max_age=OPERATOR_SECS)
+    except signing.BadSignature:
+        raise Unauthenticated("The operator's token is not valid, or its hour is over.") from None
+    user = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
+    if user is None or not hmac.compare_digest(password_hash, user.get_session_auth_hash()):
+        raise Unauthenticated("The operator's token is not valid any more.")
+    return Principal(user.pk, operator=user.get_username())
 
 
 def _is_root(secret: str) -> bool:

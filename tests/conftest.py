@@ -1,10 +1,14 @@
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from tests.checker import check_every_log
 from tests.databases import PostgresCluster, find_program, postgres_cluster
-from tests.harness import Server, check_every_log, copy_home, free_port
+from tests.harness import Server, copy_home, free_port
+from tests.model_cast import Cast
+from tests.model_stub import ModelStub
 
 
 class Database:
@@ -67,3 +71,22 @@ def make_server(database: Database, tmp_path: Path) -> Iterator[Callable[..., Se
     yield make
     for server in made:
         server.kill()
+
+
+@pytest.fixture
+def stub() -> Iterator[ModelStub]:
+    with ModelStub() as running:
+        yield running
+
+
+@pytest.fixture(params=["chat_completions", "codex_responses"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest_asyncio.fixture
+async def cast(stub: ModelStub) -> AsyncIterator[Cast]:
+    made = Cast(stub)
+    yield made
+    for provider in made.made:
+        await provider.aclose()

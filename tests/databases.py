@@ -28,6 +28,21 @@ class PostgresCluster:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         self.port = port
+        self.data = folder / "data"
+
+    def start(self) -> None:
+        where = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
+        options = f"-p {self.port} {where} -c fsync=off"
+        self._control("-w", "-l", str(self.folder / "log"), "-o", options, "start")
+
+    def stop(self, mode: str) -> None:
+        """``fast`` tells the clients and ends them; ``immediate`` is a crash."""
+        self._control("-m", mode, "stop")
+
+    def _control(self, *arguments: str) -> None:
+        pg_ctl = find_program("pg_ctl")
+        assert pg_ctl is not None
+        _as_postgres(pg_ctl, "-D", str(self.data), *arguments)
 
     def url(self, name: str) -> str:
         return f"postgres://postgres@127.0.0.1:{self.port}/{name}"
@@ -39,22 +54,19 @@ class PostgresCluster:
 
 @contextmanager
 def postgres_cluster(port: int) -> Iterator[PostgresCluster]:
-    initdb, pg_ctl = find_program("initdb"), find_program("pg_ctl")
+    initdb = find_program("initdb")
     assert initdb is not None
-    assert pg_ctl is not None
     folder = Path(tempfile.mkdtemp(prefix="hermes-postgres-"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
-    data = folder / "data"
-    _as_postgres(
-        initdb, "-D", str(data), "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"
-    )
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-    _as_postgres(pg_ctl, "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
+    cluster = PostgresCluster(folder, port)
+    how = ("-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
+    _as_postgres(initdb, "-D", str(cluster.data), *how)
+    cluster.start()
     try:
-        yield PostgresCluster(folder, port)
+        yield cluster
     finally:
-        _as_postgres(pg_ctl, "-D", str(data), "-m", "immediate", "stop")
+        cluster.stop("immediate")
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -75,8 +87,9 @@ def _as_postgres(*command: str) -> None:
 
 def query(home: Path, database_url: str | None, sql: str, args: tuple[Any, ...]) -> list[ROW]:
     """Rows as SQLite would give them: JSON as text, booleans as numbers."""
-    if database_url is None:
-        connection = sqlite3.connect(home / "hermes.sqlite3", timeout=10)
+    if database_url is None or database_url.startswith("sqlite:"):
+        path = (database_url or f"sqlite:///{home / 'hermes.sqlite3'}").removeprefix("sqlite:///")
+        connection = sqlite3.connect(path, timeout=10)
         try:
             return connection.execute(sql, args).fetchall()
         finally:

@@ -17,7 +17,6 @@ import httpx
 import openai
 
 from responses_app.events import Event, decode_frame
-from responses_app.fold import fold, json_body
 from tests.databases import query
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +60,7 @@ class Server:
             "DJANGO_SETTINGS_MODULE": "tests.settings",
             "HERMES_HOME": str(home),
             "API_SERVER_PORT": str(self.port),
+            "HERMES_SHUTDOWN_GRACE": "1",
             **env,
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -201,39 +201,6 @@ def created_id(first_frame: bytes) -> str:
     assert event["sequence_number"] == 0
     response_id: str = event["response"]["id"]
     return response_id
-
-
-def check_log(server: Server, response_id: str) -> None:
-    """The invariants of one ended response, from the public API alone."""
-    received = server.replay(response_id)
-    assert received[-1] == b"data: [DONE]\n\n"
-    found = events(received)
-    assert [event["sequence_number"] for event in found] == list(range(len(found)))
-    terminal = [e for e in found if e["type"] in ("response.completed", "response.failed", "response.incomplete")]
-    assert terminal == found[-1:]
-    assert [e["type"] for e in found].count("response.created") == 1
-    body = server.body(response_id)
-    assert json_body(fold(found)) == body
-    without_terminal = json_body(fold(found[:-1]))
-    assert without_terminal["output"] == body["output"]
-    deltas = "".join(e["delta"] for e in found if e["type"] == "response.output_text.delta")
-    assert deltas == text(body)
-    added = [e["output_index"] for e in found if e["type"] == "response.output_item.added"]
-    done = [e["output_index"] for e in found if e["type"] == "response.output_item.done"]
-    assert added == list(range(len(body["output"])))
-    assert sorted(done) == added
-
-
-def check_every_log(server: Server) -> int:
-    """Every response a suite left on a server keeps the invariants; says how many there were."""
-    rows = server.query(
-        "SELECT r.id FROM responses_app_response r JOIN auth_user u ON u.id = r.owner_id "
-        "WHERE u.is_superuser AND r.is_stored AND r.deleted_at IS NULL "
-        "AND r.status IN ('completed', 'failed', 'incomplete', 'cancelled')"
-    )
-    for (response_id,) in rows:
-        check_log(server, response_id)
-    return len(rows)
 
 
 def copy_home(template: Path, home: Path) -> Path:

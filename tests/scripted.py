@@ -18,7 +18,8 @@ from django.conf import settings
 from gateway_app.agent.context import text_of
 from gateway_app.agent.types import ModelCall, ModelEvent
 from gateway_app.providers.builtin import compose
-from gateway_app.providers.script import Call, Fail, Say, Step, Think, Wait, play
+from gateway_app.providers.script import Call, Fail, Say, Step, Think, Wait, after, asked_and_said, play
+from responses_app.tool_items import CALLS, OUTPUTS
 
 GATE_POLL_SECS = 0.005
 
@@ -53,17 +54,17 @@ class ScriptedProvider:
 
 
 def _texts(call: ModelCall) -> list[str]:
-    shown = ("message", "function_call", "function_call_output")
+    shown = ("message", *CALLS, *OUTPUTS)
     return [text_of(item) for item in call.items if item["type"] in shown]
 
 
 def _script(call: ModelCall) -> list[Step]:
-    spoken = [item for item in call.items if item["type"] in ("message", "function_call_output")]
-    asked = text_of(spoken[-1]) if spoken else ""
+    last, said = asked_and_said(call)
+    asked = text_of(last)
     if not asked.startswith('{"script"'):
         return compose(call)
     steps: list[dict[str, Any]] = json.loads(asked)["script"]
-    return [_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)]
+    return after([_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)], said)
 
 
 def _step(step: dict[str, Any], call_id: str) -> Step:

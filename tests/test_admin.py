@@ -7,20 +7,13 @@ import httpx
 import pytest
 
 from tests.harness import Server
+from tests.staff import logged_in
 
 
 @pytest.fixture(scope="module")
 def admin(server: Server) -> Iterator[httpx.Client]:
-    name, password = (server.home / "admin_login").read_text().split()
-    client = httpx.Client(base_url=server.url, follow_redirects=True, timeout=30)
-    page = client.get("/admin/login/")
-    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)
-    assert token is not None
-    fields = {"username": name, "password": password, "csrfmiddlewaretoken": token[1], "next": "/admin/"}
-    answer = client.post("/admin/login/", data=fields, headers={"Referer": f"{server.url}/admin/login/"})
-    assert "Site administration" in answer.text
-    yield client
-    client.close()
+    with logged_in(server) as operator:
+        yield operator.client
 
 
 def test_every_list_and_every_detail_page_opens(server: Server, admin: httpx.Client) -> None:

@@ -1,8 +1,9 @@
 """The built-in model: deterministic, offline, and it does what docs/builtin.md says."""
 
+from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import ModelCall, TextDelta
+from gateway_app.agent.types import ModelCall, TextDelta, ToolContext
 from gateway_app.providers.builtin import BuiltinProvider, compose
 from gateway_app.providers.script import Call, Fail, Say, Think
 from gateway_app.tools import TOOLS
@@ -42,11 +43,11 @@ def test_pace_thought_failure_and_tools_are_asked_for_in_words() -> None:
 
 
 async def test_calculate_does_sums_and_nothing_else() -> None:
-    run = TOOLS["calculate"].run
-    assert await run({"expression": "-2 * (3 + 4) / 8"}) == "-1.75"
+    run, context = TOOLS["calculate"].run, ToolContext(Path(), report=print)
+    assert await run({"expression": "-2 * (3 + 4) / 8"}, context) == "-1.75"
     for bad in ("__import__('os')", "2**9999", "x", "", "(" * 400):
         try:
-            await run({"expression": bad})
+            await run({"expression": bad}, context)
         except (ValueError, SyntaxError, MemoryError):
             continue
         raise AssertionError(bad)

@@ -136,6 +136,30 @@ def test_an_answer_to_no_call_is_a_400_that_names_it(server: Server) -> None:
     assert refused.value.param == "input[0].call_id"
 
 
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
+def test_a_call_in_the_body_without_its_answer_is_a_400_that_names_it(server: Server, kind: str) -> None:
+    call = {"type": kind, "call_id": "call_lonely", "name": "f", "arguments": "{}", "input": "x"}
+    history: Any = [{"role": "user", "content": "hi"}, call, {"role": "user", "content": "so?"}]
+    with pytest.raises(openai.BadRequestError) as refused:
+        server.openai().responses.create(model="hermes-agent", input=history)
+    assert refused.value.param == "input[1].call_id"
+    assert "call_lonely" in refused.value.message
+
+
+def test_a_call_that_was_cut_is_told_to_the_model_and_asks_for_no_answer(server: Server) -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "get_weather", "arguments": '{"ci', "status": "incomplete"}
+    history: Any = [{"role": "user", "content": "hi"}, call, {"role": "user", "content": "after-a-cut-call"}]
+    assert server.openai().responses.create(model="hermes-agent", input=history).status == "completed"
+    seen = server.model_calls("after-a-cut-call")[0]["texts"]
+    assert any("get_weather was cut off" in text for text in seen)
+
+
+def test_a_forced_call_needs_a_tool(server: Server) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(server, tools=[], tool_choice="required")
+    assert refused.value.param == "tool_choice"
+
+
 def test_an_answer_given_through_the_conversation_counts(server: Server) -> None:
     client = server.openai()
     first = ask(server, conversation="answered-elsewhere")

@@ -2,13 +2,19 @@
 
 import json
 import socket
+import sqlite3
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
+
+import psycopg
 
 from responses_app.fold import fold
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
 
+DAPHNE_PATIENCE_SECS = 10  # with the task of a request whose client has left
 HEARTBEAT = "SELECT heartbeat_at FROM gateway_app_runtimeprocess WHERE state = 'running'"
 
 
@@ -116,18 +122,50 @@ def test_an_unstored_response_can_be_cancelled_while_it_runs(server: Server) -> 
     assert last["response"]["status"] == "cancelled"
 
 
+def test_who_leaves_during_a_slow_admission_has_left_all_the_same(make_server: Callable[..., Server]) -> None:
+    """The server ends the request's task long before the database answers."""
+    server = make_server(HERMES_LEASE_SECS="60")
+    with _writes_blocked(server):
+        body = json.dumps({"input": script({"gate": "never"}), "store": False, "stream": True}).encode()
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(_post(server, body))
+            with server.http() as client:  # five requests later, the first is read and waits for the database
+                assert {client.get("/v1/responses/resp_x?stream=true").status_code for _ in range(5)} == {404}
+        time.sleep(DAPHNE_PATIENCE_SECS + 2)
+    eventually(lambda: server.query("SELECT status FROM responses_app_response") == [("cancelled",)], what="the stop")
+    assert "Traceback" not in server.log
+    assert "killed" not in server.log
+
+
+@contextmanager
+def _writes_blocked(server: Server) -> Iterator[None]:
+    url = server.env.get("DATABASE_URL")
+    if url is None:
+        with closing(sqlite3.connect(server.home / "hermes.sqlite3", isolation_level=None)) as sqlite:
+            sqlite.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        with psycopg.connect(url) as postgres:
+            postgres.execute("LOCK TABLE responses_app_response IN EXCLUSIVE MODE")
+            yield
+
+
 def _row(server: Server, response_id: str) -> tuple[object, ...]:
     sql = "SELECT status, request, output, attempt FROM responses_app_response WHERE id = ?"
     return server.query(sql, response_id)[0]
 
 
+def _post(server: Server, body: bytes) -> bytes:
+    head = (
+        f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
 def _post_and_leave(server: Server, body: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        head = (
-            f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        connection.sendall(head.encode() + body)
+        connection.sendall(_post(server, body))
         eventually(
             lambda: server.query("SELECT 1 FROM responses_app_inputitem WHERE CAST(item AS text) LIKE '%plain-post%'")
         )

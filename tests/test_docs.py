@@ -9,6 +9,7 @@ import pytest
 from django.core.management import get_commands
 from django.urls import get_resolver
 
+from gateway_app.tools import builtin_tools
 from responses_app import fold, output
 from tests.harness import ROOT, Server
 
@@ -39,25 +40,43 @@ def test_every_command_is_documented() -> None:
     assert ours <= documented
 
 
+def test_every_tool_and_its_arguments_are_documented() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", read("docs/tools.md"), re.MULTILINE))
+    for name, tool in builtin_tools("unsandboxed").items():
+        assert rows[name] == ", ".join(f"`{argument}`" for argument in tool.parameters["properties"]), name
+        assert tool.parameters["additionalProperties"] is False, name
+
+
+def all_docs() -> str:
+    return "".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
+
+
 def test_every_route_is_documented() -> None:
-    text = read("docs/api.md")
+    text = all_docs()
     for pattern in get_resolver().url_patterns:
         for inner in getattr(pattern, "url_patterns", []):
             route = str(inner.pattern)
-            if route.startswith(("v1", "health", "api")):
+            if route.startswith(("v1", "health", "api", "metrics")):
                 path = "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route)
                 assert f"{path}`" in text, path
 
 
 def test_every_event_and_error_code_is_documented() -> None:
-    text = read("docs/api.md")
+    text = all_docs()
     for module in (fold, output):
         for kind in re.findall(r'"(response\.[a-z_.]+)"', Path(str(module.__file__)).read_text()):
             assert f"`{kind}`" in text or "mcp" in kind or "refusal" in kind, kind
-    for path in (ROOT / "responses_app").rglob("*.py"):
-        for code in re.findall(r'\bcode(?:: str \| None)? ?= ?"(\w+)"', path.read_text()):
+    for path in (*(ROOT / "responses_app").rglob("*.py"), *(ROOT / "gateway_app").rglob("*.py")):
+        for code in re.findall(r'\b(?:code|MALFORMED)(?:: str \| None)? ?= ?"(\w+)"', path.read_text()):
             if code not in ("not_found", "bad_request", "internal_error"):
                 assert f"`{code}`" in text, code
+
+
+def test_every_metric_is_documented() -> None:
+    names = re.findall(r'"(hermes_\w+)"', read("responses_app/metrics.py"))
+    assert len(names) > 10
+    for name in names:
+        assert re.search(rf"`{name}(_total)?(\{{[a-z,]+}})?`", read("docs/health.md")), name
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -72,7 +72,7 @@ def test_a_log_cut_anywhere_can_be_taken_up_again(steps: list[tuple[str, str]], 
     cut = data.draw(st.integers(1, len(log)))
     kept = log[:cut]
     second = OutputBuilder(RESPONSE_ID, kept)
-    second.finish(Status.INCOMPLETE, incomplete_reason="server_interrupted")
+    second.finish(Status.INCOMPLETE, incomplete={"reason": "server_interrupted"})
     whole = kept + second.take()
     assert fold(whole)["output"] == whole[-1]["response"]["output"]
     opened = [e["output_index"] for e in whole if e["type"] == "response.output_item.added"]

@@ -174,11 +174,12 @@ def test_what_only_looks_alike_is_not_taken_for_the_same(server: Server) -> None
         repeated = [{"role": "user", "content": [parts[1]]}, {"role": "assistant", "content": text(first)}]
         second = post(server, client, input=[*repeated, {"role": "user", "content": "which?"}])
         patch = {"type": "custom_tool_call", "call_id": "c", "name": "p", "input": "one"}
-        turn = [{"role": "user", "content": "patch it"}, patch]
+        done = {"type": "custom_tool_call_output", "call_id": "c", "output": "done"}
+        turn = [{"role": "user", "content": "patch it"}, patch, done]
         third = post(server, client, input=turn)
-        other = [turn[0], {**patch, "input": "two"}, {"role": "assistant", "content": text(third)}]
+        other = [turn[0], {**patch, "input": "two"}, done, {"role": "assistant", "content": text(third)}]
         fourth = post(server, client, input=[*other, {"role": "user", "content": "done?"}])
-    for body, count in ((second, 3), (fourth, 4)):
+    for body, count in ((second, 3), (fourth, 5)):
         sql = "SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?"
         assert server.query(sql, body["id"]) == [(count,)]
 

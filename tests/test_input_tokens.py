@@ -32,7 +32,7 @@ def test_history_instructions_and_tools_count(server: Server) -> None:
 def test_odd_items_are_counted_too(server: Server) -> None:
     odd = [
         {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
-        {"type": "mcp_call", "output": 5},
+        {"type": "mcp_call", "server_label": "elsewhere", "name": "n", "arguments": "{}", "error": 5},
         {"type": "reasoning", "content": ["x"]},
     ]
     assert count(server, input=odd) > 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.chat_client import WEATHER
 from tests.harness import Server, script, text
 from tests.test_streaming import FULL
 
@@ -130,3 +131,20 @@ def test_the_ai_sdk_replays_its_turns_by_reference(server: Server, run: Run) -> 
     seen = run("turns", program="ai.mjs")
     assert 'first: "ai sdk turn one"' in seen["second"]
     assert server.model_calls("ai sdk turn two")[0]["texts"][1] == seen["first"]
+
+
+def test_the_chat_helper_accepts_text_calls_and_tools_of_the_server(run: Run) -> None:
+    seen = run("chat", "calculate 6*7")
+    assert (seen["text"], seen["finish_reason"]) == ("Let me see. The result is 42.", "stop")
+    assert seen["usage"]["total_tokens"] > 0
+    called = run("chat", "What is the weather?", json.dumps([WEATHER]))
+    assert called["finish_reason"] == "tool_calls"
+    assert called["calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city":"sample"}'}
+
+
+def test_the_ai_sdk_chats_beside_tools_of_the_server(run: Run) -> None:
+    seen = run("chat", program="ai.mjs")
+    assert seen["text"] == "Let me see. The result is 42."
+    assert "error" not in seen["parts"]
+    assert seen["tokens"] > 0
+    assert seen["answered"] == "The result is windy in sample."

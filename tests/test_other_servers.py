@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.harness import Server, check_log, created_id, script, streaming, text
+from tests.checker import check_log
+from tests.harness import Server, created_id, script, streaming, text
 
 
 class Uvicorn(Server):

@@ -41,7 +41,7 @@ def test_a_parameter_is_repeated_in_the_response(server: Server, name: str, valu
 
 
 def test_accepted_parameters_that_are_not_repeated(server: Server) -> None:
-    fields = {"include": ["reasoning.encrypted_content"], "stream_options": {"include_obfuscation": False}}
+    fields = {"include": ["message.input_image.image_url"], "stream_options": {"include_obfuscation": False}}
     with server.http() as client:
         answer = client.post("/v1/responses", json={"input": "hi", **fields})
     assert answer.status_code == 200

@@ -1,18 +1,14 @@
 """What nobody here knows, between a client and an upstream that both speak the Responses API."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.harness import Server, check_log
-from tests.model_stub import Call, Calls, Finish, ModelStub, Raw, Text, sse
-
-
-@pytest.fixture
-def stub() -> Iterator[ModelStub]:
-    with ModelStub() as running:
-        yield running
+from tests.checker import check_log
+from tests.harness import Server
+from tests.model_stub import Call, Calls, Finish, ModelStub, Raw, Spoken, Text, sse
 
 
 @pytest.fixture
@@ -53,6 +49,8 @@ def test_items_of_other_kinds_come_back_and_are_sent_again(front: Server, stub: 
     assert [item["type"] for item in first["output"]] == ["web_search_call", "message"]
     assert first["output"][0]["action"] == action
     assert first["output"][0]["id"] != "ws_1"
+    rows = front.query("SELECT frames FROM responses_app_eventsegment WHERE response_id = ?", first["id"])
+    assert b"ws_1" in b"".join(bytes(row[0]) for row in rows)  # kept beside, for the operators
     check_log(front, first["id"])
     stub.play(Text("again"), Finish())
     create(front, input="y", previous_response_id=first["id"])
@@ -68,7 +66,7 @@ def test_sealed_reasoning_is_carried_from_turn_to_turn(front: Server, stub: Mode
     sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbA=="}
     stub.play(item_events(0, sealed), Text("thought"), Finish())
     first = create(front, input="x", include=["reasoning.encrypted_content"])
-    assert first["output"][0]["encrypted_content"] == "c2VhbA=="
+    assert (first["output"][0]["encrypted_content"], first["output"][0]["summary"]) == ("c2VhbA==", [])
     check_log(front, first["id"])
     stub.play(Text("again"), Finish())
     create(front, input="y", previous_response_id=first["id"])
@@ -119,3 +117,41 @@ def test_parallel_calls_without_ids_stay_two_calls(make_server: Callable[..., Se
     output = create(chat, input="x", tools=tools)["output"]
     assert [(item["name"], item["arguments"]) for item in output] == [("f", '{"a":1}'), ("g", '{"a":1}')]
     assert len({item["call_id"] for item in output}) == 2
+
+
+def test_what_was_put_up_with_is_on_the_row(front: Server, stub: ModelStub) -> None:
+    opening = {"type": "codex.rate_limits", "plan_type": "plus"}
+    stub.play(Spoken(has_opening=False, has_output=False), Raw(sse(opening)), Text("live"), Finish())
+    body = create(front, input="x")
+    assert body["output"][0]["content"][0]["text"] == "live"
+    [(quirks,)] = front.query("SELECT quirks FROM responses_app_response WHERE id = ?", body["id"])
+    assert json.loads(quirks) == ["no response.created before codex.rate_limits"]
+
+
+def test_citations_come_through(front: Server, stub: ModelStub) -> None:
+    cited = {"type": "url_citation", "url": "https://example.invalid", "title": "t", "start_index": 0, "end_index": 2}
+    added = {
+        "type": "response.output_text.annotation.added",
+        "output_index": 0,
+        "content_index": 0,
+        "annotation_index": 0,
+        "annotation": cited,
+    }
+    stub.play(Text("so"), Raw(sse(added, str(added["type"]))), Finish())
+    body = create(front, input="x")
+    assert body["output"][0]["content"][0]["annotations"] == [cited]
+    check_log(front, body["id"])
+
+
+def test_images_of_tool_outputs_reach_a_chat_upstream(make_server: Callable[..., Server], stub: ModelStub) -> None:
+    chat = make_server(HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m")
+    stub.play(Calls((Call("call_1", "shoot", ("{}",)),)), Finish("tool_calls"))
+    tools = [{"type": "function", "name": "shoot"}]
+    first = create(chat, input="x", tools=tools)
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
+    stub.play(Text("a cat"), Finish())
+    output = [{"type": "function_call_output", "call_id": "call_1", "output": [image]}]
+    create(chat, input=output, tools=tools, previous_response_id=first["id"])
+    tool, shown = stub.asked[-1].body["messages"][-2:]
+    assert tool["role"] == "tool"
+    assert shown == {"role": "user", "content": [{"type": "image_url", "image_url": {"url": image["image_url"]}}]}

@@ -1,20 +1,25 @@
-"""The in-process tests of the writer once more, on PostgreSQL."""
+"""The in-process tests once more, on PostgreSQL."""
 
 import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.databases import PostgresCluster
 from tests.harness import ROOT
 
 
-def test_the_writer_keeps_its_promises_on_postgresql(cluster: PostgresCluster) -> None:
+@pytest.mark.parametrize(
+    "name", ["test_writer.py", "test_dashboard_queries.py", "test_retention.py", "test_admin_queries.py"]
+)
+def test_what_runs_in_process_runs_on_postgresql(cluster: PostgresCluster, name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests/test_writer.py", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", f"tests/{name}", "-p", "no:cacheprovider", "-k", "not server"],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": cluster.url("postgres")},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=110,
     )
     assert done.returncode == 0, done.stdout

@@ -1,12 +1,10 @@
 """The providers openai and custom: what a call becomes on the wire, and what the wire becomes again."""
 
 import threading
-from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from gateway_app.agent.types import (
     CallArguments,
@@ -22,46 +20,13 @@ from gateway_app.agent.types import (
     Usage,
 )
 from gateway_app.providers.openai import OpenAIProvider
-from gateway_app.providers.upstream import Upstream
 from tests.harness import eventually
-from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, ModelStub, Raw, Refusal, Text, Thought, sse
+from tests.model_cast import KEY, Cast
+from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, Raw, Refusal, Spoken, Text, Thought, sse
 
-KEY = "sk-secret-0123456789"
 COUNTED = Usage(11, 7, cached_tokens=3, cache_write_tokens=2, reasoning_tokens=5)
 ASKED: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "Hi"}]
 CALL = ModelCall(model="hermes-agent", items=ASKED)
-
-
-@pytest.fixture
-def stub() -> Iterator[ModelStub]:
-    with ModelStub() as running:
-        yield running
-
-
-@pytest.fixture(params=["chat_completions", "codex_responses"])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-class Cast:
-    """Makes providers of the stub, and closes them in the end."""
-
-    def __init__(self, stub: ModelStub) -> None:
-        self.stub = stub
-        self.made: list[OpenAIProvider] = []
-
-    def provider(self, mode: str, name: str = "custom", **fields: Any) -> OpenAIProvider:
-        given = {"base_url": self.stub.url, "api_key": KEY, "model": "m-1", "api_mode": mode, **fields}
-        self.made.append(OpenAIProvider(Upstream(name=name, **given)))
-        return self.made[-1]
-
-
-@pytest_asyncio.fixture
-async def cast(stub: ModelStub) -> AsyncIterator[Cast]:
-    made = Cast(stub)
-    yield made
-    for provider in made.made:
-        await provider.aclose()
 
 
 async def ask(provider: OpenAIProvider, call: ModelCall = CALL) -> list[ModelEvent]:
@@ -171,7 +136,7 @@ async def test_silence_ends_by_the_read_timeout_and_comments_by_the_stale_timeou
     never = threading.Event()
     cast.stub.play(Text("a"), Gate(never))
     assert "no data for 0.2 s" in (await fail(cast.provider(mode, read_secs=0.2))).message
-    cast.stub.play(Gate(never))
+    cast.stub.play(Spoken(has_opening=False), Gate(never))
     assert "no event for 0.2 s" in (await fail(cast.provider(mode, read_secs=0.1, stale_secs=0.2))).message
     cast.stub.play(Raw(b": still here\n\n"), Gate(never))
     assert "no event for 0.2 s" in (await fail(cast.provider(mode, stale_secs=0.2))).message

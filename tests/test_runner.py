@@ -4,7 +4,8 @@ import signal
 import socket
 from collections.abc import Callable
 
-from tests.harness import Server, check_log, eventually, script, text
+from tests.checker import check_log
+from tests.harness import Server, eventually, script, text
 
 
 def test_without_any_hint_work_starts_waits_its_turn_and_is_cancelled(make_server: Callable[..., Server]) -> None:
@@ -65,7 +66,7 @@ def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server
 def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable[..., Server]) -> None:
     server = make_server()
     created = server.openai().responses.create(
-        model="hermes-agent", input=script({"say": "some "}, {"gate": "never"}), background=True
+        model="hermes-agent", input=script({"say": "some "}, {"gate": "rest"}, {"say": "more"}), background=True
     )
     eventually(lambda: text(server.body(created.id)) == "some ")
     server.kill(signal.SIGTERM)
@@ -73,5 +74,6 @@ def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable
     assert states == [("stopped", "stopped")]
     assert server.query("SELECT lease_owner FROM responses_app_response") == [("",)]
     server.start()
-    assert text(server.ended(created.id, timeout_secs=5)) == "some "
+    server.open_gate("rest")
+    assert text(server.ended(created.id)) == "some more"
     check_log(server, created.id)

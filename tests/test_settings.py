@@ -36,6 +36,7 @@ def check(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
         ("HERMES_UNKNOWN_MODEL", "maybe"),
         ("HERMES_LEASE_SECS", "soon"),
         ("HERMES_SWEEP_SECS", "0"),
+        ("HERMES_CLIENT_WRITE_TIMEOUT", "never"),
         ("HERMES_MAX_CONCURRENT", "-1"),
         ("HERMES_AUTH", "perhaps"),
         ("DATABASE_URL", "mysql://somewhere/db"),
@@ -94,3 +95,24 @@ def test_a_taken_port_says_what_to_do(server: Server, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "API_SERVER_PORT" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "env", [{"HERMES_HOME": "/proc/hermes-home"}, {"DATABASE_URL": "sqlite:////proc/hermes-data/hermes.sqlite3"}]
+)
+def test_a_folder_that_can_not_be_written_does_not_cost_the_start(tmp_path: Path, env: dict[str, str]) -> None:
+    """Nobody, not even root, can make a folder under /proc."""
+    server = Server(tmp_path, **env, TMPDIR=str(tmp_path))
+    try:
+        server.start()
+        assert "DEGRADED: /proc/hermes-" in server.log.splitlines()[0]
+        [folder] = tmp_path.glob("hermes-site-*")
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert str(folder) in server.log
+        key = (tmp_path if "DATABASE_URL" in env else folder) / "api_key"
+        with server.http(key.read_text().strip()) as client:
+            answer = client.post("/v1/responses", json={"input": "hello"})
+        assert answer.json()["status"] == "completed"
+        assert (folder / "hermes.sqlite3").exists()
+    finally:
+        server.kill()

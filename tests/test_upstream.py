@@ -1,7 +1,7 @@
 """A real server in front of a real model's server: what comes through, and what is stopped."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,11 @@ import pytest
 
 from gateway_app.agent.types import CallArguments, ModelCall, ModelEvent, ModelFinished, TextDelta
 from gateway_app.providers.openai import OpenAIProvider
-from gateway_app.providers.upstream import EventSplitter, Upstream
-from tests.harness import Server, check_log, created_id, events, eventually, streaming, text
-from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, ModelStub, Raw, Refusal, Text, Thought, sse
+from gateway_app.providers.sse import EventSplitter
+from gateway_app.providers.upstream import Upstream
+from tests.checker import check_log
+from tests.harness import Server, created_id, events, eventually, streaming, text
+from tests.model_stub import Answer, Call, Calls, Finish, Gate, ModelStub, Raw, Refusal, Text, Thought, sse
 from tests.test_settings import check
 
 KEY = "sk-upstream-0123456789"
@@ -23,12 +25,6 @@ USAGE = {
     "output_tokens_details": {"reasoning_tokens": 5},
     "total_tokens": 18,
 }
-
-
-@pytest.fixture
-def stub() -> Iterator[ModelStub]:
-    with ModelStub() as running:
-        yield running
 
 
 @pytest.fixture(params=["chat_completions", "codex_responses"])
@@ -113,15 +109,16 @@ def test_leaving_an_unstored_stream_stops_the_upstream(front: Server, stub: Mode
 def test_failures_of_the_upstream_end_as_failed_and_show_no_key(front: Server, stub: ModelStub) -> None:
     refusal = f'{{"error": {{"message": "Incorrect API key provided: {KEY}."}}}}'.encode()
     stub.play(Answer(401, refusal))
-    stub.play(Answer(429, b'{"error": {"message": "Slow down."}}'))
-    stub.play(Text("so f"), Cut())
-    refused, limited, cut = respond(front), respond(front), respond(front)
-    assert [body["status"] for body in (refused, limited, cut)] == ["failed"] * 3
+    stub.play(Answer(429, b'{"error": {"message": "No money.", "code": "insufficient_quota"}}'))
+    stub.play(Text("so f"), Raw(sse({"error": {"message": "It broke."}})))
+    refused, limited, broken = respond(front), respond(front), respond(front)
+    assert [body["status"] for body in (refused, limited, broken)] == ["failed"] * 3
     assert refused["error"]["message"].startswith("upstream_auth_failed")
     assert limited["error"]["code"] == "rate_limit_exceeded"
-    assert "Slow down." in limited["error"]["message"]
-    assert cut["error"]["message"].startswith("The model's stream was cut")
-    assert text(cut) == "so f"
+    assert "No money." in limited["error"]["message"]
+    assert broken["error"]["message"] == "The model failed: It broke."
+    assert text(broken) == "so f"
+    assert len(stub.asked) == 3
     assert KEY not in str(refused) + front.log
     assert "Traceback" not in front.log
 
@@ -137,6 +134,7 @@ def test_failures_of_the_upstream_end_as_failed_and_show_no_key(front: Server, s
         ({"HERMES_API_KEY": "sch\u00f6n"}, "HERMES_API_KEY"),
         ({"HERMES_STREAM_READ_TIMEOUT": "soon"}, "HERMES_STREAM_READ_TIMEOUT"),
         ({"HERMES_CONNECT_TIMEOUT": "0"}, "HERMES_CONNECT_TIMEOUT"),
+        ({"HERMES_STREAM_RETRIES": "11"}, "HERMES_STREAM_RETRIES"),
     ],
 )
 def test_what_a_provider_lacks_stops_the_start(tmp_path: Path, env: dict[str, str], named: str) -> None:
@@ -168,7 +166,8 @@ def test_events_survive_every_cut_and_line_ending() -> None:
 
 # -- servers that bend the protocols ----------------------------------------------------
 async def hear(stub: ModelStub, mode: str, *events: dict[str, Any]) -> list[ModelEvent]:
-    stub.play(*(Raw(sse(event)) for event in events))
+    opening = [{"type": "response.created", "response": {}}] if mode == "codex_responses" else []
+    stub.play(*(Raw(sse(event)) for event in (*opening, *events)))
     provider = OpenAIProvider(Upstream("custom", "m", base_url=stub.url, api_mode=mode))
     asked = ModelCall(model="m", items=[{"type": "message", "role": "user", "content": "hi"}])
     try:

@@ -131,7 +131,10 @@ async def test_what_fails_at_its_commit_is_never_called_written(store: EventStor
     numbering, first = opening(row)
     announced: list[object] = []
     store.append(first, tail, unexpected)
-    failing = store.submit(lambda: ToolEvent.objects.begin("resp_nobody", 1, "call", "tool", ""), announced.append)
+    failing = store.submit(
+        lambda: ToolEvent.objects.create(response_id="resp_nobody", attempt=1, call_id="call", name="tool"),
+        announced.append,
+    )
     store.append(delta(numbering), tail, unexpected)
     with pytest.raises(IntegrityError):
         await asyncio.wrap_future(failing)
@@ -230,7 +233,7 @@ def test_of_two_claims_one_wins_and_a_live_lease_keeps_others_out() -> None:
     assert Response.objects.claim(row.pk, 0, "a", LEASE)
     assert not Response.objects.claim(row.pk, 0, "b", LEASE)
     assert not Response.objects.claim(row.pk, 1, "b", LEASE)
-    Response.objects.release(["a"])
+    Response.objects.release(["a"], is_crash=True)
     assert Response.objects.claim(row.pk, 1, "b", LEASE)
 
 

@@ -1,113 +1,155 @@
 """The agent loop: ask the model, run the tools it calls, ask again, until it is done."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 
-from gateway_app.agent.cleaning import clean_event
+from gateway_app.agent.rounds import ask
+from gateway_app.agent.said import Said, follow
 from gateway_app.agent.types import (
     AgentEvent,
-    CallArguments,
-    CallStarted,
     Item,
     ModelCall,
-    ModelEvent,
-    ModelFailed,
     ModelFinished,
-    OpaqueItem,
     Provider,
-    ReasoningSealed,
-    RefusalDelta,
+    RoundFinished,
     RunTool,
-    TextDelta,
     ToolCall,
     ToolFinished,
     TurnFinished,
+    TurnParked,
     Usage,
 )
 
 MAX_ITERATIONS = 90
-_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."
+_INCOMPLETE = {
+    "length": "max_output_tokens",
+    **{reason: reason for reason in ("content_filter", "upstream_cut", "tool_call_dropped")},
+}
 
 
-async def run_turn(provider: Provider, call: ModelCall, run_tool: RunTool) -> AsyncGenerator[AgentEvent]:
-    usage, ran = Usage(), 0
-    client_names = {tool["name"] for tool in call.client_tools}
-    for _ in range(MAX_ITERATIONS):
-        said = _Said()
-        async with aclosing(provider.stream(call)) as events:
-            async for raw in events:
-                event = clean_event(raw)
+@dataclass(frozen=True)
+class SoFar:
+    """What is behind a turn that goes on; of one that begins, everything is empty."""
+
+    items: tuple[Item, ...] = ()  # what the model said and was answered
+    pending: tuple[ToolCall, ...] = ()  # whole calls without a result
+    usage: Usage = field(default_factory=Usage)
+    tool_calls: int = 0  # of the server's tools, results or not
+    rounds: int = 0
+    last_round: RoundFinished | None = None  # when nothing was said after it
+    is_message_cut: bool = False
+
+
+async def run_turn(
+    providers: Sequence[Provider], call: ModelCall, run_tool: RunTool, so_far: SoFar, retries: int
+) -> AsyncGenerator[AgentEvent]:
+    """The turn from where it stands; the call shows the model everything up to there."""
+    turn = _Turn(call, so_far)
+    for _ in range(so_far.rounds, MAX_ITERATIONS):
+        if turn.must_ask:
+            async with aclosing(turn.ask(providers, retries)) as events:
+                async for event in events:
+                    yield event
+        if turn.end is None:
+            async with aclosing(turn.run_tools(run_tool)) as results:
+                async for result in results:
+                    yield result
+        if turn.end is not None:
+            yield turn.end
+            return
+    yield TurnFinished(turn.usage, "max_iterations")
+
+
+class _Turn:
+    """What was said and done so far, and what is next."""
+
+    def __init__(self, call: ModelCall, so_far: SoFar) -> None:
+        self.usage = so_far.usage
+        self.end: TurnFinished | TurnParked | None = None
+        self._call = call
+        self._client_names = {tool["name"] for tool in call.client_tools}
+        self._pending = list(so_far.pending)
+        self._called = so_far.tool_calls
+        self._notes: tuple[Item, ...] = ()  # for the model, behind the outputs
+        last = so_far.last_round
+        if last is not None and last.reason != "tool_calls":
+            self.end = self._finished(last)
+
+    @property
+    def must_ask(self) -> bool:
+        return self.end is None and not self._pending
+
+    async def ask(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
+        left = self._tokens_left()
+        if left is not None and left <= 0:
+            self.end = TurnFinished(self.usage, "max_output_tokens")
+            return
+        said = Said()
+        call = replace(self._call, max_output_tokens=left)
+        async with aclosing(ask(providers, call, retries)) as events:
+            async for event in events:
                 said.note(event)
                 if not isinstance(event, ModelFinished):
                     yield event
-        usage += said.finish.usage
-        calls = said.calls()
-        if said.finish.reason in _INCOMPLETE or not calls:
-            yield TurnFinished(usage, _INCOMPLETE.get(said.finish.reason))
+        last = said.finish
+        finished = RoundFinished(last.reason, last.usage, last.message, last.upstream_ids)
+        self.usage += finished.usage
+        yield finished
+        self._pending = said.calls()
+        self._called += len(self._served())
+        self._call, self._notes = follow(self._call, said), last.notes
+        if finished.reason in _INCOMPLETE or not self._pending:
+            self.end = self._finished(finished)
+
+    async def run_tools(self, run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
+        """Run what the server runs, each result as it comes; the client answers the rest in its next request."""
+        served, finished = self._served(), []
+        async with aclosing(self._results(served, run_tool)) as results:
+            async for result in results:
+                finished.append(result)
+                yield result
+        if self.end is None and len(finished) < len(served):
+            self.end = TurnParked()
+        elif self.end is None and len(served) < len(self._pending):
+            self.end = TurnFinished(self.usage)
+        self._call = self._call.followed_by([*(_output_item(result) for result in finished), *self._notes])
+        self._pending = []
+
+    async def _results(self, served: list[ToolCall], run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
+        limit = self._call.max_tool_calls
+        if limit is not None and self._called > limit:
+            self.end = TurnFinished(self.usage, "max_tool_calls")
+            for tool_call in served:
+                yield ToolFinished(tool_call.call_id, TOO_MANY_CALLS.format(limit=limit), is_error=True)
             return
-        ran += len(calls)
-        if call.max_tool_calls is not None and ran > call.max_tool_calls:
-            yield TurnFinished(usage, "max_tool_calls")
-            return
-        served = [tool_call for tool_call in calls if tool_call.name not in client_names]
-        outputs = dict(zip((c.call_id for c in served), await _run_all(served, run_tool), strict=True))
-        for call_id, output in outputs.items():
-            yield ToolFinished(call_id, output)
-        if len(served) < len(calls):
-            yield TurnFinished(usage)  # the client answers the rest in its next request
-            return
-        call = call.followed_by(said.items(outputs))
-    yield TurnFinished(usage, "max_iterations")
+        running = {asyncio.ensure_future(run_tool(tool_call)): tool_call for tool_call in served}
+        left = set(running)
+        try:
+            while left:
+                done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+                for task in [task for task in running if task in done]:  # in the order of the calls
+                    result = task.result()
+                    if result is not None:
+                        yield ToolFinished(running[task].call_id, result.output, result.is_error)
+        finally:
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _tokens_left(self) -> int | None:
+        """The limit is one for the whole turn, however often the model is asked."""
+        limit = self._call.max_output_tokens
+        return None if limit is None else limit - self.usage.output_tokens
+
+    def _served(self) -> list[ToolCall]:
+        return [tool_call for tool_call in self._pending if tool_call.name not in self._client_names]
+
+    def _finished(self, last: RoundFinished) -> TurnFinished:
+        return TurnFinished(self.usage, _INCOMPLETE.get(last.reason), last.message)
 
 
-async def _run_all(calls: list[ToolCall], run_tool: RunTool) -> list[str]:
-    return list(await asyncio.gather(*(run_tool(tool_call) for tool_call in calls)))
-
-
-class _Said:
-    """What the model said in one call, for the tools and for the next call."""
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.others: list[Item] = []  # what only the upstream understands, and wants to see again
-        self.names: dict[str, str] = {}
-        self.arguments: dict[str, list[str]] = {}
-        self._finish: ModelFinished | None = None
-
-    def note(self, event: ModelEvent) -> None:
-        if isinstance(event, TextDelta | RefusalDelta):
-            self.text.append(event.text)
-        elif isinstance(event, ReasoningSealed):
-            self.others.append({"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content})
-        elif isinstance(event, OpaqueItem):
-            self.others.append(event.item)
-        elif isinstance(event, CallStarted):
-            self.names[event.call_id] = event.name
-            self.arguments[event.call_id] = []
-        elif isinstance(event, CallArguments):
-            self.arguments[event.call_id].append(event.delta)
-        elif isinstance(event, ModelFinished):
-            self._finish = event
-
-    @property
-    def finish(self) -> ModelFinished:
-        if self._finish is None:
-            raise ModelFailed("The model's stream ended without a finish reason.")
-        return self._finish
-
-    def calls(self) -> list[ToolCall]:
-        return [ToolCall(call_id, self.names[call_id], "".join(parts)) for call_id, parts in self.arguments.items()]
-
-    def items(self, outputs: dict[str, str]) -> list[Item]:
-        items: list[Item] = list(self.others)
-        if self.text:
-            content = [{"type": "output_text", "text": "".join(self.text)}]
-            items.append({"type": "message", "role": "assistant", "content": content})
-        for call in self.calls():
-            items.append(
-                {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": call.arguments}
-            )
-        for call_id, output in outputs.items():
-            items.append({"type": "function_call_output", "call_id": call_id, "output": output})
-        return items
+def _output_item(finished: ToolFinished) -> Item:
+    return {"type": "function_call_output", "call_id": finished.call_id, "output": finished.output}

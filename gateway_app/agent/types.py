@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 Item = dict[str, Any]
@@ -44,9 +45,29 @@ class OpaqueItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Annotation:
+    """A citation or the like, of the text that is open."""
+
+    annotation: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The stream broke: what is open ends incomplete, and what follows is said in items of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    """A departure of the upstream from its protocol that was put up with; for the operators."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     call_id: str
     name: str
+    kind: str = "function_call"  # or custom_tool_call, whose arguments are free text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +114,40 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:
-    """The end of one model call: ``stop``, ``tool_calls``, ``length`` or ``content_filter``."""
+    """The end of one model call: ``stop``, ``tool_calls``, ``length`` or ``content_filter``.
+
+    A round of several calls may also end as ``upstream_cut`` or ``tool_call_dropped``.
+    """
 
     reason: str
     usage: Usage
+    message: str = ""  # for the client, where the reason does not say enough
+    notes: tuple[Item, ...] = ()  # what the model is told behind the outputs of its calls
+    upstream_ids: tuple[str, ...] = field(
+        default=(), compare=False
+    )  # of the answer and its items, as the upstream calls them
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFinished:
+    """The model has said what it had to say for now; the turn may go on with its tools."""
+
+    reason: str
+    usage: Usage
+    message: str = ""
+    upstream_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
     call_id: str
     output: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParked:
+    """Calls wait for somebody's consent; the turn goes on from here when they have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +156,33 @@ class TurnFinished:
 
     usage: Usage
     incomplete_reason: str | None = None
+    message: str = ""
 
 
-Said = MessageStarted | TextDelta | ReasoningDelta | ReasoningSealed | RefusalDelta | OpaqueItem
-Delta = Said | CallStarted | CallArguments | CallFinished
+Spoken = MessageStarted | TextDelta | Annotation | ReasoningDelta | ReasoningSealed | RefusalDelta | OpaqueItem
+Delta = Spoken | Cut | Quirk | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
-AgentEvent = Delta | ToolFinished | TurnFinished
+AgentEvent = Delta | RoundFinished | ToolFinished | TurnParked | TurnFinished
 
 
 class ModelFailed(Exception):
     """The model can't answer; the message is for the client, the code is one of OpenAI's."""
 
-    def __init__(self, message: str, code: str = "server_error") -> None:
+    def __init__(
+        self,
+        message: str,
+        code: str = "server_error",
+        *,
+        is_transient: bool = False,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
+        self.is_transient = is_transient  # the same question may well be answered in a moment
+        self.retry_after = retry_after  # seconds, where the upstream said so
+        self.usage = usage or Usage()  # what the upstream counted before it failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +192,22 @@ class ToolCall:
     arguments: str
 
 
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model reads of a call; a failure is a result too."""
+
+    output: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """Where a call runs, and whom it tells what it has so far."""
+
+    workspace: Path  # shared by every conversation of one owner and profile
+    report: Callable[[str], None]  # a piece of output, as it appears
+
+
 @dataclass(frozen=True)
 class Tool:
     """Something the server can do for the model; one file each in ``tools/``."""
@@ -142,8 +215,12 @@ class Tool:
     name: str
     description: str
     parameters: dict[str, Any]
-    run: Callable[[dict[str, Any]], Awaitable[str]]
-    is_replay_safe: bool = False
+    run: Callable[[dict[str, Any], ToolContext], Awaitable[str]]
+    is_replay_safe: bool = False  # an interrupted call may simply run again
+    # Why these arguments need somebody's consent, or "" when they do not.
+    asks_approval: Callable[[dict[str, Any]], str] | None = None
+    time_limit_secs: float = 300
+    server_label: str = ""  # the MCP server it comes from
 
 
 @dataclass(frozen=True)
@@ -161,16 +238,33 @@ class ModelCall:
     max_tool_calls: int | None = None
     # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
-    # Fields of the request that nobody here knows, for upstreams that speak the Responses API.
+    # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.
     extras: dict[str, Any] = field(default_factory=dict)
+    chat_extras: dict[str, Any] = field(default_factory=dict)
+    # Ids of calls that no item shows, or not under that id: no other call of the turn may have them.
+    used_call_ids: frozenset[str] = frozenset()
+    is_retry: bool = False  # an attempt before this one broke: ask over a connection of its own
 
     def tool_specs(self) -> list[dict[str, Any]]:
-        """Every function tool on offer, as the Responses API describes them."""
+        """Every tool on offer but the upstream's own, as the Responses API describes them."""
         served = [
             {"type": "function", "name": t.name, "description": t.description, "parameters": t.parameters}
             for t in self.tools
         ]
         return [*served, *self.client_tools]
+
+    def wire_name(self, name: str) -> str:
+        is_clients = any(tool["name"] == name for tool in self.client_tools)
+        return name if is_clients else wire_name(name)
+
+    def public_name(self, wire_name: str) -> str:
+        return next((tool.name for tool in self.tools if self.wire_name(tool.name) == wire_name), wire_name)
+
+    @property
+    def is_formatted(self) -> bool:
+        """Must the answer be one document, which can't be put together from pieces?"""
+        wanted = (self.parameters.get("text") or {}).get("format") or {}
+        return bool(wanted.get("type", "text") != "text")
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
         """The next call of the turn; a choice that forces a call has had its call."""
@@ -182,10 +276,16 @@ class ModelCall:
         return replace(self, items=[*self.items, *items], tool_choice=choice)
 
 
+def wire_name(name: str) -> str:
+    """A server's tool as upstreams take it: to most of them a dot is no part of a name."""
+    return name.replace(".", "-")
+
+
 class Provider(Protocol):
     """A way to reach a model; one file each in ``providers/``."""
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
 
 
-RunTool = Callable[[ToolCall], Awaitable[str]]
+# None: the call waits for somebody's consent.
+RunTool = Callable[[ToolCall], Awaitable[ToolResult | None]]

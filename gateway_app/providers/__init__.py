@@ -1,5 +1,6 @@
 """Providers by name; a new one is a file here and a line in the settings."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -7,6 +8,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.types import Provider
+from gateway_app.providers.config import Model
 
 if TYPE_CHECKING:
     from gateway_app.providers.upstream import Upstream
@@ -14,22 +16,29 @@ if TYPE_CHECKING:
 REMOTE = ("openai", "custom")
 
 
+def get_providers(models: Sequence[Model]) -> tuple[Provider, ...]:
+    """One for each model, in the order in which they are asked; those of the same model are the same."""
+    return tuple(_make(tuple(sorted(model.items()))) for model in models)
+
+
 @cache
-def get_provider(name: str) -> Provider:
+def _make(fields: tuple[tuple[str, str], ...]) -> Provider:
+    model = dict(fields)
+    name = model["provider"]
     kind = import_string(settings.HERMES_PROVIDERS[name])
-    return cast(Provider, kind(_upstream(name)) if name in REMOTE else kind())
+    return cast(Provider, kind(_upstream(model)) if name in REMOTE else kind())
 
 
-def _upstream(name: str) -> "Upstream":
+def _upstream(model: Model) -> "Upstream":
     # The SDK takes most of a second to import; the built-in model needs none of it.
     from gateway_app.providers.upstream import Upstream
 
     return Upstream(
-        name=name,
-        model=settings.HERMES_MODEL,
-        base_url=settings.HERMES_BASE_URL,
-        api_key=settings.HERMES_API_KEY,
-        api_mode=settings.HERMES_API_MODE,
+        name=model["provider"],
+        model=model["model"],
+        base_url=model["base_url"],
+        api_key=model["api_key"],
+        api_mode=model["api_mode"],
         connect_secs=settings.HERMES_CONNECT_TIMEOUT,
         write_secs=settings.HERMES_WRITE_TIMEOUT,
         read_secs=settings.HERMES_STREAM_READ_TIMEOUT,

@@ -10,9 +10,10 @@ from itertools import cycle, islice
 import orjson
 
 from gateway_app.agent.context import text_of
-from gateway_app.agent.types import ModelCall, ModelEvent
+from gateway_app.agent.types import Item, ModelCall, ModelEvent
 from gateway_app.providers.sampling import choose_call, sample
-from gateway_app.providers.script import Fail, Say, Step, Think, play, words
+from gateway_app.providers.script import Fail, Say, Step, Think, after, asked_and_said, play, words
+from responses_app.tool_items import OUTPUTS
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000
@@ -39,10 +40,13 @@ class BuiltinProvider:
 
 
 def compose(call: ModelCall) -> list[Step]:
-    """The script for a call: what its last user message asks for."""
-    spoken = [item for item in call.items if item["type"] in ("message", "function_call_output")]
-    last = spoken[-1] if spoken else {"type": "message", "role": "user", "content": ""}
-    if last["type"] == "function_call_output":
+    """The script for a call: what its last user message asks for, behind what was said of it."""
+    last, said = asked_and_said(call)
+    return after(_compose(last, call), said)
+
+
+def _compose(last: Item, call: ModelCall) -> list[Step]:
+    if last["type"] in OUTPUTS:
         return [Say(f"The result is {text_of(last)}.")]
     asked = text_of(last)
     pace = _pace(asked)

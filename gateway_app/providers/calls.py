@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from gateway_app.agent.said import is_whole
 from gateway_app.agent.types import CallArguments, CallFinished, CallStarted, ModelCall, ModelEvent
 from responses_app.ids import new_call_id
+from responses_app.tool_items import CALLS
 
 MAX_ID_CHARS = MAX_NAME_CHARS = 200  # what the ledger stores
 
@@ -12,14 +14,18 @@ class Calls:
     """Ids that are unique in the turn, and nothing said while a call is open."""
 
     def __init__(self, call: ModelCall) -> None:
-        self._taken = {item["call_id"] for item in call.items if item.get("type") == "function_call"}
-        self._has_arguments: dict[str, bool] = {}
+        shown = {item["call_id"] for item in call.items if item.get("type") in CALLS}
+        self._taken = shown | call.used_call_ids
+        self._open: dict[str, list[str]] = {}  # the arguments so far
+        self._call = call
+        self._custom = {tool["name"] for tool in call.client_tools if tool["type"] == "custom"}
+        self._free_text: set[str] = set()
         self._held: list[ModelEvent] = []
         self.count = 0
 
     def say(self, event: ModelEvent) -> Iterator[ModelEvent]:
         """Now, or after the calls that are open: whatever is said closes them in the log."""
-        if self._has_arguments:
+        if self._open:
             self._held.append(event)
         else:
             yield event
@@ -29,30 +35,43 @@ class Calls:
         is_usable = 0 < len(given_id) <= MAX_ID_CHARS and given_id not in self._taken
         call_id = given_id if is_usable else new_call_id()
         self._taken.add(call_id)
-        self._has_arguments[call_id] = False
+        self._open[call_id] = []
         self.count += 1
-        return CallStarted(call_id, name[:MAX_NAME_CHARS])
+        name = self._call.public_name(name)
+        kind = "custom_tool_call" if name in self._custom else "function_call"
+        if kind == "custom_tool_call":
+            self._free_text.add(call_id)
+        return CallStarted(call_id, name[:MAX_NAME_CHARS], kind)
 
     def arguments(self, call_id: str, delta: str) -> Iterator[ModelEvent]:
-        if delta and call_id in self._has_arguments:
-            self._has_arguments[call_id] = True
+        if delta and call_id in self._open:
+            self._open[call_id].append(delta)
             yield CallArguments(call_id, delta)
 
     def finish(self, call_id: str) -> Iterator[ModelEvent]:
-        if call_id not in self._has_arguments:
+        if call_id not in self._open:
             return
-        if not self._has_arguments.pop(call_id):
+        if not self._open.pop(call_id) and call_id not in self._free_text:
             yield CallArguments(call_id, "{}")
         yield CallFinished(call_id)
-        if not self._has_arguments:
+        if not self._open:
             held, self._held = self._held, []
             yield from held
 
+    @property
+    def are_whole(self) -> bool:
+        return all(self._is_whole(call_id) for call_id in self._open)
+
     def end(self, *, is_cut: bool) -> Iterator[ModelEvent]:
-        """A call that the model was cut off in ends incomplete."""
-        for call_id in list(self._has_arguments):
-            if is_cut:
+        """Where the model was cut off, a call whose arguments are not complete ends incomplete."""
+        for call_id in list(self._open):
+            if is_cut and not self._is_whole(call_id):
+                del self._open[call_id]
                 yield CallFinished(call_id, is_cut=True)
             else:
                 yield from self.finish(call_id)
-        yield from self._held
+        held, self._held = self._held, []
+        yield from held
+
+    def _is_whole(self, call_id: str) -> bool:
+        return is_whole("".join(self._open[call_id]))

@@ -3,16 +3,18 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from gateway_app.agent.context import text_of
+from gateway_app.agent.said import CONTINUE
 from gateway_app.agent.types import (
     CallArguments,
     CallFinished,
     CallStarted,
+    Item,
     ModelCall,
     ModelEvent,
     ModelFailed,
@@ -21,6 +23,7 @@ from gateway_app.agent.types import (
     TextDelta,
     Usage,
 )
+from responses_app.tool_items import OUTPUTS
 
 _WORD = re.compile(r"\s*\S+\s*")
 YIELD_EVERY_WORDS = 50  # an unpaced script must not keep the event loop to itself
@@ -71,6 +74,30 @@ def count_tokens(call: ModelCall) -> int:
     return sum(len(text.split()) for text in texts)
 
 
+def asked_and_said(call: ModelCall) -> tuple[Item, str]:
+    """What the model must answer, and what it has said to that before it was cut."""
+    spoken = [item for item in call.items if item["type"] == "message" or item["type"] in OUTPUTS]
+    said = ""
+    if len(spoken) > 1 and text_of(spoken[-1]) == CONTINUE:
+        spoken.pop()
+        while spoken[-1].get("role") == "assistant":
+            said = text_of(spoken.pop()) + said
+    return (spoken[-1] if spoken else {"type": "message", "role": "user", "content": ""}), said
+
+
+def after(script: Sequence[Step], said: str) -> list[Step]:
+    """The rest of a script, behind what was said of it."""
+    steps = list(script)
+    while said and steps:
+        step = steps.pop(0)
+        if isinstance(step, Say):
+            rest = step.text[len(said) :]
+            said = said[len(step.text) :]
+            if rest:
+                steps.insert(0, replace(step, text=rest))
+    return steps
+
+
 async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelEvent]:
     """Word by word, at each step's pace, within the call's token limit."""
     budget = call.max_output_tokens
@@ -83,7 +110,8 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
             await step.until()
             continue
         if isinstance(step, Call):
-            async for event in _play_call(step):
+            is_custom = any(tool["name"] == step.name and tool["type"] == "custom" for tool in call.client_tools)
+            async for event in _play_call(step, is_custom=is_custom):
                 yield event
             spent += 1
             reason = "tool_calls"
@@ -100,9 +128,9 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
     yield ModelFinished(reason, Usage(count_tokens(call), spent, reasoning_tokens=reasoned))
 
 
-async def _play_call(step: Call) -> AsyncIterator[ModelEvent]:
-    yield CallStarted(step.call_id, step.name)
-    arguments = orjson.dumps(step.arguments).decode()
+async def _play_call(step: Call, *, is_custom: bool) -> AsyncIterator[ModelEvent]:
+    yield CallStarted(step.call_id, step.name, "custom_tool_call" if is_custom else "function_call")
+    arguments = step.arguments.get("input", "sample") if is_custom else orjson.dumps(step.arguments).decode()
     half = len(arguments) // 2
     for part in (arguments[:half], arguments[half:]):
         await asyncio.sleep(0)

@@ -1,34 +1,33 @@
 """A model's server as OpenAI's SDK reaches it: connections, time limits, errors and the raw event stream."""
 
 import asyncio
-import json
 import math
 import re
 import socket
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import httpx2
 import openai
-import orjson
 from openai import AsyncOpenAI
 
 from gateway_app.agent.types import ModelFailed, Usage
+from gateway_app.providers.failures import MAX_MESSAGE_CHARS, refusal
+from gateway_app.providers.sse import Event, EventSplitter, WholeAnswer, cut_off, parse
 
-Event = dict[str, Any]
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
 KEEPALIVE_EXPIRY_SECS = 30.0  # below the idle limit of the usual proxies, so that they rarely close first
 MAX_IDLE_CONNECTIONS = 32  # the pool looks at each of them, for 25 µs, at the start and end of every request
 DRAIN_SECS = 0.25  # an answer that is not read to its end costs the connection; a server that lingers costs more
-MAX_EVENT_BYTES = 32_000_000
-MAX_MESSAGE_CHARS = 1000
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
-# What the status of a failed response may be called; an upstream's own code is never shown as one of ours.
-CODES = frozenset(("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy"))
-_STATUS_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
+# A model reads a long context before it says a word: tokens above which the stale limit is at least so many seconds.
+STALE_FLOORS_SECS = ((100_000, 300.0), (50_000, 240.0))
+FRESH = {"Connection": "close"}  # headers of a request that has its connection to itself
 _CREDENTIALS = re.compile(r"\b(?:(?:Bearer|Basic)\s+[^\s\"',}]+|sk-[\w*-]{6,})", re.IGNORECASE)
 
 
@@ -50,6 +49,10 @@ class Upstream:
     def is_openai(self) -> bool:
         return self.name == "openai"
 
+    def stale_limit_secs(self, tokens: int) -> float:
+        floor = next((secs for above, secs in STALE_FLOORS_SECS if tokens > above), 0.0)
+        return max(self.stale_secs, floor)
+
 
 class UpstreamClient:
     """Connections to one upstream, kept open between the calls."""
@@ -62,14 +65,19 @@ class UpstreamClient:
     async def aclose(self) -> None:
         await self.sdk.close()
 
-    async def events(self, opening: Opening, is_last: Callable[[Event], bool] | None = None) -> AsyncGenerator[Event]:
+    async def events(
+        self, opening: Opening, is_last: Callable[[Event], bool], tokens: int = 0, is_streamed: bool = True
+    ) -> AsyncGenerator[Event]:
         """The events of an answer up to its last; closing the generator closes the answer at once."""
-        patience = _Patience(self.upstream)
+        patience = _Patience(self.upstream, tokens)
         try:
             async with AsyncExitStack() as stack:
                 async with patience.limit():
                     answer = await stack.enter_async_context(opening)
-                    await _refuse_json(answer)
+                    whole = await self._whole(answer, is_streamed)
+                if whole is not None:
+                    yield whole
+                    return
                 splitter, chunks, is_over = EventSplitter(), answer.iter_bytes(), False
                 while not is_over:
                     async with patience.limit():
@@ -82,7 +90,7 @@ class UpstreamClient:
                             return
                         event = parse(data)
                         yield event
-                        if is_last is not None and is_last(event):
+                        if is_last(event):
                             await _drain(chunks)
                             return
                     patience.renew(had_events=bool(datas))
@@ -91,9 +99,20 @@ class UpstreamClient:
         except openai.OpenAIError as error:
             raise self._failure(error) from None
         except (httpx2.HTTPError, OSError) as error:
-            raise ModelFailed(f"The model's stream was cut: {self.redact(str(error))}") from None
-        except ModelFailed as failure:
-            raise ModelFailed(self.redact(failure.message), failure.code) from None
+            raise cut_off(str(error) or type(error).__name__) from None
+
+    async def _whole(self, answer: openai.AsyncAPIResponse[Any], is_streamed: bool) -> WholeAnswer | None:
+        if "json" not in answer.headers.get("content-type", ""):
+            return None
+        body = parse(await answer.read())
+        if is_streamed and (self.upstream.is_openai or not {"choices", "output"} & body.keys()):
+            raise ModelFailed("The model's server did not answer with a stream of events.")
+        return WholeAnswer(body)
+
+    def redacted(self, failure: ModelFailed) -> ModelFailed:
+        failure.message = self.redact(failure.message)
+        failure.args = (failure.message,)
+        return failure
 
     def redact(self, message: str) -> str:
         key = self.upstream.api_key
@@ -103,65 +122,14 @@ class UpstreamClient:
 
     def _failure(self, error: openai.OpenAIError) -> ModelFailed:
         if isinstance(error, openai.APIStatusError):
-            status, said = error.status_code, self.redact(_message(error.body) or error.response.reason_phrase)
-            if status in (401, 403):
-                return ModelFailed(f"upstream_auth_failed: the model's server answered {status}: {said}")
-            code = _STATUS_CODES.get(status, "server_error")
-            return ModelFailed(f"The model's server answered {status}: {said}", code)
+            return refusal(error)
         if isinstance(error, openai.APITimeoutError) and isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return ModelFailed(f"The model's server was not reached within {self.upstream.connect_secs:g} s.")
-        if isinstance(error, openai.APITimeoutError):
-            return ModelFailed(f"The model's server took no data for {self.upstream.write_secs:g} s.")
-        return ModelFailed(f"The model's server cannot be reached: {self.redact(str(error.__cause__ or error))}")
-
-
-class EventSplitter:
-    """From the bytes of a body, cut anywhere, to the data of its events."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._ended_with_cr = False
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        if self._ended_with_cr and chunk.startswith(b"\n"):
-            chunk = chunk[1:]
-        self._ended_with_cr = chunk.endswith(b"\r")
-        if b"\r" in chunk:
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        searched = max(len(self._buffer) - 1, 0)
-        self._buffer += chunk
-        if self._buffer.find(b"\n\n", searched) < 0:
-            if len(self._buffer) > MAX_EVENT_BYTES:
-                raise ModelFailed("The model's server sent an event without an end.")
-            return []
-        *frames, rest = self._buffer.split(b"\n\n")
-        self._buffer = rest
-        return [data for frame in frames if (data := _data_of(bytes(frame)))]
-
-    def end(self) -> list[bytes]:
-        """Some servers leave out the blank line after their last event."""
-        return self.feed(b"\n\n")
-
-
-def parse(data: bytes) -> Event:
-    try:
-        event = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        event = _parse_leniently(data)
-    if not isinstance(event, dict):
-        raise ModelFailed("The model's server sent an event that is not an object.")
-    if event.get("error") or event.get("type") == "error":
-        raise failure_in(event.get("error") or event)
-    return event
-
-
-def failure_in(error: Any) -> ModelFailed:
-    """What an error inside a stream or a failed response says."""
-    code = error.get("code") if isinstance(error, dict) else None
-    if code in (400, 429):
-        code = _STATUS_CODES[code]
-    known = code if isinstance(code, str) and code in CODES else "server_error"
-    return ModelFailed(f"The model failed: {_message(error) or 'its server does not say why.'}", known)
+            message = f"The model's server was not reached within {self.upstream.connect_secs:g} s."
+        elif isinstance(error, openai.APITimeoutError):
+            message = f"The model's server took no data for {self.upstream.write_secs:g} s."
+        else:
+            message = f"The model's server cannot be reached: {error.__cause__ or error}"
+        return ModelFailed(message, is_transient=isinstance(error, openai.APIConnectionError))
 
 
 def read_usage(raw: Any) -> Usage:
@@ -181,10 +149,11 @@ def read_usage(raw: Any) -> Usage:
 class _Patience:
     """How long to wait; the time our own side takes between two reads does not count."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, tokens: int) -> None:
         self._now = asyncio.get_running_loop().time
         self._upstream = upstream
-        self._stale_at = self._now() + upstream.stale_secs
+        self._stale_secs = upstream.stale_limit_secs(tokens)
+        self._stale_at = self._now() + self._stale_secs
         self._silent_at = math.inf
         self._has_heard = False
 
@@ -196,23 +165,41 @@ class _Patience:
     def renew(self, *, had_events: bool) -> None:
         self._has_heard = True
         if had_events:
-            self._stale_at = self._now() + self._upstream.stale_secs
+            self._stale_at = self._now() + self._stale_secs
 
     def failure(self) -> ModelFailed:
         if self._silent_at < self._stale_at:
-            return ModelFailed(f"The model's stream was cut: no data for {self._upstream.read_secs:g} s.")
-        return ModelFailed(f"The model's stream was cut: no event for {self._upstream.stale_secs:g} s.")
+            return cut_off(f"no data for {self._upstream.read_secs:g} s")
+        return cut_off(f"no event for {self._stale_secs:g} s")
+
+
+class _Transport(httpx2.AsyncBaseTransport):
+    """Connections that are used again, and new ones for requests that must not trust those."""
+
+    def __init__(self, limits: httpx2.Limits) -> None:
+        options, verify = list(_socket_options()), _ssl_context()
+        none_kept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+        self._kept = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, socket_options=options)
+        self._fresh = httpx2.AsyncHTTPTransport(verify=verify, limits=none_kept, socket_options=options)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        is_fresh = request.headers.get("connection") == FRESH["Connection"]
+        return await (self._fresh if is_fresh else self._kept).handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._kept.aclose()
+        await self._fresh.aclose()
 
 
 def _sdk(upstream: Upstream) -> AsyncOpenAI:
     limits = httpx2.Limits(
         max_connections=None, max_keepalive_connections=MAX_IDLE_CONNECTIONS, keepalive_expiry=KEEPALIVE_EXPIRY_SECS
     )
-    transport = httpx2.AsyncHTTPTransport(limits=limits, socket_options=list(_socket_options()))
     # A mount instead of the transport argument: with that one, HTTPS_PROXY and its kin would be ignored.
     # There is no read timeout here: it would also limit the wait for the first byte.
     http = httpx2.AsyncClient(
-        mounts={"all://": transport},
+        mounts={"all://": _Transport(limits)},
+        verify=_ssl_context(),
         limits=limits,
         timeout=httpx2.Timeout(None, connect=upstream.connect_secs, write=upstream.write_secs),
     )
@@ -227,6 +214,12 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
     if not upstream.is_openai:
         sdk.organization = sdk.project = None
     return sdk
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """It takes 20 ms to read the certificates."""
+    return httpx2.create_ssl_context()
 
 
 def _socket_options() -> Iterator[tuple[int, int, int]]:
@@ -244,36 +237,6 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (TimeoutError, httpx2.HTTPError):
         return
-
-
-async def _refuse_json(answer: openai.AsyncAPIResponse[Any]) -> None:
-    if "json" not in answer.headers.get("content-type", ""):
-        return
-    parse(await answer.read())
-    raise ModelFailed("The model's server did not answer with a stream of events.")
-
-
-def _data_of(frame: bytes) -> bytes:
-    """What the frame's data lines hold; comments and other fields are left out."""
-    parts = [line[5:].removeprefix(b" ") for line in frame.split(b"\n") if line.startswith(b"data:")]
-    return b"\n".join(parts)
-
-
-def _parse_leniently(data: bytes) -> Any:
-    """Half a surrogate pair or a broken character must not cost the answer; whoever stores it cleans it."""
-    try:
-        return json.loads(data.decode("utf-8", "replace"))
-    except ValueError:
-        raise ModelFailed("The model's stream was cut: an event is not valid JSON.") from None
-
-
-def _message(body: Any) -> str:
-    if isinstance(body, dict):
-        body = body.get("message") or body.get("detail") or body.get("error")
-    if isinstance(body, dict):
-        body = body.get("message")
-    text = body.strip() if isinstance(body, str) else ""
-    return "" if text.startswith("<") else text  # a proxy's page is no message
 
 
 def _mapping(value: Any) -> dict[str, Any]:

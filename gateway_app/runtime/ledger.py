@@ -1,44 +1,153 @@
 """Runs tools through the ledger: the intent is stored before a call, its result before anything else."""
 
+import asyncio
 import logging
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import orjson
+from django.conf import settings
+from django.utils import timezone
 
-from gateway_app.agent.types import Tool, ToolCall
+from gateway_app.agent.types import Tool, ToolCall, ToolContext, ToolResult
+from gateway_app.runtime.progress import Progress
 from responses_app.eventlog import event_store
-from responses_app.events import clean_text
+from responses_app.events import Event, clean_text
+from responses_app.metrics import tool_seconds
 from responses_app.models import Response, ToolEvent
-from responses_app.models.tool_events import ToolStatus
+from responses_app.models.tool_events import Decision, ToolStatus
+from responses_app.output import INTERRUPTED
+from responses_app.services.calls import Intent, end_call, record_intent, start_call
 
 logger = logging.getLogger(__name__)
 
+MAX_SHOWN_CHARS = 50_000  # what the model and the client see of an output; the ledger keeps all of it
+DENIED = "Denied: this call was not allowed, and was not carried out."
+EXPIRED = "Denied: nobody allowed this call in time, and it was not carried out."
+CANT_WAIT = "Denied: this call needs somebody's consent, which a response that is not stored can't wait for."
+
 
 class Ledger:
-    def __init__(self, row: Response, tools: tuple[Tool, ...]) -> None:
+    """The calls of one attempt; ``known`` are those that earlier attempts wrote down."""
+
+    def __init__(
+        self,
+        row: Response,
+        tools: Iterable[Tool],
+        workspace: Path,
+        note: Callable[[Event], None],
+        known: dict[str, ToolEvent],
+    ) -> None:
         self._row = row
         self._tools = {tool.name: tool for tool in tools}
+        self._workspace = workspace
+        self._note = note
+        self._known = known
 
-    async def run(self, call: ToolCall) -> str:
-        """The output of a call; a failure is an output too, which the model can read."""
-        row, is_stored = self._row, self._row.is_stored
-        arguments = call.arguments if is_stored else ""
-        await event_store.insist(
-            lambda: ToolEvent.objects.begin(row.pk, row.attempt, call.call_id, call.name, arguments)
-        )
-        status, output = await self._execute(call)
-        kept = output if is_stored else ""
-        await event_store.insist(lambda: ToolEvent.objects.end(row.pk, call.call_id, status, kept))
-        return output
+    async def run(self, call: ToolCall) -> ToolResult | None:
+        """The output of a call; a failure is an output too. None means it waits for somebody's consent."""
+        known = self._known.get(call.call_id)
+        if known is None:
+            return await self._first_time(call)
+        if self._row.is_stored and (known.name, known.arguments) != (call.name, call.arguments):
+            return ToolResult("Error: another call of this turn has the same id; this one was not run.", is_error=True)
+        if known.is_over:
+            return ToolResult(shown(known.output), known.status != ToolStatus.COMPLETED)
+        if known.status == ToolStatus.AWAITING_APPROVAL:
+            return await self._waited(call, known)
+        tool = self._tools.get(call.name)
+        if tool is None or not tool.is_replay_safe:
+            return await self._end(call, ToolStatus.INTERRUPTED, INTERRUPTED)
+        return await self._start(call)
 
-    async def _execute(self, call: ToolCall) -> tuple[ToolStatus, str]:
+    # -- the ways of a call -------------------------------------------------------------
+    async def _first_time(self, call: ToolCall) -> ToolResult | None:
+        expires_at = timezone.now() + timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
+        intent = Intent(call.call_id, call.name, call.arguments, await self._approval_reason(call), expires_at)
+        status = await event_store.insist(lambda: record_intent(self._row, intent))
+        if status is ToolStatus.DENIED:
+            return await self._over(call, status, CANT_WAIT, time.monotonic())
+        if status is ToolStatus.AWAITING_APPROVAL:
+            told = {"name": call.name, "reason": intent.approval_reason, "expires_at": expires_at.timestamp()}
+            self._note({"type": "hermes.approval.requested", "call_id": call.call_id, **told})
+            return None
+        return await self._run(call)
+
+    async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult | None:
+        if not known.decision and not known.is_expired(timezone.now()):
+            return None
+        decision = known.decision or "expired"
+        told = {"name": call.name, "decision": decision, "by": known.decided_by}
+        self._note({"type": "hermes.approval.resolved", "call_id": call.call_id, **told})
+        if decision in (Decision.DENY, "expired"):
+            return await self._end(call, ToolStatus.DENIED, DENIED if decision == Decision.DENY else EXPIRED)
+        return await self._start(call)
+
+    async def _start(self, call: ToolCall) -> ToolResult:
+        """A call that has its row already."""
+        await event_store.insist(lambda: start_call(self._row, call.call_id))
+        return await self._run(call)
+
+    async def _run(self, call: ToolCall) -> ToolResult:
+        began = time.monotonic()
+        self._note({"type": "hermes.tool.started", "call_id": call.call_id, "name": call.name})
+        progress = Progress(call.call_id, self._note)
+        status, output = await self._execute(call, progress)
+        progress.close()
+        # A name that a model made up would be a series of its own for ever.
+        name = call.name if call.name in self._tools else "unknown"
+        tool_seconds.labels(name, str(status)).observe(time.monotonic() - began)
+        return await self._end(call, status, output, began)
+
+    async def _end(self, call: ToolCall, status: ToolStatus, output: str, began: float | None = None) -> ToolResult:
+        await event_store.insist(lambda: end_call(self._row, call.call_id, status, output))
+        return await self._over(call, status, output, began)
+
+    async def _over(self, call: ToolCall, status: ToolStatus, output: str, began: float | None) -> ToolResult:
+        took = 0 if began is None else round(1000 * (time.monotonic() - began))
+        told = {"name": call.name, "status": str(status), "duration_ms": took}
+        self._note({"type": "hermes.tool.finished", "call_id": call.call_id, **told})
+        return ToolResult(shown(output), status is not ToolStatus.COMPLETED)
+
+    # -- the tool -----------------------------------------------------------------------
+    async def _approval_reason(self, call: ToolCall) -> str:
+        tool = self._tools.get(call.name)
+        if tool is None or tool.asks_approval is None:
+            return ""
+        try:
+            return await asyncio.to_thread(tool.asks_approval, _arguments(call))
+        except ValueError:
+            return ""  # it fails when it runs, and the model is told why
+
+    async def _execute(self, call: ToolCall, progress: Progress) -> tuple[ToolStatus, str]:
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolStatus.FAILED, f"Error: there is no tool named {call.name!r}."
         try:
-            arguments = orjson.loads(call.arguments or "{}")
-            if not isinstance(arguments, dict):
-                raise ValueError("the arguments must be a JSON object")
-            return ToolStatus.COMPLETED, clean_text(str(await tool.run(arguments)))
+            context = ToolContext(self._workspace, progress.add)
+            async with asyncio.timeout(tool.time_limit_secs) as limit:
+                return ToolStatus.COMPLETED, clean_text(str(await tool.run(_arguments(call), context)))
         except Exception as error:  # whatever a tool does, the model is told and the turn goes on
+            if isinstance(error, TimeoutError) and limit.expired():
+                return ToolStatus.FAILED, f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
             logger.info("Tool %s failed: %s", call.name, error)
-            return ToolStatus.FAILED, clean_text(f"Error: {error}")
+            return ToolStatus.FAILED, clean_text(f"Error: {error or type(error).__name__}")
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    arguments = orjson.loads(call.arguments or "{}")
+    if not isinstance(arguments, dict):
+        raise ValueError("the arguments must be a JSON object")
+    return arguments
+
+
+def shown(output: str) -> str:
+    """An output as the model and the client see it."""
+    if len(output) <= MAX_SHOWN_CHARS:
+        return output
+    half = MAX_SHOWN_CHARS // 2
+    cut = f"\n[... {len(output) - 2 * half} characters are left out here; the server's ledger has them ...]\n"
+    return output[:half] + cut + output[-half:]

@@ -53,7 +53,7 @@ def retire(process_id: str) -> None:
     RuntimeProcess.objects.filter(pk=process_id).update(
         state=ProcessState.STOPPED, exit_reason="stopped", heartbeat_at=timezone.now(), active_responses=0
     )
-    Response.objects.release([process_id])
+    Response.objects.release([process_id], is_crash=False)
 
 
 def find_dead() -> list[str]:
@@ -69,12 +69,17 @@ def find_dead() -> list[str]:
 
 def _is_dead(process: RuntimeProcess, silent_since: datetime) -> bool:
     if process.host == HOST:
-        return started_at_tick(process.pid) != process.pid_started
+        return is_dead_here(process)
     return process.heartbeat_at < silent_since
+
+
+def is_dead_here(process: RuntimeProcess) -> bool:
+    """Of a process of this host."""
+    return started_at_tick(process.pid) != process.pid_started
 
 
 def bury(process_ids: list[str]) -> None:
     RuntimeProcess.objects.filter(pk__in=process_ids).update(
         state=ProcessState.LOST, exit_reason="the process is gone", active_responses=0
     )
-    Response.objects.release(process_ids)
+    Response.objects.release(process_ids, is_crash=True)

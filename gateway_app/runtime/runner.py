@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
 from django.conf import settings
+from django.utils import timezone
 
 from gateway_app.runtime import processes
-from gateway_app.runtime.turn import TurnRun
+from gateway_app.runtime.evictions import Evictions
+from gateway_app.runtime.turn import Stop, TurnRun
+from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
 from responses_app.models import Response
 from responses_app.services.claim import Claimed, claim, claimable_ids, lease, next_in_session
@@ -22,11 +26,13 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._evictions = Evictions()
+        self._is_closing = False
 
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str, *, is_urgent: bool = False) -> None:
         """There may be work on this response; without a free slot the sweep finds it later."""
-        has_slot = is_urgent or len(self._tasks) < settings.HERMES_MAX_CONCURRENT
+        has_slot = not self._is_closing and (is_urgent or len(self._tasks) < settings.HERMES_MAX_CONCURRENT)
         if has_slot and response_id not in self._tasks:
             task = asyncio.create_task(self._run(response_id), name=response_id)
             self._tasks[response_id] = task
@@ -35,9 +41,25 @@ class Runner:
     def cancel(self, response_id: str) -> None:
         run = self.runs.get(response_id)
         if run is not None:
-            run.cancel()
+            run.stop(Stop.CANCELLED)
         else:
             self.hint(response_id, is_urgent=True)  # settling what never ran takes no model and no time
+
+    # -- the end ------------------------------------------------------------------------
+    def close(self) -> None:
+        """Nothing new is begun."""
+        self._is_closing = True
+
+    def leave(self) -> None:
+        """What runs is left where it stands; its log tells the next process how to go on."""
+        for run in self.runs.values():
+            run.stop(Stop.LEFT)
+
+    async def finished(self, timeout_secs: float) -> bool:
+        if not self._tasks:
+            return True
+        _, left = await asyncio.wait(self._tasks.values(), timeout=timeout_secs)
+        return not left
 
     # -- loops --------------------------------------------------------------------------
     async def sweep_forever(self) -> None:
@@ -48,6 +70,7 @@ class Runner:
     async def renew_forever(self) -> None:
         while True:
             await self.renew()
+            await self.stop_unattended()
             await asyncio.sleep(settings.HERMES_LEASE_SECS / RENEWALS_PER_LEASE)
 
     # -- steps --------------------------------------------------------------------------
@@ -57,6 +80,8 @@ class Runner:
         if dead:
             logger.warning("Found %d dead processes; their work is taken over.", len(dead))
             await event_store.write(lambda: processes.bury(dead))
+        if self._is_closing:
+            return
         free = settings.HERMES_MAX_CONCURRENT - len(self._tasks)
         if free > 0:
             for response_id in await event_store.read(claimable_ids, free):
@@ -64,6 +89,7 @@ class Runner:
         for _ in range(TIDY_PER_SWEEP):
             if not await tidy_next():
                 break
+        await self._evictions.step()
 
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses that no hint told."""
@@ -81,14 +107,29 @@ class Runner:
             if response_id not in held:
                 run.lose()
             elif held[response_id]:
-                run.cancel()
+                run.stop(Stop.CANCELLED)
+
+    async def stop_unattended(self) -> None:
+        """End what nobody has read for too long, here or through another process."""
+        limit_secs = 60 * settings.HERMES_UNATTENDED_MINUTES
+        alone = {pk: run for pk, run in self.runs.items() if limit_secs and run.unattended_secs() > limit_secs}
+        if not alone:
+            return
+        since = timezone.now() - timedelta(seconds=limit_secs)
+        read = await event_store.read(lambda: set(Response.objects.accessed_since(since, list(alone))))
+        for response_id, run in alone.items():
+            if response_id not in read:
+                run.stop(Stop.UNATTENDED)
 
     async def _run(self, response_id: str) -> None:
-        claimed = await event_store.write(lambda: claim(response_id), self._register)
+        try:
+            claimed = await event_store.write(lambda: claim(response_id), self._register)
+        except StorageUnavailable:
+            return  # the sweep finds it when the database is back
         if claimed is None:
             return
         await self.runs[response_id].run()
-        following = await event_store.read(next_in_session, claimed.row.session_id)
+        following = await event_store.insist_read(next_in_session, claimed.row.session_id)
         if following is not None:
             self.hint(following)
 

@@ -1,6 +1,7 @@
 """Starts the work of this process on the server's own event loop, once."""
 
 import asyncio
+import atexit
 import contextvars
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,16 +10,26 @@ from channels.layers import get_channel_layer
 from channels.worker import Worker
 from django.conf import settings
 
-from gateway_app.providers import get_provider
+from gateway_app.providers import get_providers
 from gateway_app.runtime import processes
 from gateway_app.runtime.dispatcher import CHANNEL, LAYER
 from gateway_app.runtime.runner import Runner
+from gateway_app.runtime.signals import end_children, exit_after
+from gateway_app.runtime.toolset import start_toolset, stop_toolset
 from gateway_app.runtime.worker import GenerateConsumer
+from responses_app.door import door
+from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
+from responses_app.eventlog.complaints import Complaint
 
 logger = logging.getLogger(__name__)
+away = Complaint(logger, "The runner waits for the database")
 
 RESTART_SECS = 1.0
+# What comes after the grace: the turns stop, the leases are given back, the readers are told.
+LEAVE_SECS = 0.5
+LAST_WORDS_SECS = 0.2
+FAREWELL_SECS = 1.7
 
 
 class Runtime:
@@ -26,6 +37,7 @@ class Runtime:
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
+        self._draining: asyncio.Task[None] | None = None
         self.runner: Runner | None = None
 
     def ensure_started(self, role: str = "web") -> None:
@@ -34,6 +46,7 @@ class Runtime:
             return
         loop = asyncio.get_running_loop()
         event_store.writer.start(loop)
+        atexit.register(end_children)  # under a server that ends without a word to us
         self.runner = Runner()
         # A fresh context: what a request keeps in its context variables must not live on here.
         self._tasks.append(loop.create_task(self._run(self.runner, role), context=contextvars.Context()))
@@ -43,18 +56,58 @@ class Runtime:
             await event_store.write(lambda: processes.register(event_store.process_id, role))
 
         await _until_it_works(register)
-        await asyncio.to_thread(get_provider, settings.HERMES_PROVIDER)  # its first import takes most of a second
+        await asyncio.to_thread(get_providers, settings.HERMES_MODELS)  # its first import takes most of a second
         worker = Worker(
             GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
         )
-        loops = (worker.handle, runner.sweep_forever, runner.renew_forever)
+        loops = (start_toolset, worker.handle, runner.sweep_forever, runner.renew_forever)
         await asyncio.gather(*(_until_it_works(loop) for loop in loops))
 
-    def stop(self) -> None:
-        """After the last request: commit what is pending and leave the rest for the next start."""
+    # -- the end ------------------------------------------------------------------------
+    def begin_drain(self) -> None:
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_task(self._drain(), context=contextvars.Context())
+
+    async def drain(self) -> None:
+        """Finish what fits into the grace, leave the rest to the next start, and tell those who read it."""
+        self.begin_drain()
+        assert self._draining is not None
+        await asyncio.shield(self._draining)
+
+    async def _drain(self) -> None:
+        door.close()
+        grace = settings.HERMES_SHUTDOWN_GRACE
+        deadline = asyncio.get_running_loop().time() + grace
+        exit_after(grace + FAREWELL_SECS)
         if self.runner is not None:
-            event_store.submit(lambda: processes.retire(event_store.process_id))
-            event_store.writer.stop()
+            logger.info("Shutting down; %d running responses have %g s.", len(self.runner.runs), grace)
+            await self._end_work(self.runner, grace)
+        event_store.dismiss_readers()
+        rest = deadline - asyncio.get_running_loop().time()
+        if not await door.emptied(max(rest, LAST_WORDS_SECS)):
+            door.turn_out()
+            await door.emptied(LAST_WORDS_SECS)
+        await asyncio.to_thread(event_store.writer.stop)
+
+    async def _end_work(self, runner: Runner, grace: float) -> None:
+        runner.close()
+        await runner.finished(grace)
+        runner.leave()
+        await asyncio.wait({asyncio.ensure_future(stop_toolset())}, timeout=LEAVE_SECS)
+        await runner.finished(LEAVE_SECS)
+        end_children()
+        await runner.finished(LAST_WORDS_SECS)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait({asyncio.ensure_future(_retire()), *self._tasks}, timeout=LEAVE_SECS)
+
+
+async def _retire() -> None:
+    """Without it, the leases of this process are free as soon as the next one finds it gone."""
+    try:
+        await event_store.write(lambda: processes.retire(event_store.process_id))
+    except StorageUnavailable as error:
+        away.say(error)
 
 
 async def _until_it_works(step: Callable[[], Awaitable[None]]) -> None:
@@ -62,6 +115,9 @@ async def _until_it_works(step: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             return await step()
+        except StorageUnavailable as error:
+            away.say(error)
+            await asyncio.sleep(RESTART_SECS)
         except Exception as error:
             logger.error("%s failed and is started again: %s", step.__name__, error, exc_info=error)
             await asyncio.sleep(RESTART_SECS)

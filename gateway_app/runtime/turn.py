@@ -2,27 +2,48 @@
 
 import asyncio
 import logging
+import time
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
 
 from gateway_app.agent.loop import run_turn
-from gateway_app.agent.types import AgentEvent, ModelFailed, TurnFinished
-from gateway_app.providers import get_provider
-from gateway_app.runtime.briefing import brief_model
+from gateway_app.agent.types import ModelFailed, Quirk, RoundFinished, TurnFinished, TurnParked, Usage
+from gateway_app.providers import get_providers
+from gateway_app.runtime.briefing import Brief, brief_turn
 from gateway_app.runtime.ledger import Ledger
-from gateway_app.runtime.recording import record
+from gateway_app.runtime.recording import Recorder
+from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
-from responses_app.eventlog.segments import read_whole
-from responses_app.events import clean_text, decode_frames
+from responses_app.eventlog.segments import first_output_at, read_whole
+from responses_app.events import Event, clean_text, decode_frames
 from responses_app.output import OutputBuilder
+from responses_app.services.approvals import park
 from responses_app.services.claim import Claimed
 from responses_app.services.settle import begin, settle
 from responses_app.states import IncompleteReason, Status
 
 logger = logging.getLogger(__name__)
+
+RECONNECT_SECS = 10.0
+
+
+class Stop(StrEnum):
+    """Why a turn is interrupted from outside."""
+
+    CANCELLED = "cancelled"
+    UNATTENDED = "unattended"
+    LEFT = "left"  # this process ends
+
+
+class Left(Exception):
+    """The turn goes on in another process, from the log."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +53,35 @@ class End:
     status: Status
     usage: dict[str, Any] | None = None
     error: dict[str, str] | None = None
-    incomplete_reason: str | None = None
+    incomplete: dict[str, str] | None = None
 
 
 class TurnRun:
     def __init__(self, claimed: Claimed) -> None:
         self.row = claimed.row
         self._numbering = claimed.numbering
-        self._is_first_attempt = claimed.is_first_attempt
         self._tail = event_store.tails.of(self.row.pk, is_volatile=not self.row.is_stored)
         self._tail.is_fed_here = True
         if self._tail.is_volatile and self._tail.newest is not None:
             self._numbering.follow(self._tail.newest)
         self._task: asyncio.Task[None] | None = None
-        self._is_cancelled = self.row.cancel_requested_at is not None
+        self._stop = Stop.CANCELLED if self.row.cancel_requested_at is not None else None
+        self._began = time.monotonic()
         self._refusal: Exception | None = None
+        self._usage = Usage()
+        self._quirks: list[str] = []
+        self._first_output_at: datetime | None = None
         self._builder: OutputBuilder
 
     # -- from outside -------------------------------------------------------------------
-    def cancel(self) -> None:
-        if not self._is_cancelled:
-            self._is_cancelled = True
+    def stop(self, cause: Stop) -> None:
+        if self._stop is None:
+            self._stop = cause
             self._interrupt()
+
+    def unattended_secs(self) -> float:
+        """How long nobody in this process has read it, of the time it runs."""
+        return 0.0 if self._tail.readers else time.monotonic() - max(self._began, self._tail.left_at)
 
     def lose(self) -> None:
         """A newer attempt has the response: stop, and write nothing more."""
@@ -61,80 +89,145 @@ class TurnRun:
 
     async def run(self) -> None:
         try:
-            self._builder = OutputBuilder(self.row.pk, await self._history())
+            history = await self._history()
+            self._builder = OutputBuilder(self.row.pk, history)
             self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
-            end = await self._end()
+            end = await self._end(history)
             self._task = None
-            await self._settle(end)
+            await (self._settle(end) if end is not None else self._park())
         except Fenced:
             logger.warning("%s: attempt %d was overtaken.", self.row.pk, self.row.attempt)
+        except Left:
+            logger.info("%s goes on at the next start.", self.row.pk)
         finally:
             self._tail.is_fed_here = self._tail.is_volatile
             self._tail.wake()
 
     # -- the steps ----------------------------------------------------------------------
-    async def _end(self) -> End:
-        """How this turn ends, whatever happens on the way."""
+    async def _end(self, history: list[Event]) -> End | None:
+        """How this turn ends, whatever happens on the way; None when it only waits for somebody's consent."""
         try:
-            return await self._work()
+            return await self._work(history)
         except asyncio.CancelledError:
             return self._interruption()
+        except ImproperlyConfigured as error:  # in a profile: those of the settings stop the start
+            return self._failed("server_error", str(error))
         except ModelFailed as failure:
             logger.warning("%s: %s", self.row.pk, failure.message)
-            return _failed(failure.code, failure.message)
-        except Fenced:
+            self._usage += failure.usage
+            return self._failed(failure.code, failure.message)
+        except (Fenced, Left):
             raise
         except Exception:
             logger.exception("%s: the turn failed.", self.row.pk)
-            return _failed("server_error", "The agent failed unexpectedly.")
+            return self._failed("server_error", "The agent failed unexpectedly.")
 
-    async def _work(self) -> End:
+    async def _work(self, history: list[Event]) -> End | None:
         is_lost = not self.row.is_stored and self._tail.brief is None
-        if self._is_cancelled:
-            return End(Status.CANCELLED)
-        if is_lost or not self._is_first_attempt:
-            return End(Status.INCOMPLETE, incomplete_reason=IncompleteReason.SERVER_INTERRUPTED)
-        finished = await self._generate()
-        status = Status.INCOMPLETE if finished.incomplete_reason else Status.COMPLETED
-        return End(status, usage=finished.usage.as_wire(), incomplete_reason=finished.incomplete_reason)
+        if self._stop is not None:
+            return self._stopped(self._stop)
+        if is_lost or self._is_given_up():
+            return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+        try:
+            async with asyncio.timeout(settings.HERMES_TURN_TIMEOUT) as limit:
+                finished = await self._generate(history)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return self._incomplete(IncompleteReason.TIME_LIMIT)
+        if finished is None:
+            return None
+        self._usage = finished.usage
+        if finished.incomplete_reason:
+            return self._incomplete(finished.incomplete_reason, finished.message)
+        return End(Status.COMPLETED, usage=finished.usage.as_wire())
 
-    async def _history(self) -> list[dict[str, Any]]:
+    def _stopped(self, cause: Stop) -> End:
+        if cause is Stop.CANCELLED:
+            return End(Status.CANCELLED, usage=self._spent())
+        if cause is Stop.UNATTENDED:
+            return self._incomplete(IncompleteReason.TIME_LIMIT, "Nobody read this response for too long.")
+        if self.row.is_stored and settings.HERMES_RECOVERY == "resume":
+            raise Left(self.row.pk)
+        return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+
+    def _is_given_up(self) -> bool:
+        crashes = self.row.crashes
+        return crashes > 0 and (settings.HERMES_RECOVERY == "incomplete" or crashes >= settings.HERMES_MAX_ATTEMPTS)
+
+    async def _history(self) -> list[Event]:
         if self._tail.is_volatile:
             return list(decode_frames(segment.data for segment in self._tail.after(-1) or []))
-        segments = await event_store.read(read_whole, self.row.pk)
+        segments = await event_store.insist_read(read_whole, self.row.pk)
+        self._first_output_at = first_output_at(segments)
         return list(decode_frames(segment.data for segment in segments))
 
-    async def _generate(self) -> TurnFinished:
+    async def _generate(self, history: list[Event]) -> TurnFinished | None:
         if self.row.status == Status.QUEUED:
             await self._begin()
-        call = await event_store.read(brief_model, self.row, self._tail.brief)
-        ledger = Ledger(self.row, call.tools)
-        end: TurnFinished | None = None
-        async with aclosing(run_turn(get_provider(settings.HERMES_PROVIDER), call, ledger.run)) as events:
+        if self.row.attempt > 1:
+            self._resume()
+            await connected(RECONNECT_SECS)  # its calls may be those of servers that are not back yet
+        brief = await event_store.insist_read(brief_turn, self.row, self._tail.brief, history, self._builder)
+        self._usage, self._quirks = brief.so_far.usage, list(brief.so_far.quirks)
+        if brief.left_out:
+            self._note({"type": "hermes.context.truncated", "items": brief.left_out})
+        if brief.so_far.is_message_cut and brief.call.is_formatted:  # one document is not made of pieces
+            return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
+        return await self._drive(brief)
+
+    async def _drive(self, brief: Brief) -> TurnFinished | None:
+        """The agent loop, up to the end of the turn or to a call that waits for consent."""
+        call, so_far = brief.call, brief.so_far
+        tools = {tool.name: tool for tool in call.tools}
+        client_names = {tool["name"] for tool in call.client_tools}
+        recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, so_far.hidden)
+        ledger = Ledger(self.row, call.tools, brief.agent.workspace(self.row.owner_id), self._note, brief.ledger)
+        turn = run_turn(get_providers(brief.agent.models()), call, ledger.run, so_far, settings.HERMES_STREAM_RETRIES)
+        async with aclosing(turn) as events:
             async for event in events:
-                if self._is_cancelled:  # a provider may have swallowed the cancellation
+                if self._stop is not None:  # a provider may have swallowed the cancellation
                     raise asyncio.CancelledError
                 if isinstance(event, TurnFinished):
-                    end = event
-                else:
-                    await self._record(event)
-        if end is None:
-            raise ModelFailed("The agent stopped without an end.")
-        return end
+                    return event
+                if isinstance(event, TurnParked):
+                    return None
+                if isinstance(event, RoundFinished):
+                    self._usage += event.usage
+                elif isinstance(event, Quirk):
+                    self._quirks.append(event.name)
+                recorder.record(event)
+                if self._first_output_at is None and self._builder.snapshot.item_count:
+                    self._first_output_at = timezone.now()
+                await self._store()
+        raise ModelFailed("The agent stopped without an end.")
+
+    def _resume(self) -> None:
+        """What an earlier attempt was saying ends here; what follows is said in items of its own."""
+        self._note({"type": "hermes.attempt.started", "attempt": self.row.attempt})
+        self._builder.close("incomplete")
+        self._append()
 
     async def _begin(self) -> None:
         self._builder.start()
         segment = self._numbering.seal(self._builder.take())
-        await event_store.insist(lambda: begin(self.row, segment), lambda _: self._tail.publish(segment))
+        await event_store.insist(lambda: begin(self.row, segment), self._tail.publish)
 
-    async def _record(self, event: AgentEvent) -> None:
+    def _note(self, event: Event) -> None:
+        """An internal event, into the log."""
+        self._builder.add(event)
+        self._append()
+
+    async def _store(self) -> None:
         """Into the log, without waiting for the disk unless it falls far behind."""
-        record(self._builder, event)
+        self._append()
+        if event_store.writer.is_congested:
+            await event_store.insist(lambda: None)
+
+    def _append(self) -> None:
         events = self._builder.take()
         if events:
             event_store.append(self._numbering.seal(events), self._tail, self._refuse)
-        if event_store.writer.is_congested:
-            await event_store.insist(lambda: None)
 
     def _refuse(self, error: Exception) -> None:
         if self._refusal is None:
@@ -150,21 +243,40 @@ class TurnRun:
         task = asyncio.current_task()
         if isinstance(self._refusal, Fenced):
             raise self._refusal
-        if task is None or not (self._is_cancelled or self._refusal):
-            raise asyncio.CancelledError
+        assert task is not None
+        if not task.cancelling():  # something inside gave up, and nobody had asked it to
+            logger.error("%s: the turn was cancelled from within.", self.row.pk)
+            return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+        if self._stop is None and self._refusal is None:
+            raise asyncio.CancelledError  # the loop ends
         task.uncancel()
         if self._refusal is not None:
             logger.error("%s: an event could not be stored: %s", self.row.pk, self._refusal)
-            return _failed("server_error", "An event of this response could not be stored.")
-        return End(Status.CANCELLED)
+            return self._failed("server_error", "An event of this response could not be stored.")
+        assert self._stop is not None
+        return self._stopped(self._stop)
 
     async def _settle(self, end: End) -> None:
         """The end of the log."""
-        self._builder.finish(end.status, usage=end.usage, error=end.error, incomplete_reason=end.incomplete_reason)
+        self._builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()
-        await event_store.insist(lambda: settle(self.row, segment, body), lambda _: self._tail.publish(segment))
+        await event_store.insist(
+            lambda: settle(self.row, segment, body, self._quirks, self._first_output_at), self._tail.publish
+        )
 
+    async def _park(self) -> None:
+        """Until somebody consents, nothing is held: no lease and no slot."""
+        if not await event_store.insist(lambda: park(self.row)):
+            raise Fenced(self.row.pk)
 
-def _failed(code: str, message: str) -> End:
-    return End(Status.FAILED, error={"code": code, "message": clean_text(message)})
+    # -- ends ---------------------------------------------------------------------------
+    def _spent(self) -> dict[str, Any] | None:
+        return self._usage.as_wire() if self._usage != Usage() else None
+
+    def _failed(self, code: str, message: str) -> End:
+        return End(Status.FAILED, usage=self._spent(), error={"code": code, "message": clean_text(message)})
+
+    def _incomplete(self, reason: str, message: str = "") -> End:
+        details = {"reason": str(reason)} | ({"message": clean_text(message)} if message else {})
+        return End(Status.INCOMPLETE, usage=self._spent(), incomplete=details)

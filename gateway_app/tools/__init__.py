@@ -1,6 +1,20 @@
 """The tools the server can run; a new one is a file here and a line below."""
 
 from gateway_app.agent.types import Tool
-from gateway_app.tools import calculate
+from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (calculate.TOOL,)}
+
+
+def builtin_tools(terminal_mode: str) -> dict[str, Tool]:
+    """All of them; the mode is ``sandboxed``, ``unsandboxed`` or ``off``."""
+    tools = (
+        calculate.TOOL,
+        read_file.TOOL,
+        write_file.TOOL,
+        patch.TOOL,
+        list_files.TOOL,
+        search_files.TOOL,
+        terminal.make_terminal(terminal_mode),
+    )
+    return {tool.name: tool for tool in tools if tool is not None}

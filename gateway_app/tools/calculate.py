@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gateway_app.agent.types import Tool
+from gateway_app.agent.types import Tool, ToolContext
 
 Number = int | float
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Number]] = {
@@ -17,7 +17,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Number]] = {
 MAX_EXPRESSION_CHARS = 500
 
 
-async def calculate(arguments: dict[str, Any]) -> str:
+async def calculate(arguments: dict[str, Any], context: ToolContext) -> str:
     expression = arguments.get("expression")
     if not isinstance(expression, str) or len(expression) > MAX_EXPRESSION_CHARS:
         raise ValueError(f"expression must be a string of at most {MAX_EXPRESSION_CHARS} characters")

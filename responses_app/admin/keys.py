@@ -1,19 +1,57 @@
-from django.contrib import admin
-from django.http import HttpRequest
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
 from responses_app.models import ApiKey, Profile
+from responses_app.services.keys import revoke_key
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin):
     list_display = ("name", "prefix", "owner", "created_at", "last_used_at", "revoked_at")
     list_select_related = ("owner",)
-    readonly_fields = ("prefix", "created_at", "last_used_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "created_at")
+    search_fields = ("name", "prefix", "owner__username")
+    fields = ("name", "owner", "profiles", "prefix", "created_at", "last_used_at", "revoked_at")
+    readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
+    autocomplete_fields = ("owner",)
+    filter_horizontal = ("profiles",)
+    actions = ("revoke",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False  # only `manage.py createkey` can show the secret
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False  # a revoked key still tells whose it was
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        if not change:
+            self._shown_once(obj, obj.give_secret())
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+        """The secret is in this one answer: a message would pass it through a cookie, a redirect through the log."""
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "key": obj, "title": "The new key"}
+        context["secret"] = obj.__dict__.pop("shown_secret")
+        return TemplateResponse(
+            request, "admin/responses_app/apikey/secret.html", context, headers={"Cache-Control": "no-store"}
+        )
+
+    @staticmethod
+    def _shown_once(key: ApiKey, secret: str) -> None:
+        key.__dict__["shown_secret"] = secret
+
+    @admin.action(description="Revoke", permissions=["change"])
+    def revoke(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
+        results = [revoke_key(key, cast(User, request.user)) for key in chosen]
+        revoked, skipped = results.count(True), results.count(False)
+        told = f"{revoked} revoked." + (f" {skipped} skipped: they were revoked before." if skipped else "")
+        self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
 
 
 @admin.register(Profile)
 class ProfileAdmin(admin.ModelAdmin):
     list_display = ("name", "provider", "upstream_model", "is_enabled")
+    list_filter = ("is_enabled",)
+    search_fields = ("name", "upstream_model")

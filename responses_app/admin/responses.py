@@ -1,33 +1,78 @@
+from typing import Any
+
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
 
-from responses_app.admin.readonly import ReadOnlyAdmin
-from responses_app.models import InputItem, Response, ToolEvent
+from responses_app.admin.actions import ResponseActions
+from responses_app.admin.filters import ModelFilter, OwnerFilter
+from responses_app.admin.searching import HELP, search_responses
+from responses_app.admin.timeline import pretty_json, read_turns
+from responses_app.models import Response
 
-
-class InputItemInline(admin.TabularInline):
-    model = InputItem
-    extra = 0
-    can_delete = False
-
-
-class ToolEventInline(admin.TabularInline):
-    model = ToolEvent
-    extra = 0
-    can_delete = False
+SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
+SHOWN_TITLE_CHARS = 40
 
 
 @admin.register(Response)
-class ResponseAdmin(ReadOnlyAdmin):
-    list_display = ("id", "status", "kind", "model", "owner", "session", "turn", "attempt", "created_at")
-    list_filter = ("status", "kind", "model")
-    list_select_related = ("owner", "session")
-    search_fields = ("id", "session__public_id")
+class ResponseAdmin(ResponseActions):
+    list_display = (
+        *("short_id", "created_at", "status", "model", "owner", "in_session"),
+        *("turn", "took", "attempt", "kind"),
+    )
+    list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
+    list_prefetch_related = ("owner", "session")
+    list_defer = ("request", "output", "error", "usage", "ignored", "quirks")
+    search_fields = ("id",)  # shows the box; search_responses() does the search
+    search_help_text = HELP
+    sortable_by = ("created_at",)
     ordering = ("-created_at",)
-    inlines = (InputItemInline, ToolEventInline)
+    change_form_template = "admin/responses_app/response/change_form.html"
+    fieldsets = (
+        ("Place", {"fields": (("owner", "session", "turn"), ("previous", "conversation"))}),
+        (
+            "Work",
+            {
+                "fields": (
+                    ("created_at", "started_at", "finished_at", "accessed_at"),
+                    ("attempt", "crashes", "lease_owner", "lease_until", "parked_until"),
+                    ("is_stored", "is_background", "waits_for_turn", "on_disconnect", "cancel_requested_at"),
+                    ("last_position", "last_sequence", "is_log_merged", "deleted_at"),
+                )
+            },
+        ),
+        ("Request", {"fields": ("request_shown", "ignored", "quirks", "tool_items"), "classes": ("collapse",)}),
+    )
+    readonly_fields = ("request_shown",)
 
+    def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return search_responses(rows, term)
 
-@admin.register(ToolEvent)
-class ToolEventAdmin(ReadOnlyAdmin):
-    list_display = ("name", "status", "response", "attempt", "started_at", "finished_at")
-    list_filter = ("status", "name")
-    search_fields = ("response__id", "call_id")
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        row = Response.objects.select_related("session").filter(pk=unquote(object_id)).first()
+        turn = None if row is None else read_turns([row])[0]
+        return super().change_view(request, object_id, form_url, {"turn": turn, **(extra_context or {})})
+
+    @admin.display(description="Id")
+    def short_id(self, row: Response) -> str:
+        return format_html('<span title="{}">{}…</span>', row.pk, row.pk[:SHOWN_ID_CHARS])
+
+    @admin.display(description="Session")
+    def in_session(self, row: Response) -> str:
+        page = reverse("admin:responses_app_session_change", args=[row.session_id])
+        return format_html('<a href="{}">{}</a>', page, str(row.session)[:SHOWN_TITLE_CHARS])
+
+    @admin.display(description="Took")
+    def took(self, row: Response) -> str:
+        if row.started_at is None or row.finished_at is None:
+            return "–"
+        return f"{(row.finished_at - row.started_at).total_seconds():.1f} s"
+
+    @admin.display(description="Request")
+    def request_shown(self, row: Response) -> str:
+        return pretty_json(row.request)

@@ -9,6 +9,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from responses_app.errors import ApiError, InternalError, NotFound
+from responses_app.eventlog.availability import AWAY, unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +17,7 @@ logger = logging.getLogger(__name__)
 def openai_error(error: Exception, context: dict[str, Any]) -> Response:
     """REST framework's exception handler."""
     found = _as_api_error(error)
-    if found.status >= 500:
+    if isinstance(found, InternalError):
         logger.error("%s failed", context["request"].path, exc_info=error)
     return Response(found.body(), status=found.status, headers=found.headers)
 
@@ -24,6 +25,8 @@ def openai_error(error: Exception, context: dict[str, Any]) -> Response:
 def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, AWAY):
+        return unavailable(error)
     if isinstance(error, SuspiciousOperation):
         return ApiError(str(error), code="bad_request")
     if isinstance(error, exceptions.MethodNotAllowed):

@@ -31,7 +31,7 @@ class ResponsesView(APIView):
             ("created_at", "pk"),
             lambda response_id: owned.filter(pk=response_id),
         )
-        return JsonAnswer(envelope([json_body(body) for body in _bodies(rows)], has_more=has_more))
+        return JsonAnswer(envelope([json_body(body) for body in bodies_of(rows)], has_more=has_more))
 
 
 class InputItemsView(APIView):
@@ -68,7 +68,7 @@ def _filtered(rows: QuerySet[Response], owner_id: int, params: QueryDict) -> Que
     return rows
 
 
-def _bodies(rows: list[Response]) -> list[ResponseBody]:
+def bodies_of(rows: list[Response]) -> list[ResponseBody]:
     """Those that have ended with one query for all; one that was deleted in this moment is left out."""
     ended = [row.pk for row in rows if not row.is_open]
     known = final_bodies(ended)

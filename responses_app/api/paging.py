@@ -36,12 +36,14 @@ class Page:
         return self.before is not None and self.after is None
 
 
-def read_page(params: QueryDict) -> Page:
-    order = choice(*ORDERS)(params.get("order") or "desc", "order")
+def read_page(
+    params: QueryDict, default_limit: int = DEFAULT_LIMIT, max_limit: int = MAX_LIMIT, default_order: str = "desc"
+) -> Page:
+    order = choice(*ORDERS)(params.get("order") or default_order, "order")
     return Page(
         after=read_word(params, "after"),
         before=read_word(params, "before"),
-        limit=_read_limit(params.get("limit")),
+        limit=read_count(params, "limit", default_limit, 1, max_limit),
         is_ascending=order == "asc",
     )
 
@@ -97,14 +99,15 @@ def envelope(data: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
     }
 
 
-def _read_limit(value: str | None) -> int:
+def read_count(params: QueryDict, name: str, default: int, low: int, high: int) -> int:
+    value = params.get(name)
     if not value:
-        return DEFAULT_LIMIT
+        return default
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_LIMIT_DIGITS):
-        raise wrong_type("limit", "a whole number")
-    limit: int = integer(1, MAX_LIMIT)(int(value), "limit")
-    return limit
+        raise wrong_type(name, "a whole number")
+    count: int = integer(low, high)(int(value), name)
+    return count
 
 
 def _place(found: QuerySet[M], key: Key, name: str, value: str) -> tuple[Any, ...]:

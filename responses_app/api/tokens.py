@@ -8,22 +8,23 @@ from responses_app.api.authentication import principal_of
 from responses_app.api.bodies import read_body
 from responses_app.errors import NotFound, PreviousResponseNotFound
 from responses_app.requests.create import read_create
-from responses_app.services.admit import Admission
+from responses_app.services.admission import Admission
 from responses_app.services.conversations import find_conversation, items_of
 from responses_app.services.history import Turn, effective_instructions, turns_before
 from responses_app.services.lookup import find_response
 from responses_app.services.references import resolve_references
-from responses_app.services.tokens import estimate_tokens
+from responses_app.tokens import estimate_tokens
 
 
 class InputTokensView(APIView):
     def post(self, request: Request) -> JsonAnswer:
         principal = principal_of(request)
-        admission = read_create({"input": "", **read_body(request)}, principal, None).admission
+        given = {name: value for name, value in read_body(request).items() if value is not None}
+        admission = read_create({"input": "", **given}, principal).admission
         turns = _history(admission)
+        before = [item for turn in turns for item in (*turn.input, *turn.output)]
         tokens = estimate_tokens(
-            turns,
-            resolve_references(admission.owner_id, admission.items),
+            before + resolve_references(admission.owner_id, admission.items),
             effective_instructions(admission.echo.get("instructions"), turns),
             admission.echo.get("tools", []),
         )

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from responses_app.api import conversations, lists, tokens, views
+from responses_app.api import approvals, conversations, lists, tokens, views
 
 urlpatterns = [
     path("health", views.HealthView.as_view()),
@@ -10,6 +10,7 @@ urlpatterns = [
     path("v1/responses", lists.ResponsesView.as_view()),
     path("v1/responses/input_tokens", tokens.InputTokensView.as_view()),
     path("v1/responses/<str:response_id>", views.ResponseView.as_view()),
+    path("v1/responses/<str:response_id>/approval", approvals.ApprovalView.as_view()),
     path("v1/responses/<str:response_id>/cancel", views.CancelView.as_view()),
     path("v1/responses/<str:response_id>/input_items", lists.InputItemsView.as_view()),
     path("v1/conversations", conversations.ConversationsView.as_view()),

@@ -15,7 +15,7 @@ from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody, json_body
 from responses_app.models import Response
 from responses_app.requests.headers import SESSION_HEADER, read_flag
-from responses_app.requests.models import default_model, profile_names
+from responses_app.requests.models import model_names
 from responses_app.services.cancel import request_cancel
 from responses_app.services.delete import delete_response
 from responses_app.services.lookup import find_response, note_access
@@ -42,7 +42,7 @@ class CancelView(APIView):
     def post(self, request: Request, response_id: str) -> JsonAnswer:
         row = find_response(owner_of(request), response_id, must_be_stored=False)
         if row.is_open:
-            request_cancel(row.pk).result()
+            request_cancel(row.pk, principal_of(request).actor).result()
             _wait_until_settled(row.pk)
         if not row.is_stored:
             return JsonAnswer(_bare_body(row.pk))
@@ -51,13 +51,13 @@ class CancelView(APIView):
 
 class ModelsView(APIView):
     def get(self, request: Request) -> JsonAnswer:
-        names = [default_model(), *profile_names(principal_of(request))]
-        return JsonAnswer({"object": "list", "data": [_model(name) for name in dict.fromkeys(names)]})
+        names = model_names(principal_of(request))
+        return JsonAnswer({"object": "list", "data": [_model(name) for name in names]})
 
 
 class ModelView(APIView):
     def get(self, request: Request, model: str) -> JsonAnswer:
-        if model not in (default_model(), *profile_names(principal_of(request))):
+        if model not in model_names(principal_of(request)):
             raise ModelNotFound(model)
         return JsonAnswer(_model(model))
 
@@ -67,7 +67,8 @@ class HealthView(APIView):
     permission_classes = ()
 
     def get(self, request: Request) -> JsonAnswer:
-        return JsonAnswer({"status": "ok", "platform": "hermes-agent", "version": settings.HERMES_VERSION})
+        status = "degraded" if settings.HERMES_DEGRADED else "ok"
+        return JsonAnswer({"status": status, "platform": "hermes-agent", "version": settings.HERMES_VERSION})
 
 
 def _answer(row: Response) -> JsonAnswer:

@@ -1,9 +1,9 @@
 """The event log: the only writer of events, and the one way to read them."""
 
+from responses_app.eventlog.jobs import Fenced
 from responses_app.eventlog.segments import LogErased, Numbering, Segment
 from responses_app.eventlog.store import EventStore, current_body, final_bodies, final_body
 from responses_app.eventlog.tails import Tail
-from responses_app.eventlog.writer import Fenced
 
 event_store = EventStore()
 

@@ -2,19 +2,22 @@
 
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from responses_app.events import INTERNAL_FRAME_PREFIX, TERMINAL_TYPES, Event, encode_frame, is_internal, split_frames
+from responses_app.metrics import events_appended
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import FORMAT_VERSION, Codec
 
 READ_SEGMENTS = 64  # bounds what one reader holds in memory
 MERGED_BYTES = 256 * 1024  # a cursor inside a merged segment costs unpacking this much
+OUTPUT_ADDED_PREFIX = b"event: response.output_item.added\n"
 INSERT_ROWS = 500  # keeps a statement far below SQLite's limit of 32,766 parameters
 
 
@@ -31,9 +34,13 @@ class Segment:
     commit_marks: str = ""
 
     @property
+    def event_count(self) -> int:
+        return self.last_position - self.first_position + 1
+
+    @property
     def is_public(self) -> bool:
         """Every event inside belongs to the OpenAI stream."""
-        return self.next_sequence - self.first_sequence == self.last_position - self.first_position + 1
+        return self.next_sequence - self.first_sequence == self.event_count
 
     def after(self, position: int) -> "Segment":
         """What lies behind the position; the whole segment when it starts there."""
@@ -49,11 +56,38 @@ class Segment:
             data=b"".join(frames[skip:]),
         )
 
+    def timed_frames(self) -> Iterator[tuple[int, float, bytes]]:
+        """Each frame with its position and when it was written, in epoch seconds."""
+        marks = [mark.split(":") for mark in self.commit_marks.split(",") if mark]
+        at = 0
+        for position, frame in enumerate(split_frames(self.data), self.first_position):
+            while at < len(marks) - 1 and int(marks[at][0]) < position:
+                at += 1
+            yield position, int(marks[at][1]) / 1000 if marks else 0.0, frame
+
     def public_frames(self) -> list[bytes]:
         frames = split_frames(self.data)
         if self.is_public:
             return frames
         return [frame for frame in frames if not frame.startswith(INTERNAL_FRAME_PREFIX)]
+
+
+def commit_mark(last_position: int, at_ms: int) -> str:
+    return f"{last_position}:{at_ms}"
+
+
+def stamped(segment: Segment) -> Segment:
+    """With the time of its commit, which is now, for its readers here and in the database alike."""
+    return replace(segment, commit_marks=commit_mark(segment.last_position, int(time.time() * 1000)))
+
+
+def first_output_at(segments: Iterable[Segment]) -> datetime | None:
+    """When the first output item was committed, if one was."""
+    for segment in segments:
+        for _, at, frame in segment.timed_frames():
+            if frame.startswith(OUTPUT_ADDED_PREFIX):
+                return datetime.fromtimestamp(at, UTC)
+    return None
 
 
 class Numbering:
@@ -78,15 +112,17 @@ class Numbering:
                 frames.append(encode_frame(event, self.next_sequence))
                 self.next_sequence += 1
         self.next_position += len(frames)
+        last_position = self.next_position - 1
         return Segment(
             response_id=self.response_id,
             attempt=self.attempt,
             first_position=first_position,
-            last_position=self.next_position - 1,
+            last_position=last_position,
             first_sequence=first_sequence,
             next_sequence=self.next_sequence,
             data=b"".join(frames),
             is_final=events[-1]["type"] in TERMINAL_TYPES,
+            commit_marks=commit_mark(last_position, int(time.time() * 1000)),
         )
 
 
@@ -97,7 +133,7 @@ _COLUMNS = (
 _ROW = "(" + ", ".join(["%s"] * 11) + ")"
 
 
-def _row(segment: Segment, now_ms: int, codec: Codec, data: bytes) -> tuple[int | str | bytes, ...]:
+def _row(segment: Segment, codec: Codec, data: bytes) -> tuple[int | str | bytes, ...]:
     return (
         segment.response_id,
         segment.attempt,
@@ -108,7 +144,7 @@ def _row(segment: Segment, now_ms: int, codec: Codec, data: bytes) -> tuple[int 
         segment.is_final,
         FORMAT_VERSION,
         int(codec),
-        segment.commit_marks or f"{segment.last_position}:{now_ms}",
+        segment.commit_marks,
         data,
     )
 
@@ -120,7 +156,6 @@ def insert_fenced(segments: Sequence[Segment]) -> set[tuple[str, int]]:
     attempt can't start counting before it sees these rows. SQLite has one writer at a time anyway.
     """
     stored: set[tuple[str, int]] = set()
-    now_ms = int(time.time() * 1000)
     table, responses = EventSegment._meta.db_table, Response._meta.db_table
     lock = " FOR SHARE OF r" if connection.features.has_select_for_update else ""
     columns = ", ".join(f"b.{column}" for column in _COLUMNS.split(", "))
@@ -133,9 +168,11 @@ def insert_fenced(segments: Sequence[Segment]) -> set[tuple[str, int]]:
                 f"INSERT INTO {table} ({_COLUMNS}) SELECT {columns} FROM b "
                 f"JOIN {responses} r ON r.id = b.response_id AND r.attempt = b.attempt{lock} "
                 "RETURNING response_id, first_position",
-                [value for segment in chunk for value in _row(segment, now_ms, Codec.PLAIN, segment.data)],
+                [value for segment in chunk for value in _row(segment, Codec.PLAIN, segment.data)],
             )
             stored.update(cursor.fetchall())
+    count = sum(segment.event_count for segment in segments if (segment.response_id, segment.first_position) in stored)
+    transaction.on_commit(lambda: events_appended.inc(count))
     return stored
 
 
@@ -245,5 +282,5 @@ def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {EventSegment._meta.db_table} ({_COLUMNS}) VALUES {values}",
-            [value for segment, packed in merged for value in _row(segment, 0, Codec.ZLIB, packed)],
+            [value for segment, packed in merged for value in _row(segment, Codec.ZLIB, packed)],
         )

@@ -4,18 +4,31 @@ import asyncio
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from django.db import connection, connections, transaction
 
-from responses_app.errors import CursorAhead, StorageUnavailable
-from responses_app.eventlog.segments import Segment, position_of_sequence, read_finals, read_last, read_on, read_whole
+from responses_app.errors import CursorAhead, GoesOnLater, StorageUnavailable
+from responses_app.eventlog.availability import AWAY, unavailable
+from responses_app.eventlog.complaints import Complaint
+from responses_app.eventlog.jobs import Append, Call
+from responses_app.eventlog.segments import (
+    Segment,
+    position_of_sequence,
+    read_finals,
+    read_last,
+    read_on,
+    read_whole,
+    stamped,
+)
 from responses_app.eventlog.tails import Tail, Tails
-from responses_app.eventlog.writer import Append, Call, Writer
+from responses_app.eventlog.writer import Writer
 from responses_app.events import decode_frame, decode_frames, split_frames
 from responses_app.fold import ResponseBody, fold
+from responses_app.models import Response
+from responses_app.models.responses import access_step
 
 T = TypeVar("T")
 
@@ -32,6 +45,8 @@ class EventStore:
         self.process_id = secrets.token_hex(8)  # who holds a lease
         self.writer = Writer()
         self.tails = Tails()
+        self._is_dismissing = False
+        self._away = Complaint(logger, "Work waits for the database")
         self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader")
 
     def close(self) -> None:
@@ -51,7 +66,7 @@ class EventStore:
     def append(self, segment: Segment, tail: Tail, on_refused: Callable[[Exception], None]) -> None:
         """Store a segment and show it to readers once it is safe; does not wait."""
         if tail.is_volatile:
-            tail.publish(segment)
+            tail.publish(stamped(segment))
         else:
             self.writer.submit(Append(segment, tail.publish, on_refused))
 
@@ -74,40 +89,46 @@ class EventStore:
 
     async def insist(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
         """``write`` for those who can't give up: tried until the database takes it."""
+        return await self._until_available(lambda: self.write(work, then))
+
+    async def _until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await self.write(work, then)
+                return await attempt()
             except StorageUnavailable as error:
-                logger.error("A write waits for the database: %s", error)
+                self._away.say(error)
                 await asyncio.sleep(RETRY_SECS)
 
     # -- reading ------------------------------------------------------------------------
     async def read(self, query: Callable[..., T], *args: Any) -> T:
         """A database query beside the event loop; Channels' own helper shares one thread for all."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: _run_query(query, *args))
 
-        def run() -> T:
-            connection.close_if_unusable_or_obsolete()
-            connection.ensure_connection()
-            connection.close_at = None  # these threads live long, and opening costs more than most queries
-            return query(*args)
-
-        return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+    async def insist_read(self, query: Callable[..., T], *args: Any) -> T:
+        return await self._until_available(lambda: self.read(query, *args))
 
     async def read_after(self, response_id: str, position: int, idle_secs: float) -> AsyncIterator[Sequence[Segment]]:
         """Everything behind a position, then whatever comes, until the final event.
 
         Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
-        connection warm.
+        connection warm. Raises GoesOnLater when this process ends before the response does.
         """
         tail = self.tails.of(response_id)
+        with tail.attended():
+            async for segments in self._follow(tail, response_id, position, idle_secs):
+                yield segments
+
+    async def _follow(
+        self, tail: Tail, response_id: str, position: int, idle_secs: float
+    ) -> AsyncIterator[Sequence[Segment]]:
         loop = asyncio.get_running_loop()
-        idle_since = loop.time()
-        must_look = False
+        idle_since = noted_at = loop.time()
+        must_look = is_away = False
         while True:
             version = tail.version
             segments = tail.after(position)
             if segments is None or (must_look and not segments):
-                segments = await self.read(read_on, response_id, position)
+                segments, is_away = await self._look(response_id, position)
             if segments is None:
                 return
             if segments:
@@ -117,13 +138,42 @@ class EventStore:
                 if segments[-1].is_final:
                     return
                 continue
+            if self._is_dismissing:
+                if must_look or is_away or tail.is_volatile:
+                    raise GoesOnLater(response_id)
+                must_look = True
+                continue
             idle = loop.time() - idle_since
             if idle >= idle_secs:
                 idle_since, idle = loop.time(), 0.0
                 yield ()
             patience = idle_secs - idle
-            await tail.wait(version, patience if tail.is_fed_here else min(POLL_SECS, patience))
-            must_look = not tail.is_fed_here and tail.version == version  # nobody here told: ask the database
+            if not tail.is_fed_here:
+                noted_at = self._note_reader(response_id, noted_at)
+            polls = is_away or not tail.is_fed_here
+            await tail.wait(version, min(POLL_SECS, patience) if polls else patience)
+            must_look = polls and tail.version == version  # nobody here told: ask the database
+
+    def _note_reader(self, response_id: str, noted_at: float) -> float:
+        """Tell the process that writes this log, from time to time, that somebody reads it."""
+        now = asyncio.get_running_loop().time()
+        if now - noted_at < access_step().total_seconds() or not self.writer.is_running:
+            return noted_at
+        self.submit(lambda: Response.objects.note_access(response_id))
+        return now
+
+    async def _look(self, response_id: str, position: int) -> tuple[list[Segment] | None, bool]:
+        """``read_on``, and whether the database was away: it comes back, and the reader is still here."""
+        try:
+            return await self.read(read_on, response_id, position), False
+        except StorageUnavailable as error:
+            self._away.say(error)
+            return [], True
+
+    def dismiss_readers(self) -> None:
+        """This process ends: a reader that has all there is does not wait for more."""
+        self._is_dismissing = True
+        self.tails.wake_all()
 
     async def position_after(self, response_id: str, sequence: int) -> int:
         """The position to read on from when a client has seen ``sequence``."""
@@ -140,6 +190,21 @@ class EventStore:
             final = segments[-1] if segments else final
         assert final is not None
         return final_body(final)
+
+
+def _run_query(query: Callable[..., T], *args: Any) -> T:
+    """A connection that broke while nobody used it, as after a restart of the database, is replaced without a word."""
+    for is_last_try in (False, True):
+        connection.close_if_unusable_or_obsolete()
+        try:
+            connection.ensure_connection()
+            connection.close_at = None  # these threads live long, and opening costs more than most queries
+            return query(*args)
+        except AWAY as error:
+            if is_last_try or connection.is_usable():
+                raise unavailable(error) from error
+            connection.close()
+    raise AssertionError("the last try returns or raises")
 
 
 def current_body(response_id: str) -> ResponseBody | None:

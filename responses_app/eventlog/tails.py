@@ -1,7 +1,10 @@
 """Tails: what this process lately committed of a response, and who waits for more."""
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from responses_app.eventlog.segments import Segment
@@ -19,8 +22,11 @@ class Tail:
     def __init__(self, *, is_volatile: bool = False) -> None:
         self.is_volatile = is_volatile
         self.brief: object = None  # of a volatile response: the request, which is stored nowhere
+        self.clients: set[str] = set()  # requests that asked for it; changed in the writer's thread alone
         self.is_fed_here = is_volatile  # this process writes the log: no need to poll for others' commits
         self.version = 0
+        self.readers = 0
+        self.left_at = 0.0  # when the last reader left, by the clock of this process
         self._segments: deque[Segment] = deque()
         self._bytes = 0
         self._waiters: set[asyncio.Future[None]] = set()
@@ -51,6 +57,16 @@ class Tail:
         if found:
             found[0] = found[0].after(position)
         return list(found)
+
+    @contextmanager
+    def attended(self) -> Iterator[None]:
+        """Somebody reads for as long as this block lasts."""
+        self.readers += 1
+        try:
+            yield
+        finally:
+            self.readers -= 1
+            self.left_at = time.monotonic()
 
     @property
     def newest(self) -> Segment | None:
@@ -99,3 +115,7 @@ class Tails:
         tail = self._tails.get(segment.response_id)
         if tail is not None:
             tail.publish(segment)
+
+    def wake_all(self) -> None:
+        for tail in list(self._tails.values()):
+            tail.wake()

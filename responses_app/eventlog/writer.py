@@ -8,17 +8,15 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from django.db import DatabaseError, IntegrityError, connection, connections, transaction
-from django.db.utils import InterfaceError, OperationalError
 
-from responses_app.errors import StorageUnavailable
-from responses_app.eventlog.segments import Segment, concatenated, insert_fenced
+from responses_app.eventlog.availability import AWAY, take_receipt, unavailable, wait_for_locks, was_committed
+from responses_app.eventlog.complaints import Complaint
+from responses_app.eventlog.jobs import Append, Call, Delivery, Fenced, Job, Undecided, coalesced, refusal, success
+from responses_app.eventlog.segments import Segment, insert_fenced, stamped
+from responses_app.metrics import commit_seconds
 from responses_app.models import EventSegment
 
 logger = logging.getLogger(__name__)
@@ -26,33 +24,9 @@ logger = logging.getLogger(__name__)
 BUSY_JOBS = 8  # below this a batch is committed at once; above, waiting a little makes fewer, larger ones
 TICK_SECS = 0.005
 RETRY_SECS = 0.25  # between tries while the database refuses to work
+LOCK_SECS = 20.0  # as long another program may hold an SQLite file, and nobody notices
+PROBE_SECS = 0.5  # once it was longer: whoever comes now is told at once
 PENDING_BYTES = 8 * 1024 * 1024  # beyond this, producers wait for the disk
-
-
-class Fenced(Exception):
-    """A newer attempt owns the response; whoever sees this stops writing."""
-
-
-@dataclass(slots=True)
-class Append:
-    segment: Segment
-    on_written: Callable[[Segment], None]
-    on_refused: Callable[[Exception], None]
-
-
-@dataclass(slots=True)
-class Call:
-    work: Callable[[], Any]
-    then: Callable[[Any], None] | None
-    future: Future[Any] = field(default_factory=Future)
-
-    def __post_init__(self) -> None:
-        # A caller that stops waiting can't take back what is about to be committed.
-        self.future.set_running_or_notify_cancel()
-
-
-Job = Append | Call
-Delivery = Callable[[], None]
 
 
 class Writer:
@@ -63,7 +37,12 @@ class Writer:
         self._arrival = threading.Condition()
         self._is_stopping = False
         self._retained: list[Job] = []
+        self._undecided: Undecided | None = None
+        self._has_begun = False
+        self._is_away = False
+        self._away = Complaint(logger, "The database takes no writes; they are kept and tried again")
         self.pending_bytes = 0
+        self._arrived_at = self._oldest_at = 0.0  # of the first job that waits, and of the oldest that was taken
 
     @property
     def is_running(self) -> bool:
@@ -72,6 +51,12 @@ class Writer:
     @property
     def is_congested(self) -> bool:
         return self.pending_bytes > PENDING_BYTES
+
+    @property
+    def lag_secs(self) -> float:
+        """How long the oldest write has waited for its commit."""
+        since = self._oldest_at or (self._arrived_at if self._jobs else 0.0)
+        return time.monotonic() - since if since else 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -91,6 +76,8 @@ class Writer:
 
     def submit(self, job: Job) -> None:
         with self._arrival:
+            if not self._jobs:
+                self._arrived_at = time.monotonic()
             self._jobs.append(job)
             if isinstance(job, Append):
                 self.pending_bytes += len(job.segment.data)
@@ -101,7 +88,7 @@ class Writer:
         try:
             while (jobs := self._next_batch()) is not None:
                 self._deliver(self._commit_safely(jobs))
-                if self._retained:
+                if self._retained or self._undecided:
                     time.sleep(RETRY_SECS)
                 elif len(jobs) >= BUSY_JOBS:
                     time.sleep(TICK_SECS)
@@ -110,12 +97,14 @@ class Writer:
 
     def _next_batch(self) -> list[Job] | None:
         with self._arrival:
-            while not (self._jobs or self._retained or self._is_stopping):
+            while not (self._jobs or self._retained or self._undecided or self._is_stopping):
                 self._arrival.wait()
             arrived, self._jobs = self._jobs, []
+            if arrived:
+                self._oldest_at = self._oldest_at or self._arrived_at
         # What was tried before stays as it was: a lost commit may have stored just these rows.
-        jobs, self._retained = self._retained + _coalesced(arrived), []
-        return jobs or None
+        jobs, self._retained = self._retained + coalesced(arrived), []
+        return jobs if jobs or self._undecided else None
 
     def _commit_safely(self, jobs: list[Job]) -> list[Delivery]:
         """Whatever happens, everybody gets an answer and the thread goes on."""
@@ -123,21 +112,50 @@ class Writer:
             return self._commit(jobs)
         except Exception as error:
             logger.exception("A batch of %d writes failed unexpectedly.", len(jobs))
-            self._retained = []
-            return [_refusal(job, error) for job in jobs]
+            self._retained, self._undecided = [], None
+            return [refusal(job, error) for job in jobs]
 
     def _commit(self, jobs: list[Job]) -> list[Delivery]:
-        deliveries: list[Delivery] = []
+        decided: list[Delivery] = []
+        if (undecided := self._undecided) is not None:
+            is_stored = was_committed(undecided.receipt)
+            if is_stored is None:
+                return self._set_aside(jobs, ConnectionError("it has not come back"))
+            self._undecided = None
+            if is_stored:
+                decided = undecided.deliveries
+            else:
+                jobs = undecided.jobs + jobs
         try:
-            with transaction.atomic():
-                deliveries = self._perform(jobs)
+            return decided + self._transact(jobs)
         except DatabaseError as error:
-            logger.warning("A batch of %d writes failed (%s); writing them one by one.", len(jobs), error)
-            is_lost_in_commit = bool(deliveries) and not connection.is_usable()
+            if not self._has_begun:  # so would each of them alone, after the same wait
+                return decided + self._set_aside(jobs, error)
+            if not isinstance(error, AWAY):
+                logger.warning("A batch of %d writes failed (%s); writing them one by one.", len(jobs), error)
+            return decided + self._commit_one_by_one(jobs)
+
+    def _transact(self, jobs: list[Job]) -> list[Delivery]:
+        """One transaction. Raises when nothing of it is stored; when nobody knows, it is kept to be asked about."""
+        self._has_begun = False
+        deliveries: list[Delivery] = []
+        receipt: int | None = None
+        try:
+            with commit_seconds.time(), transaction.atomic():
+                self._has_begun = True
+                deliveries = self._perform(jobs)
+                receipt = take_receipt()
+        except DatabaseError as error:
             connection.close_if_unusable_or_obsolete()
-            if is_lost_in_commit:
-                return self._set_aside(jobs, error)
-            return self._commit_one_by_one(jobs)
+            if receipt is None or not isinstance(error, AWAY):
+                raise
+            self._away.say(error)
+            self._undecided = Undecided(jobs, deliveries, receipt)
+            return []
+        if self._is_away:
+            logger.warning("The database takes writes again.")
+            self._is_away = False
+            wait_for_locks(LOCK_SECS)
         return deliveries
 
     def _perform(self, jobs: list[Job]) -> list[Delivery]:
@@ -154,11 +172,11 @@ class Writer:
         try:
             with transaction.atomic():
                 result = job.work()
-        except (OperationalError, InterfaceError):
+        except AWAY:
             raise  # the connection or the disk, not this job: the batch as a whole decides
         except Exception as error:  # the caller's own failure travels to the caller
-            return _refusal(job, error)
-        return _success(job, result)
+            return refusal(job, error)
+        return success(job, result)
 
     def _commit_one_by_one(self, jobs: list[Job]) -> list[Delivery]:
         """So that one bad job fails alone.
@@ -169,26 +187,28 @@ class Writer:
         deliveries: list[Delivery] = []
         for number, job in enumerate(jobs):
             try:
-                with transaction.atomic():
-                    performed = self._perform([job])
-            except (OperationalError, InterfaceError) as error:
-                connection.close_if_unusable_or_obsolete()
+                deliveries += self._transact([job])
+            except AWAY as error:
                 return deliveries + self._set_aside(jobs[number:], error)
             except DatabaseError as error:
-                performed = [self._settle_alone(job, error)]
-            deliveries += performed  # only now: inside the block, its commit could still have failed
+                deliveries.append(self._settle_alone(job, error))
+            if self._undecided is not None:
+                return deliveries + self._set_aside(jobs[number + 1 :], ConnectionError("the connection broke"))
         return deliveries
 
     def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
         """Appends are kept for the next round, in order; callers are told to come back."""
+        self._away.say(error)
+        if not self._is_away:
+            self._is_away = True
+            wait_for_locks(PROBE_SECS)
         self._retained = [job for job in jobs if isinstance(job, Append)]
-        unavailable = StorageUnavailable(f"The database is not available ({error}); try again in a moment.")
-        return [_refusal(job, unavailable) for job in jobs if isinstance(job, Call)]
+        return [refusal(job, unavailable(error)) for job in jobs if isinstance(job, Call)]
 
     def _settle_alone(self, job: Job, error: DatabaseError) -> Delivery:
         if isinstance(job, Append) and isinstance(error, IntegrityError) and _is_stored(job.segment):
             return lambda: job.on_written(job.segment)  # the connection broke after its commit had worked
-        return _refusal(job, error)
+        return refusal(job, error)
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
         assert self._loop is not None
@@ -196,6 +216,8 @@ class Writer:
         with self._arrival:
             waiting = sum(len(job.segment.data) for job in self._jobs if isinstance(job, Append))
             self.pending_bytes = retained + waiting
+            if not (self._retained or self._undecided):
+                self._oldest_at = 0.0
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_deliver_all, deliveries)
 
@@ -215,48 +237,9 @@ def _outcome(job: Append, stored: set[tuple[str, int]]) -> Delivery:
     return lambda: job.on_refused(Fenced(segment.response_id))
 
 
-def _success(job: Call, result: Any) -> Delivery:
-    def deliver() -> None:
-        if job.then is not None:
-            job.then(result)
-        job.future.set_result(result)
-
-    return deliver
-
-
-def _refusal(job: Job, error: Exception) -> Delivery:
-    if isinstance(job, Append):
-        return lambda: job.on_refused(error)
-    return lambda: job.future.set_exception(error)
-
-
-def _coalesced(jobs: list[Job]) -> list[Job]:
-    """Appends to one response become one segment, unless a call stands between them."""
-    groups: list[list[Job]] = []
-    latest: dict[tuple[str, int], list[Job]] = {}
-    for job in jobs:
-        if isinstance(job, Call):
-            latest.clear()
-            groups.append([job])
-            continue
-        key = (job.segment.response_id, job.segment.attempt)
-        if key in latest:
-            latest[key].append(job)
-        else:
-            latest[key] = [job]
-            groups.append(latest[key])
-    return [_as_one(group) for group in groups]
-
-
-def _as_one(group: list[Job]) -> Job:
-    last = group[-1]
-    if len(group) == 1 or isinstance(last, Call):
-        return last
-    segments = [job.segment for job in group if isinstance(job, Append)]
-    return Append(concatenated(segments), last.on_written, last.on_refused)
-
-
 def _append(jobs: list[Append]) -> list[Delivery]:
+    for job in jobs:
+        job.segment = stamped(job.segment)
     stored = insert_fenced([job.segment for job in jobs])
     return [_outcome(job, stored) for job in jobs]
 

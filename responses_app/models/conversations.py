@@ -25,6 +25,11 @@ class Conversation(models.Model):
                 name="conversation_name_is_unique_per_owner",
             ),
         ]
+        indexes = [
+            # The admin's newest-first list, and its search, which knows no owner.
+            models.Index(fields=["-created_at"], name="conversation_newest"),
+            models.Index(fields=["name"], condition=models.Q(name__isnull=False), name="conversation_by_name"),
+        ]
 
     def __str__(self) -> str:
         return self.name or self.id

@@ -5,6 +5,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.db.models.signals import m2m_changed
+from django.dispatch import receiver
 from django.utils import timezone
 
 KEY_PREFIX = "hs-"
@@ -20,8 +22,9 @@ def hash_key(secret: str) -> str:
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def issue(self, name: str, owner: User) -> tuple["ApiKey", str]:
         """A new key and its secret, which is shown once and never stored."""
-        secret = KEY_PREFIX + secrets.token_urlsafe(32)
-        key = self.create(name=name, owner=owner, prefix=secret[:SHOWN_CHARS], digest=hash_key(secret))
+        key = self.model(name=name, owner=owner)
+        secret = key.give_secret()
+        key.save(force_insert=True)
         return key, secret
 
     def valid(self) -> "ApiKeyQuerySet":
@@ -42,6 +45,9 @@ class ApiKey(models.Model):
     profiles = models.ManyToManyField(
         "responses_app.Profile", blank=True, help_text="Profiles this key may use; none means all."
     )
+    is_limited = models.BooleanField(
+        default=False, editable=False, help_text="To its profiles, also when the last of them is deleted."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -51,6 +57,19 @@ class ApiKey(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
+    def give_secret(self) -> str:
+        """A new secret, of which the row keeps only the digest."""
+        secret = KEY_PREFIX + secrets.token_urlsafe(32)
+        self.prefix, self.digest = secret[:SHOWN_CHARS], hash_key(secret)
+        return secret
+
     @property
     def needs_touch(self) -> bool:
         return self.last_used_at is None or self.last_used_at < timezone.now() - LAST_USED_STEP
+
+
+@receiver(m2m_changed, sender=ApiKey.profiles.through)
+def _note_limits(instance: ApiKey | models.Model, action: str, **kwargs: object) -> None:
+    """A profile that is deleted leaves the key's list, but nobody meant to lift its limit."""
+    if isinstance(instance, ApiKey) and action in ("post_add", "post_remove", "post_clear"):
+        ApiKey.objects.filter(pk=instance.pk).update(is_limited=instance.profiles.exists())

@@ -1,5 +1,7 @@
 from django.db import models
 
+from responses_app.agent_profiles import TOOL_ITEM_FORMS
+
 
 class Profile(models.Model):
     """A named agent; its name is the model id that clients see."""
@@ -9,7 +11,19 @@ class Profile(models.Model):
     upstream_model = models.CharField(max_length=200, blank=True)
     base_url = models.URLField(blank=True)
     instructions = models.TextField(blank=True, help_text="The core prompt; clients' instructions are added to it.")
-    toolset = models.JSONField(default=list, blank=True, help_text="Names of tools the server runs for this agent.")
+    toolset = models.JSONField(
+        default=list, blank=True, help_text="Names of tools the server runs for this agent; empty means all."
+    )
+    tool_items = models.CharField(
+        max_length=20,
+        blank=True,
+        choices=[(form, form) for form in TOOL_ITEM_FORMS],
+        help_text="How its tools' calls are shown; empty means as function_call, or as the request asks.",
+    )
+    fallback_models = models.JSONField(
+        default=list, blank=True, help_text="Models to go on with when this one can't be reached."
+    )
+    context_window = models.PositiveIntegerField(null=True, blank=True, help_text="In tokens; empty means unknown.")
     is_enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -3,12 +3,19 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Case, Exists, F, OuterRef, Q, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from responses_app.ids import new_response_id
+from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.states import LEGAL_ORIGINS, OPEN, OnDisconnect, Status
+
+
+def access_step() -> timedelta:
+    """How exactly we know when somebody read a response last: a write per look would cost more than the answer."""
+    limit = timedelta(minutes=settings.HERMES_UNATTENDED_MINUTES)
+    return min(timedelta(minutes=1), limit / 2) if limit else timedelta(minutes=1)
 
 
 class Kind(models.TextChoices):
@@ -16,6 +23,9 @@ class Kind(models.TextChoices):
     CHAT = "chat"
     RUNS = "runs"
     SESSION_CHAT = "session_chat"
+
+
+MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
 
 
 class ResponseQuerySet(models.QuerySet["Response"]):
@@ -31,10 +41,12 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         The request of a response that is not stored is known only to the process that admitted it.
         """
         earlier = Response.objects.open().filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
+        parent = Response.objects.open().filter(pk=OuterRef("previous_id"))  # a fork's is in another session
         return self.open().filter(
             Q(lease_until__isnull=True) | Q(lease_until__lt=now),
+            Q(parked_until__isnull=True) | Q(parked_until__lt=now) | Q(cancel_requested_at__isnull=False),
             Q(is_stored=True) | Q(lease_owner__in=["", owner]),
-            Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~Exists(earlier),
+            Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~(Exists(earlier) | Exists(parent)),
         )
 
     def claim(self, response_id: str, attempt: int, owner: str, lease: timedelta) -> bool:
@@ -48,8 +60,11 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return (
             mine.update(
                 attempt=attempt + 1,
+                # A lease that ran out was never given back: whoever had it is gone.
+                crashes=F("crashes") + Case(When(lease_until__isnull=False, then=1), default=0),
                 lease_owner=owner,
                 lease_until=now + lease,
+                parked_until=None,
                 started_at=Coalesce(F("started_at"), models.Value(now)),
             )
             == 1
@@ -64,13 +79,30 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         mine.update(lease_until=timezone.now() + lease)
         return {pk: asked is not None for pk, asked in mine.values_list("pk", "cancel_requested_at")}
 
-    def release(self, owners: list[str]) -> int:
-        """Free the rows of owners that are known to be dead."""
-        return self.open().filter(lease_owner__in=owners).update(lease_owner="", lease_until=None)
+    def release(self, owners: list[str], *, is_crash: bool) -> int:
+        """Free the rows of owners that are gone; an orderly end does not count as a crash."""
+        held = self.open().filter(lease_owner__in=owners)
+        lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)
+        return held.update(lease_owner="", lease_until=None, crashes=F("crashes") + lost)
 
-    def request_cancel(self, response_id: str) -> bool:
+    def park(self, response_id: str, attempt: int, until: datetime | None) -> bool:
+        """Give the row back until somebody consents; one that is not stored stays with its process."""
+        mine = self.open().filter(pk=response_id, attempt=attempt)
+        owner = Case(When(is_stored=True, then=models.Value("")), default=F("lease_owner"))
+        return mine.update(lease_owner=owner, lease_until=None, parked_until=until) == 1
+
+    def unpark(self, response_id: str) -> None:
+        self.open().filter(pk=response_id).update(parked_until=None)
+
+    def note_access(self, response_id: str) -> int:
+        return self.filter(pk=response_id).update(accessed_at=timezone.now())
+
+    def accessed_since(self, since: datetime, response_ids: list[str]) -> models.QuerySet["Response", str]:
+        return self.filter(pk__in=response_ids, accessed_at__gte=since).values_list("pk", flat=True)
+
+    def request_cancel(self, response_id: str, actor: str = "") -> bool:
         waiting = self.open().filter(pk=response_id, cancel_requested_at__isnull=True)
-        return waiting.update(cancel_requested_at=timezone.now()) == 1
+        return waiting.update(cancel_requested_at=timezone.now(), cancel_requested_by=actor) == 1
 
     def move(self, response_id: str, attempt: int, to: Status, **fields: Any) -> bool:
         """Change the status, fenced by the attempt and only from a legal origin."""
@@ -83,6 +115,7 @@ class Response(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="responses")
     session = models.ForeignKey("responses_app.Session", on_delete=models.CASCADE, related_name="responses")
     turn = models.PositiveIntegerField(help_text="Its place in the session.")
+    session_key = models.CharField(max_length=MAX_SESSION_KEY_CHARS, blank=True, default="")
     conversation = models.ForeignKey(
         "responses_app.Conversation", null=True, blank=True, on_delete=models.SET_NULL, related_name="responses"
     )
@@ -90,11 +123,15 @@ class Response(models.Model):
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.RESPONSES)
     status = models.CharField(max_length=20, choices=[(s, s) for s in Status])
     model = models.CharField(max_length=200)
+    requested_by = models.CharField(
+        max_length=200, blank=True, default="", help_text="Who asked: a key, or an operator by name."
+    )
     request = models.JSONField(default=dict, help_text="The request without its input.")
     ignored = models.JSONField(default=list, help_text="Fields of the request that nothing here acts on.")
     output = models.JSONField(null=True, help_text="The output items, once it has ended.")
     usage = models.JSONField(null=True)
     error = models.JSONField(null=True)
+    quirks = models.JSONField(default=list, help_text="Departures of the upstream that were put up with.")
     incomplete_reason = models.CharField(max_length=30, blank=True)
     context_hash = models.CharField(
         max_length=64, blank=True, default="", help_text="Of the conversation up to its last output."
@@ -105,6 +142,10 @@ class Response(models.Model):
     is_history_resent = models.BooleanField(
         default=False, help_text="The client sent its history again; the turns before are stored with those turns."
     )
+    is_history_spoken = models.BooleanField(
+        default=False, help_text="It sent only what was said, without the tools' items of those turns."
+    )
+    message_count = models.PositiveIntegerField(default=0, help_text="What it brought to its session's transcript.")
     tool_items = models.CharField(max_length=20, default="function_call")
 
     is_stored = models.BooleanField(default=True)
@@ -113,9 +154,14 @@ class Response(models.Model):
     on_disconnect = models.CharField(max_length=10, choices=[(d, d) for d in OnDisconnect])
 
     attempt = models.PositiveIntegerField(default=0)
+    crashes = models.PositiveIntegerField(default=0, help_text="Attempts that ended without a word.")
+    parked_until = models.DateTimeField(
+        null=True, blank=True, help_text="Waits for somebody's consent, at most until then."
+    )
     lease_owner = models.CharField(max_length=64, blank=True, default="")
     lease_until = models.DateTimeField(null=True, blank=True)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested_by = models.CharField(max_length=200, blank=True, default="")
     last_position = models.IntegerField(default=-1, help_text="Of its log, once it has ended.")
     last_sequence = models.IntegerField(default=-1)
     is_log_merged = models.BooleanField(default=False)
@@ -125,6 +171,13 @@ class Response(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     accessed_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True, help_text="Content erased; this row is the tombstone.")
+
+    # What it took, known once it has ended; columns of their own, so that an index can hold them.
+    first_output_ms = models.BigIntegerField(null=True, blank=True, help_text="From the request to the first output.")
+    total_ms = models.BigIntegerField(null=True, blank=True, help_text="From the request to the end.")
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    tool_calls = models.PositiveIntegerField(default=0, help_text="Of the server's tools.")
 
     objects = ResponseQuerySet.as_manager()
 
@@ -145,6 +198,20 @@ class Response(models.Model):
             models.Index(fields=["owner", "spoken_hash"], condition=~Q(spoken_hash=""), name="response_spoken"),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
+            # The dashboard's numbers and lists over a window of time are read from this index alone: the rows hold
+            # whole requests and answers.
+            models.Index(
+                fields=["finished_at", "status", "model", "requested_by", *MEASURES, "id"],
+                condition=Q(finished_at__isnull=False),
+                name="response_ended",
+            ),
+            # The admin's newest-first list, exports, and retention by age.
+            models.Index(fields=["-created_at"], name="response_newest"),
+            models.Index(fields=["status", "-created_at"], name="response_by_status"),
+            # Eviction of what was not used for longest.
+            models.Index(
+                fields=["accessed_at"], condition=Q(is_stored=True, deleted_at__isnull=True), name="response_least_used"
+            ),
         ]
 
     def __str__(self) -> str:

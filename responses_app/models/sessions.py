@@ -3,9 +3,22 @@ from django.db import models
 from django.db.models import F
 from django.utils import timezone
 
+from responses_app.errors import SessionNotFound
 from responses_app.ids import new_session_id
 
 MAX_SESSION_ID_CHARS = 256
+MAX_SESSION_KEY_CHARS = 256
+
+
+MAX_TITLE_CHARS = 300
+
+
+class TurnPolicy(models.TextChoices):
+    """What becomes of a turn that comes while another of its session runs."""
+
+    QUEUE = "queue"
+    REJECT = "reject"
+    INTERRUPT = "interrupt"
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
@@ -13,13 +26,23 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """The owner's session of that id, made if there is none; a new one where none is named."""
         if public_id is None:
             return self.create(owner_id=owner_id, public_id=new_session_id(), source=source)
-        session, _ = self.get_or_create(owner_id=owner_id, public_id=public_id, defaults={"source": source})
+        known = {"owner_id": owner_id, "public_id": public_id, "deleted_at": None}
+        session, _ = self.get_or_create(**known, defaults={"source": source})
         return session
 
-    def next_turn(self, pk: int) -> int:
+    def of_owner(self, owner_id: int) -> "SessionQuerySet":
+        return self.filter(owner_id=owner_id, deleted_at__isnull=True)
+
+    def next_turn(self, pk: int, key: str = "") -> int:
         """Count one more turn and say its number; the row stays locked until the turn is stored."""
-        now = timezone.now()
-        self.filter(pk=pk).update(turn_count=F("turn_count") + 1, last_active_at=now)
+        going_on = {
+            "last_active_at": timezone.now(),
+            "ended_at": None,
+            "end_reason": "",
+            **({"key": key} if key else {}),
+        }
+        if not self.filter(pk=pk, deleted_at__isnull=True).update(turn_count=F("turn_count") + 1, **going_on):
+            raise SessionNotFound(str(self.values_list("public_id", flat=True).get(pk=pk)))  # in this moment
         return self.values_list("turn_count", flat=True).get(pk=pk)
 
     def add_usage(self, pk: int, usage: dict[str, int]) -> None:
@@ -33,24 +56,56 @@ class SessionQuerySet(models.QuerySet["Session"]):
 class Session(models.Model):
     public_id = models.CharField(max_length=MAX_SESSION_ID_CHARS)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="agent_sessions")
-    title = models.CharField(max_length=300, blank=True)
+    key = models.CharField(
+        max_length=MAX_SESSION_KEY_CHARS, blank=True, default="", help_text="The newest X-Hermes-Session-Key."
+    )
+    title = models.CharField(max_length=MAX_TITLE_CHARS, blank=True)
+    model = models.CharField(max_length=200, blank=True, help_text="Of its turns, where they name none.")
+    instructions = models.TextField(blank=True, help_text="Said to the model in every turn.")
+    turn_policy = models.CharField(max_length=10, choices=TurnPolicy.choices, default=TurnPolicy.QUEUE)
     source = models.CharField(max_length=20)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
+    fork_point = models.ForeignKey(
+        "responses_app.Response",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="forked_sessions",
+        help_text="The turn of its parent behind which its first turn continues.",
+    )
     turn_count = models.PositiveIntegerField(default=0)
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
     last_active_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    end_reason = models.CharField(max_length=100, blank=True)
+    is_pinned = models.BooleanField(default=False)
+    is_archived = models.BooleanField(default=False)
+    is_hidden = models.BooleanField(default=False)
+    is_unread = models.BooleanField(default=False)
+    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Content erased; its id may be used again.")
 
     objects = SessionQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["owner", "public_id"], name="session_id_is_unique_per_owner"),
+            models.UniqueConstraint(
+                fields=["owner", "public_id"],
+                condition=models.Q(deleted_at__isnull=True),
+                name="session_id_is_unique_per_owner",
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "title"], condition=~models.Q(title=""), name="session_title_is_unique_per_owner"
+            ),
         ]
         indexes = [
             # The admin's and the dashboard's newest-first lists.
             models.Index(fields=["-last_active_at"], name="session_by_activity"),
+            # The owner's list, and the playground's look for the operator's own.
+            models.Index(fields=["owner", "-last_active_at"], name="session_by_owner"),
+            # The admin's search, which knows no owner.
+            models.Index(fields=["public_id"], name="session_by_public_id"),
         ]
 
     def __str__(self) -> str:

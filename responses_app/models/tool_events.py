@@ -1,4 +1,8 @@
+from datetime import datetime
+
+from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 
@@ -11,19 +15,34 @@ class ToolStatus(models.TextChoices):
     DENIED = "denied"
 
 
-class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
-    def begin(self, response_id: str, attempt: int, call_id: str, name: str, arguments: str) -> None:
-        self.create(response_id=response_id, attempt=attempt, call_id=call_id, name=name, arguments=arguments)
+OPEN_CALLS = (ToolStatus.RUNNING, ToolStatus.AWAITING_APPROVAL)
 
+
+class Decision(models.TextChoices):
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+    DENY = "deny"
+
+
+class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
     def end(self, response_id: str, call_id: str, status: ToolStatus, output: str) -> bool:
-        """Record the result of a running call; False when it is not running any more."""
-        running = self.filter(response_id=response_id, call_id=call_id, status=ToolStatus.RUNNING)
-        return running.update(status=status, output=output, finished_at=timezone.now()) == 1
+        """Record the result of an open call; False when it is over already."""
+        mine = self.filter(response_id=response_id, call_id=call_id, status__in=OPEN_CALLS)
+        return mine.update(status=status, output=output, finished_at=timezone.now()) == 1
+
+    def start(self, response_id: str, call_id: str, attempt: int) -> bool:
+        """An open call runs now: one that was consented to, or one that may run again."""
+        mine = self.filter(response_id=response_id, call_id=call_id, status__in=OPEN_CALLS)
+        return mine.update(status=ToolStatus.RUNNING, attempt=attempt, started_at=timezone.now()) == 1
 
     def interrupt(self, response_id: str) -> int:
-        """Nobody waits for these calls any more; whether they took effect is not known."""
-        running = self.filter(response_id=response_id, status=ToolStatus.RUNNING)
-        return running.update(status=ToolStatus.INTERRUPTED, finished_at=timezone.now())
+        """Nobody waits for these calls any more; whether those that ran took effect is not known."""
+        mine = self.filter(response_id=response_id, status__in=OPEN_CALLS)
+        return mine.update(status=ToolStatus.INTERRUPTED, finished_at=timezone.now())
+
+    def undecided(self) -> "ToolEventQuerySet":
+        return self.filter(status=ToolStatus.AWAITING_APPROVAL, decision="")
 
 
 class ToolEvent(models.Model):
@@ -39,6 +58,12 @@ class ToolEvent(models.Model):
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 
+    approval_reason = models.TextField(blank=True, help_text="Why somebody must consent to it.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="When waiting for consent ends as a denial.")
+    decision = models.CharField(max_length=10, choices=Decision.choices, blank=True)
+    decided_by = models.CharField(max_length=200, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
     objects = ToolEventQuerySet.as_manager()
 
     class Meta:
@@ -46,6 +71,54 @@ class ToolEvent(models.Model):
             # A call has one row, whatever the attempt: that is what keeps it from running twice.
             models.UniqueConstraint(fields=["response", "call_id"], name="tool_call_is_unique"),
         ]
+        indexes = [
+            # The admin's newest-first list, and its search.
+            models.Index(fields=["-started_at"], name="tool_event_newest"),
+            models.Index(fields=["call_id"], name="tool_event_by_call"),
+            # Approvals that wait, for operators.
+            models.Index(
+                fields=["started_at"], condition=Q(status=ToolStatus.AWAITING_APPROVAL), name="tool_event_waiting"
+            ),
+            # The dashboard's use of tools over a window of time, read from this index alone.
+            models.Index(fields=["started_at", "name", "status"], name="tool_event_by_start"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.status})"
+
+    @property
+    def is_over(self) -> bool:
+        return self.status not in OPEN_CALLS
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class ApprovalGrantQuerySet(models.QuerySet["ApprovalGrant"]):
+    def covers(self, owner_id: int, session_id: int, name: str, digest: str) -> bool:
+        mine = self.filter(owner_id=owner_id, name=name, arguments_digest=digest)
+        return mine.filter(Q(session_id=session_id) | Q(session_id__isnull=True)).exists()
+
+
+class ApprovalGrant(models.Model):
+    """Consent that outlives its call: for the same tool with exactly the same arguments."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approval_grants")
+    session = models.ForeignKey(
+        "responses_app.Session", null=True, blank=True, on_delete=models.CASCADE, help_text="Empty means always."
+    )
+    name = models.CharField(max_length=200)
+    arguments_digest = models.CharField(max_length=64)
+    granted_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ApprovalGrantQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # covers(), before each call that needs consent.
+            models.Index(fields=["owner", "name", "arguments_digest"], name="approval_grant_covers"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({'session' if self.session_id else 'always'})"

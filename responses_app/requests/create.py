@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from responses_app.errors import InvalidRequest
 from responses_app.principals import Principal
 from responses_app.requests import options
 from responses_app.requests.fields import Reader, boolean, choice, integer, metadata, number, short_text, text
 from responses_app.requests.items import KEPT_TYPES, MAX_ID_CHARS, read_input
 from responses_app.requests.models import resolve_model
-from responses_app.services.admit import Admission
+from responses_app.requests.server_tools import is_own, read_form, server_tool_names
+from responses_app.services.admission import Admission
+from responses_app.services.profiles import find_profile
 
 MAX_TOKENS = 2**31 - 1
 
@@ -44,7 +48,12 @@ UNECHOED: dict[str, Reader] = {
     "stream_options": options.stream_options,
 }
 OTHERS = {"input", "model"}
-INCLUDED = ("reasoning.encrypted_content", "message.input_image.image_url")
+# What is known inside of fields that are objects.
+NESTED = {
+    "reasoning": ("effort", "generate_summary", "summary"),
+    "stream_options": ("include_obfuscation",),
+    "text": ("format", "verbosity"),
+}
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,13 @@ class CreateRequest:
     wants_stream: bool
 
 
-def read_create(body: dict[str, Any], principal: Principal, session_id: str | None) -> CreateRequest:
-    """Check a request before anything is stored; null means the same as absent."""
+def read_create(
+    body: dict[str, Any], principal: Principal, session_id: str | None = None, tool_form: str | None = None
+) -> CreateRequest:
+    """Check a request before anything is stored; null means the same as absent.
+
+    The last two come from headers.
+    """
     given = {name: value for name, value in body.items() if value is not None}
     echo = {name: read(given[name], name) for name, read in ECHOED.items() if name in given}
     other = {name: read(given[name], name) for name, read in UNECHOED.items() if name in given}
@@ -62,9 +76,13 @@ def read_create(body: dict[str, Any], principal: Principal, session_id: str | No
         raise InvalidRequest("input is required.", param="input", code="missing_required_parameter")
     items = read_input(given["input"])
     _check_together(given, echo)
+    model = resolve_model(given.get("model"), principal)
+    _check_choice(echo.get("tool_choice"), echo.get("tools"), model)
+    profile = find_profile(model)
     admission = Admission(
         owner_id=principal.owner_id,
-        model=resolve_model(given.get("model"), principal),
+        requested_by=principal.actor,
+        model=model,
         items=items,
         echo=echo,
         request={name: value for name, value in body.items() if name != "input"},
@@ -72,6 +90,8 @@ def read_create(body: dict[str, Any], principal: Principal, session_id: str | No
         previous_id=echo.get("previous_response_id"),
         conversation=other.get("conversation"),
         session_id=session_id,
+        tool_items=read_form(tool_form, echo.get("tools"), profile),
+        context_window=(profile and profile.context_window) or settings.HERMES_CONTEXT_LENGTH,
         is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
@@ -86,18 +106,42 @@ def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:
         raise InvalidRequest("Send conversation or previous_response_id, not both.", param="previous_response_id")
     if "prompt" in given:
         raise InvalidRequest("Stored prompts are not supported; send input.", param="prompt", code="unsupported_value")
-    functions = {tool["name"] for tool in echo.get("tools", []) if tool["type"] == "function"}
-    for name in options.named_functions(echo.get("tool_choice")):
-        if "tools" in given and name not in functions:
+
+
+def _check_choice(chosen: Any, tools: list[dict[str, Any]] | None, model: str) -> None:
+    """What it forces must be on offer: by the client, or by the server."""
+    if chosen in (None, "auto", "none"):
+        return
+    names = {*options.client_tool_names(tools or []), *server_tool_names(model, tools)}
+    is_anything_else = any(not is_own(tool) and tool["type"] not in options.CLIENT_TOOLS for tool in tools or ())
+    if chosen == "required" and not names and not is_anything_else:
+        raise InvalidRequest("tool_choice is 'required', but there is no tool to call.", param="tool_choice")
+    for name in options.named_tools(chosen):
+        if name not in names:
             raise InvalidRequest(f"tool_choice names {name!r}, which is not in tools.", param="tool_choice")
+
+
+def _is_included(wish: str) -> bool:
+    """Only upstreams that speak the Responses API seal their reasoning."""
+    is_sealed = settings.HERMES_API_MODE == "codex_responses" and settings.HERMES_PROVIDER != "builtin"
+    return wish == "message.input_image.image_url" or (wish == "reasoning.encrypted_content" and is_sealed)
 
 
 def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
     """Everything here that nothing acts on, by name."""
     fields = sorted(given.keys() - ECHOED.keys() - UNECHOED.keys() - OTHERS)
+    fields += [
+        f"{name}.{key}" for name, known in NESTED.items() for key in sorted(given.get(name, {})) if key not in known
+    ]
+    if (given.get("stream_options") or {}).get("include_obfuscation"):
+        fields.append("stream_options.include_obfuscation")
     if echo.get("top_logprobs"):
         fields.append("top_logprobs")  # asked for upstream, but no event carries them back
-    wishes = [f"include[{n}] ({wish})" for n, wish in enumerate(given.get("include", [])) if wish not in INCLUDED]
-    tools = [f"tools[{n}] ({t['type']})" for n, t in enumerate(echo.get("tools", [])) if t["type"] != "function"]
+    wishes = [f"include[{n}] ({wish})" for n, wish in enumerate(given.get("include", [])) if not _is_included(wish)]
+    tools = [
+        f"tools[{n}] ({tool['type']})"
+        for n, tool in enumerate(echo.get("tools", []))
+        if tool["type"] not in options.CLIENT_TOOLS and not is_own(tool)
+    ]
     kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if item["type"] in KEPT_TYPES]
     return (*fields, *wishes, *tools, *kept)

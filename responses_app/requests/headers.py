@@ -1,11 +1,15 @@
 """Headers that change what a request means."""
 
+import unicodedata
 from collections.abc import Sequence
 
 from responses_app.errors import InvalidRequest
-from responses_app.models.sessions import MAX_SESSION_ID_CHARS
+from responses_app.models.sessions import MAX_SESSION_ID_CHARS, MAX_SESSION_KEY_CHARS, TurnPolicy
+from responses_app.requests.fields import choice
 
 SESSION_HEADER = "X-Hermes-Session-Id"
+SESSION_KEY_HEADER = "X-Hermes-Session-Key"
+TURN_POLICY_HEADER = "X-Hermes-Turn-Policy"
 IGNORED_HEADER = "X-Hermes-Ignored"
 MAX_IGNORED_CHARS = 2000  # the row keeps the whole list
 
@@ -16,16 +20,38 @@ def ignored_value(names: Sequence[str]) -> str:
     return escaped if len(escaped) <= MAX_IGNORED_CHARS else escaped[:MAX_IGNORED_CHARS] + "..."
 
 
-def read_session_id(value: str | None) -> str | None:
+def read_session_id(value: str | None, name: str = SESSION_HEADER) -> str | None:
     if value is None:
         return None
     is_safe = value.isascii() and value.isprintable() and not set(value) & set("/\\") and value not in (".", "..")
     if not 0 < len(value) <= MAX_SESSION_ID_CHARS or not is_safe:
         raise InvalidRequest(
-            f"{SESSION_HEADER} must have 1 to {MAX_SESSION_ID_CHARS} printable ASCII characters without slashes.",
-            param=SESSION_HEADER,
+            f"{name} must have 1 to {MAX_SESSION_ID_CHARS} printable ASCII characters without slashes.",
+            param=name,
+            code="invalid_session_id",
         )
     return value
+
+
+def read_turn_policy(value: str | None, name: str = TURN_POLICY_HEADER) -> TurnPolicy | None:
+    return None if value is None else TurnPolicy(choice(*TurnPolicy.values)(value, name))
+
+
+def read_session_key(value: str | None) -> str | None:
+    """The caller's name for whom a session belongs to; in a header of ASGI, each character stands for one byte."""
+    if value is None:
+        return None
+    try:
+        key = value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        key = value
+    has_control = any(unicodedata.category(character) == "Cc" for character in key)
+    if not 0 < len(key) <= MAX_SESSION_KEY_CHARS or has_control:
+        raise InvalidRequest(
+            f"{SESSION_KEY_HEADER} must have 1 to {MAX_SESSION_KEY_CHARS} characters without control characters.",
+            param=SESSION_KEY_HEADER,
+        )
+    return key
 
 
 def read_cursor(value: str | None, name: str) -> int | None:

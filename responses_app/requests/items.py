@@ -7,6 +7,7 @@ from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
 from responses_app.requests.content import read_content, read_tool_output
 from responses_app.requests.fields import choice, short_text, text, wrong_type
+from responses_app.tool_items import ARGUMENTS_OF
 
 ROLES = ("user", "assistant", "system", "developer")
 MAX_ITEMS = 10_000
@@ -15,8 +16,8 @@ MAX_ID_CHARS = 256
 KEPT_TYPES = frozenset(
     {
         *("apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction"),
-        *("computer_call", "computer_call_output", "custom_tool_call", "custom_tool_call_output"),
-        *("file_search_call", "image_generation_call", "local_shell_call", "local_shell_call_output"),
+        *("computer_call", "computer_call_output", "file_search_call"),
+        *("image_generation_call", "local_shell_call", "local_shell_call_output"),
         *("mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools"),
         *("shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call"),
     }
@@ -61,22 +62,32 @@ def _read_message(item: Item, name: str) -> Item:
 
 
 def _read_call(item: Item, name: str) -> Item:
+    kind = item["type"]
+    written = ARGUMENTS_OF[kind]
     return {
-        "type": "function_call",
-        "status": "completed",
+        "type": kind,
+        "status": "incomplete" if item.get("status") == "incomplete" else "completed",
         "call_id": _id(item.get("call_id"), f"{name}.call_id"),
         "name": _id(item.get("name"), f"{name}.name"),
-        "arguments": text(item.get("arguments"), f"{name}.arguments"),
+        written: text(item.get(written), f"{name}.{written}"),
     }
 
 
 def _read_call_output(item: Item, name: str) -> Item:
     return {
-        "type": "function_call_output",
+        "type": item["type"],
         "status": "completed",
         "call_id": _id(item.get("call_id"), f"{name}.call_id"),
         "output": read_tool_output(item.get("output"), f"{name}.output"),
     }
+
+
+def _read_mcp_call(item: Item, name: str) -> Item:
+    for field in ("server_label", "name", "arguments"):
+        text(item.get(field), f"{name}.{field}")
+    if item.get("output") is not None:
+        text(item["output"], f"{name}.output")
+    return dict(item)
 
 
 def _read_reasoning(item: Item, name: str) -> Item:
@@ -96,6 +107,9 @@ _READERS: dict[str, Callable[[Item, str], Item]] = {
     "message": _read_message,
     "function_call": _read_call,
     "function_call_output": _read_call_output,
+    "custom_tool_call": _read_call,
+    "custom_tool_call_output": _read_call_output,
+    "mcp_call": _read_mcp_call,
     "reasoning": _read_reasoning,
     "item_reference": _read_reference,
 }

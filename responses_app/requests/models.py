@@ -5,11 +5,10 @@ from typing import Any
 from django.conf import settings
 
 from responses_app.errors import ModelNotFound
-from responses_app.models import Profile
 from responses_app.principals import Principal
 from responses_app.requests.fields import short_text
+from responses_app.services.profiles import default_model, is_default, profile_names
 
-DEFAULT_NAMES = ("default", "hermes-agent")
 MAX_MODEL_CHARS = 200
 
 
@@ -18,20 +17,12 @@ def resolve_model(value: Any, principal: Principal) -> str:
     if value is None:
         return default_model()
     name: str = short_text(MAX_MODEL_CHARS)(value, "model")
-    if name in (*DEFAULT_NAMES, default_model()) or name in profile_names(principal):
+    if name in profile_names(principal.key_id):
         return name
-    if settings.HERMES_UNKNOWN_MODEL == "default":
-        return name
+    if is_default(name) or settings.HERMES_UNKNOWN_MODEL == "default":
+        return default_model()
     raise ModelNotFound(name)
 
 
-def default_model() -> str:
-    return str(settings.API_SERVER_MODEL_NAME)
-
-
-def profile_names(principal: Principal) -> list[str]:
-    profiles = Profile.objects.filter(is_enabled=True)
-    if principal.key_id is not None:
-        allowed = profiles.filter(apikey=principal.key_id)
-        profiles = allowed if allowed.exists() else profiles
-    return list(profiles.order_by("name").values_list("name", flat=True))
+def model_names(principal: Principal) -> list[str]:
+    return [default_model(), *profile_names(principal.key_id)]

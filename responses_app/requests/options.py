@@ -5,8 +5,10 @@ from typing import Any
 
 from responses_app.errors import InvalidRequest
 from responses_app.requests.fields import boolean, choice, short_text, text, wrong_type
+from responses_app.requests.server_tools import read_mcp
 
 MAX_TOOLS = 512
+CLIENT_TOOLS = ("function", "custom")  # run by the client, which gets the calls
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 SUMMARIES = ("auto", "concise", "detailed")
@@ -29,33 +31,54 @@ def an_object(value: Any, name: str) -> dict[str, Any]:
 
 
 def tools(value: Any, name: str) -> list[dict[str, Any]]:
-    """Function tools in full; of any other kind only the type is ours to check."""
+    """The client's own tools in full; of any other kind only the type is ours to check."""
     if not isinstance(value, list):
         raise wrong_type(name, "an array of tools")
     if len(value) > MAX_TOOLS:
         raise InvalidRequest(f"{name} may hold at most {MAX_TOOLS} tools.", param=name)
     read = [_tool(an_object(tool, f"{name}[{n}]"), f"{name}[{n}]") for n, tool in enumerate(value)]
-    names = [tool["name"] for tool in read if tool["type"] == "function"]
+    names = client_tool_names(read)
     for n, tool in enumerate(read):
-        if tool["type"] == "function" and names.count(tool["name"]) > 1:
-            raise InvalidRequest(f"{name} holds two functions named {tool['name']!r}.", param=f"{name}[{n}].name")
+        if tool["type"] in CLIENT_TOOLS and names.count(tool["name"]) > 1:
+            raise InvalidRequest(f"{name} holds two tools named {tool['name']!r}.", param=f"{name}[{n}].name")
     return read
 
 
+def client_tool_names(tools: list[dict[str, Any]]) -> list[str]:
+    return [tool["name"] for tool in tools if tool["type"] in CLIENT_TOOLS]
+
+
 def _tool(tool: dict[str, Any], name: str) -> dict[str, Any]:
-    if text(tool.get("type"), f"{name}.type") != "function":
+    kind = text(tool.get("type"), f"{name}.type")
+    if kind == "mcp":
+        read_mcp(tool, name)
+    if kind not in CLIENT_TOOLS:
         return tool
     if not _TOOL_NAME.fullmatch(text(tool.get("name"), f"{name}.name")):
         raise InvalidRequest(
             f"{name}.name must have 1 to 128 letters, digits, dots, dashes or underscores.", param=f"{name}.name"
         )
+    described = (
+        {} if tool.get("description") is None else {"description": text(tool["description"], f"{name}.description")}
+    )
+    if kind == "custom":
+        if tool.get("format") is not None:
+            _custom_format(an_object(tool["format"], f"{name}.format"), f"{name}.format")
+        return tool
     parameters, strict = tool.get("parameters"), tool.get("strict")
     return {
         **tool,
-        "description": None if tool.get("description") is None else text(tool["description"], f"{name}.description"),
+        "description": None,
+        **described,
         "parameters": None if parameters is None else an_object(parameters, f"{name}.parameters"),
         "strict": None if strict is None else boolean(strict, f"{name}.strict"),
     }
+
+
+def _custom_format(given: dict[str, Any], name: str) -> None:
+    if choice("text", "grammar")(given.get("type"), f"{name}.type") == "grammar":
+        choice("lark", "regex")(given.get("syntax"), f"{name}.syntax")
+        text(given.get("definition"), f"{name}.definition")
 
 
 def tool_choice(value: Any, name: str) -> Any:
@@ -63,7 +86,7 @@ def tool_choice(value: Any, name: str) -> Any:
         return choice("none", "auto", "required")(value, name)
     chosen = an_object(value, name)
     kind = text(chosen.get("type"), f"{name}.type")
-    if kind == "function":
+    if kind in CLIENT_TOOLS:
         short_text(128)(chosen.get("name"), f"{name}.name")
     elif kind == "allowed_tools":
         choice("auto", "required")(chosen.get("mode"), f"{name}.mode")
@@ -77,12 +100,12 @@ def tool_choice(value: Any, name: str) -> Any:
     return chosen
 
 
-def named_functions(chosen: Any) -> list[str]:
-    """The functions a tool choice names."""
+def named_tools(chosen: Any) -> list[str]:
+    """The client's tools that a tool choice names."""
     if not isinstance(chosen, dict):
         return []
     entries = chosen["tools"] if chosen["type"] == "allowed_tools" else [chosen]
-    return [str(entry.get("name")) for entry in entries if entry["type"] == "function"]
+    return [str(entry.get("name")) for entry in entries if entry["type"] in CLIENT_TOOLS]
 
 
 def text_options(value: Any, name: str) -> dict[str, Any]:

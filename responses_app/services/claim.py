@@ -14,6 +14,7 @@ from responses_app.models.responses import ResponseQuerySet
 FIELDS = (
     "id",
     "attempt",
+    "kind",
     "status",
     "model",
     "request",
@@ -21,6 +22,8 @@ FIELDS = (
     "is_stored",
     "previous_id",
     "cancel_requested_at",
+    "crashes",
+    "tool_items",
     "session_id",
     "conversation_id",
     "is_history_resent",
@@ -32,10 +35,6 @@ FIELDS = (
 class Claimed:
     row: Response
     numbering: Numbering
-
-    @property
-    def is_first_attempt(self) -> bool:
-        return self.row.attempt == 1
 
 
 def lease() -> timedelta:

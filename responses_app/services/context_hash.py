@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from responses_app.fold import Item
+from responses_app.tool_items import CALLS, output_ids
 
 EMPTY = ""
 
@@ -35,10 +36,11 @@ def hash_after(start: str, items: Iterable[Item]) -> str:
 
 def spoken(output: list[Item]) -> list[Item]:
     """An output as most chat clients send it back: its text in one message, and the calls that are theirs."""
-    answered = {item["call_id"] for item in output if item["type"] == "function_call_output"}
-    texts = [part.get("text", "") for item in output if item["type"] == "message" for part in item["content"]]
-    said = [{"type": "message", "role": "assistant", "content": "".join(texts)}] if texts else []
-    calls = [item for item in output if item["type"] == "function_call" and item["call_id"] not in answered]
+    answered = output_ids(output)
+    messages = [item for item in output if item["type"] == "message"]
+    text = "".join(part.get("text", "") for item in messages for part in item["content"])
+    said = [{**item, "content": [{"type": "output_text", "text": text, "annotations": []}]} for item in messages[:1]]
+    calls = [item for item in output if item["type"] in CALLS and item["call_id"] not in answered]
     return [*said, *calls]
 
 

@@ -1,17 +1,20 @@
 """Delete: the content goes, a tombstone stays, so that chains know a turn is missing."""
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog import event_store
 from responses_app.models import EventSegment, InputItem, Response, ToolEvent
+from responses_app.services.audit import record
 
 
-def delete_response(response_id: str) -> None:
+def delete_response(response_id: str, actor: User | None = None) -> None:
     """Gone for every reader at once; one that still runs is cancelled and erased when it has ended."""
 
     def mark_and_erase() -> None:
         Response.objects.filter(pk=response_id).update(deleted_at=timezone.now())
+        record(actor, Response(pk=response_id), "Content deleted.")
         if not Response.objects.request_cancel(response_id):
             erase(response_id)
 
@@ -25,4 +28,6 @@ def erase(response_id: str) -> None:
     EventSegment.objects.filter(response_id=response_id).delete()
     InputItem.objects.filter(response_id=response_id).delete()
     ToolEvent.objects.filter(response_id=response_id).update(arguments="", output="")
-    Response.objects.filter(pk=response_id).update(request={}, output=None, error=None, is_log_merged=True)
+    Response.objects.filter(pk=response_id).update(
+        request={}, output=None, error=None, message_count=0, is_log_merged=True
+    )

@@ -5,6 +5,7 @@ from typing import Any
 
 from responses_app.fold import Item
 from responses_app.models import InputItem, Response
+from responses_app.services.context_hash import spoken
 
 MAX_TURNS = 10_000  # a loop in the data must not become a loop in the server
 
@@ -49,8 +50,9 @@ def sent_items(row: Response) -> list[Item]:
     own = input_of(row.pk)
     if not row.is_history_resent:
         return own
-    repeated = [item for turn in turns_before(row.previous_id) for item in (*turn.input, *turn.output)]
-    return repeated + own
+    heard = spoken if row.is_history_spoken else list
+    turns = turns_before(row.previous_id)
+    return [*(item for turn in turns for item in (*turn.input, *heard(turn.output))), *own]
 
 
 def deleted_before(previous: Response | None) -> list[str]:

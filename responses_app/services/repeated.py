@@ -1,5 +1,7 @@
 """Find the turn up to which a request repeats what is stored."""
 
+from dataclasses import dataclass
+
 from responses_app.fold import Item
 from responses_app.models import Response
 from responses_app.models.responses import ResponseQuerySet
@@ -9,8 +11,16 @@ from responses_app.services.history import deleted_before
 LOOK_BACK = 50  # ends of turns to try, newest first: a client repeats everything but its last few items
 
 
-def find_repeated(owner_id: int, items: list[Item]) -> tuple[Response | None, int]:
-    """The newest turn that the first items repeat, and how many items that is."""
+@dataclass(frozen=True)
+class Repeated:
+    """The newest turn that a request repeats, with how many items, and whether only what was said in it."""
+
+    last: Response
+    items: int
+    is_spoken: bool
+
+
+def find_repeated(owner_id: int, items: list[Item]) -> Repeated | None:
     counts = {
         hashed: index + 1
         for index, hashed in enumerate(running_hashes(EMPTY, items[:-1]))
@@ -18,16 +28,16 @@ def find_repeated(owner_id: int, items: list[Item]) -> tuple[Response | None, in
     }
     newest = list(counts)[-LOOK_BACK:]
     if not newest:
-        return None, 0
+        return None
     visible = Response.objects.visible_to(owner_id).filter(deleted_at__isnull=True)
     longest = max(_known(visible, newest), key=lambda match: counts[match[1]], default=None)
     if longest is None:
-        return None, 0
+        return None
     field, hashed = longest
     found = visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
     if found is None or deleted_before(found):  # a deleted turn in between is no longer here to point at
-        return None, 0
-    return found, counts[hashed]
+        return None
+    return Repeated(found, counts[hashed], field == "spoken_hash")
 
 
 def _known(visible: ResponseQuerySet, hashes: list[str]) -> list[tuple[str, str]]:

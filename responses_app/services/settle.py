@@ -1,38 +1,57 @@
 """Settle: the moves of a claimed response, each in one transaction with its events."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment
-from responses_app.eventlog.segments import insert_fenced
+from responses_app.eventlog.segments import insert_fenced, stamped
 from responses_app.fold import Item, ResponseBody
+from responses_app.metrics import responses_ended
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.services.context_hash import EMPTY, hash_after, spoken
 from responses_app.services.conversations import append_response
 from responses_app.services.history import input_of
+from responses_app.services.transcript import count_messages
 from responses_app.states import Status
+from responses_app.tool_items import OUTPUTS
+
+MILLISECOND = timedelta(milliseconds=1)
 
 
-def begin(row: Response, segment: Segment) -> None:
-    """A queued response starts."""
+def begin(row: Response, segment: Segment) -> Segment:
+    """A queued response starts; gives the segment as it is stored, for its readers."""
     if not Response.objects.move(row.pk, row.attempt, Status.IN_PROGRESS):
         raise Fenced(row.pk)
-    _store(row, segment)
+    return _store(row, segment)
 
 
-def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
-    """The end: the status, the result and the terminal event, or nothing of them."""
+def settle(
+    row: Response,
+    segment: Segment,
+    body: ResponseBody,
+    quirks: Sequence[str] = (),
+    first_output_at: datetime | None = None,
+) -> Segment:
+    """The end: the status, the result and the terminal event, or nothing of them; gives that event as it is stored."""
+    now = timezone.now()
     fields: dict[str, Any] = {
         "usage": body["usage"],
+        **_measures(row, body, first_output_at, now),
         "incomplete_reason": (body["incomplete_details"] or {}).get("reason", ""),
-        "finished_at": timezone.now(),
+        "quirks": list(quirks),
+        "finished_at": now,
         "lease_owner": "",
         "lease_until": None,
     }
     if row.is_stored:
         fields |= {
             "output": body["output"],
+            "message_count": F("message_count") + count_messages(body["output"]),
             "error": body["error"],
             "last_position": segment.last_position,
             "last_sequence": segment.next_sequence - 1,
@@ -42,13 +61,25 @@ def settle(row: Response, segment: Segment, body: ResponseBody) -> None:
         fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **fields):
         raise Fenced(row.pk)
-    _store(row, segment)
-    if any(item["type"] == "function_call" for item in body["output"]):
-        ToolEvent.objects.interrupt(row.pk)
+    transaction.on_commit(lambda: responses_ended.labels(body["status"]).inc())
+    stored = _store(row, segment)
+    ToolEvent.objects.interrupt(row.pk)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, input_of(row.pk), body["output"])
     if body["usage"]:
         Session.objects.add_usage(row.session_id, body["usage"])
+    return stored
+
+
+def _measures(row: Response, body: ResponseBody, first_output_at: datetime | None, now: datetime) -> dict[str, Any]:
+    usage = body["usage"] or {"input_tokens": 0, "output_tokens": 0}
+    return {
+        "first_output_ms": None if first_output_at is None else (first_output_at - row.created_at) // MILLISECOND,
+        "total_ms": (now - row.created_at) // MILLISECOND,
+        "input_tokens": usage["input_tokens"],
+        "output_tokens": usage["output_tokens"],
+        "tool_calls": sum(item["type"] in (*OUTPUTS, "mcp_call") for item in body["output"]),
+    }
 
 
 def _hashes(row: Response, output: list[Item]) -> dict[str, str]:
@@ -68,6 +99,8 @@ def _hashes(row: Response, output: list[Item]) -> dict[str, str]:
     }
 
 
-def _store(row: Response, segment: Segment) -> None:
+def _store(row: Response, segment: Segment) -> Segment:
+    segment = stamped(segment)
     if row.is_stored and not insert_fenced([segment]):
         raise Fenced(row.pk)
+    return segment

@@ -118,7 +118,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         """Every error is an answer of ours: a server's own error page is not JSON."""
         try:
             if self._body_bytes > settings.MAX_BODY_BYTES:
-                raise BodyTooLarge(f"The request body has more than {settings.MAX_BODY_BYTES} bytes.")
+                raise BodyTooLarge(settings.MAX_BODY_BYTES)
             await self.answer(b"".join(self._body))
         except ApiError as error:
             await self._send_error(error)

@@ -1,34 +1,37 @@
 """The pump: from the log to one reader's connection."""
 
-from collections.abc import Sequence
+import asyncio
 
-from responses_app.eventlog import LogErased, Segment, event_store
-from responses_app.events import DONE_FRAME, HEARTBEAT_FRAME
+from responses_app.errors import GoesOnLater
+from responses_app.eventlog import LogErased, event_store
+from responses_app.metrics import events_delivered, streams_open
 from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.log_views import LogView
 
+INTERRUPTED_FRAME = b": the server is shutting down, and this goes on when it is back: resume after the last event\n\n"
 HEARTBEAT_SECS = 10  # clients and proxies commonly give up on a silent body at 20 s
 
 
-async def pump(consumer: HttpConsumer, response_id: str, position: int, *, with_ids: bool = False) -> None:
+async def pump(consumer: HttpConsumer, response_id: str, position: int, view: LogView) -> None:
     """Send everything behind a position, then live events, until the terminal one."""
+    with streams_open.track_inprogress():
+        await _pump(consumer, response_id, position, view)
+
+
+async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: LogView) -> None:
+    clock = asyncio.get_running_loop().time
+    sent_at = clock()
     try:
         async for segments in event_store.read_after(response_id, position, HEARTBEAT_SECS):
-            chunk = _with_ids(segments) if with_ids else _public_bytes(segments)
-            if chunk or not segments:
-                await consumer.send_chunk(chunk or HEARTBEAT_FRAME)
-        await consumer.send_chunk(DONE_FRAME, is_last=True)
+            chunk = view.render(segments)
+            # A log may be busy with events that this view leaves out: its reader hears nothing of them.
+            if chunk or not segments or clock() - sent_at >= HEARTBEAT_SECS:
+                await consumer.send_chunk(chunk or view.heartbeat)
+                sent_at = clock()
+            if chunk:
+                events_delivered.inc(sum(segment.event_count for segment in segments))
+        await consumer.send_chunk(view.done, is_last=True)
     except LogErased:
         await consumer.send_chunk(b"", is_last=True)
-
-
-def _public_bytes(segments: Sequence[Segment]) -> bytes:
-    return b"".join(segment.data if segment.is_public else b"".join(segment.public_frames()) for segment in segments)
-
-
-def _with_ids(segments: Sequence[Segment]) -> bytes:
-    """``id:`` lines, which a browser's EventSource sends back as Last-Event-ID."""
-    return b"".join(
-        b"id: %d\n%s" % (sequence, frame)
-        for segment in segments
-        for sequence, frame in enumerate(segment.public_frames(), segment.first_sequence)
-    )
+    except GoesOnLater:
+        await consumer.send_chunk(INTERRUPTED_FRAME)  # and no end: a server cuts what is left without one

@@ -6,6 +6,7 @@ from responses_app.eventlog import event_store
 from responses_app.requests.headers import SESSION_HEADER, read_cursor
 from responses_app.services.lookup import find_response, note_access
 from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.log_views import NumberedResponsesView, ResponsesView
 from responses_app.streaming.pump import pump
 
 
@@ -19,8 +20,8 @@ class ResumeResponseConsumer(HttpConsumer):
         position = -1 if cursor is None else await event_store.position_after(response_id, cursor)
         note_access(row)
         await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
-        with_ids = "text/event-stream" in (self.header("accept") or "")
-        await pump(self, response_id, position, with_ids=with_ids)
+        is_browser = "text/event-stream" in (self.header("accept") or "")
+        await pump(self, response_id, position, NumberedResponsesView() if is_browser else ResponsesView())
         del tail
 
     def _cursor(self) -> int | None:

@@ -1,15 +1,17 @@
 """Which requests the streaming consumers take; Django has the rest."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-from responses_app.errors import InvalidRequest
+from responses_app.errors import InvalidRequest, NotFound
+from responses_app.handshakes import refuse_handshake
 from responses_app.requests.headers import read_flag
 from responses_app.streaming.create import CreateResponseConsumer
 from responses_app.streaming.resume import ResumeResponseConsumer
+from responses_app.streaming.socket import ResponsesSocket
 
 AsgiApp = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
@@ -47,6 +49,9 @@ RESPONSES_ROUTES = (
 )
 
 
+SOCKETS: dict[str, AsgiApp] = {"/v1/responses": ResponsesSocket.as_asgi()}
+
+
 class StreamingRouter:
     """An ASGI application: the first route that matches, else the fallback."""
 
@@ -59,4 +64,19 @@ class StreamingRouter:
             args = route.match(scope)
             if args is not None:
                 return await route.app({**scope, "url_route": {"kwargs": args}}, receive, send)
-        return await self.fallback(scope, receive, send)
+        # Discovery tells of every door, and half of them are here.
+        return await self.fallback({**scope, "streaming_routes": self.routes}, receive, send)
+
+
+class SocketRouter:
+    """An ASGI application: WebSockets by their path."""
+
+    def __init__(self, sockets: Mapping[str, AsgiApp]) -> None:
+        self.sockets = sockets
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        app = self.sockets.get(scope["path"])
+        if app is not None:
+            return await app(scope, receive, send)
+        error = NotFound(f"There is no WebSocket at {scope['path']}.", code="unknown_path")
+        return await refuse_handshake(error, scope, send)

@@ -1,19 +1,26 @@
+import logging
 from typing import Any
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
-from gateway_app.firststart import ensure_admin, greeting
+from gateway_app.firststart import ensure_admin, greeting, warning
 from gateway_app.server import GatewayServer, endpoint
+
+logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
     help = "Serve the API, the admin and the runner in one process."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if settings.HERMES_DEGRADED:
+            call_command("migrate", verbosity=0)  # nobody had the chance to
+            logger.error(warning())
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
@@ -23,6 +30,8 @@ class Command(BaseCommand):
             import_string(settings.ASGI_APPLICATION),
             endpoints=[endpoint(settings.API_SERVER_HOST, settings.API_SERVER_PORT)],
             server_name="hermes-site",
+            websocket_max_message_size=settings.MAX_BODY_BYTES,
+            websocket_max_frame_size=settings.MAX_BODY_BYTES,
         )
         server.on_listening = lambda: self.stdout.write(greeting(is_first_start=is_first_start))
         server.run()

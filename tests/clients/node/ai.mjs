@@ -4,7 +4,9 @@ import { generateText, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
 
 const [baseURL, apiKey, scenario] = process.argv.slice(2);
-const model = createOpenAI({ baseURL, apiKey }).responses("hermes-agent");
+const provider = createOpenAI({ baseURL, apiKey });
+const model = provider.responses("hermes-agent");
+const chat = provider.chat("hermes-agent");
 const tools = {
   get_weather: tool({
     description: "The weather in a city.",
@@ -25,6 +27,15 @@ const scenarios = {
       model, tools, prompt: "What is the weather?", stopWhen: stepCountIs(3), maxRetries: 0,
     });
     return { text: result.text, steps: result.steps.length };
+  },
+  async chat() {
+    const parts = [];
+    const result = streamText({ model: chat, prompt: "calculate 6*7", maxRetries: 0 });
+    for await (const part of result.fullStream) parts.push(part.type);
+    const answered = await generateText({
+      model: chat, tools, prompt: "What is the weather?", stopWhen: stepCountIs(3), maxRetries: 0,
+    });
+    return { text: await result.text, parts, tokens: (await result.usage).outputTokens, answered: answered.text };
   },
   async turns() {
     const first = { role: "user", content: "ai sdk turn one" };

@@ -65,6 +65,14 @@ const scenarios = {
     return links;
   },
 
+  async chat(content, tools = "null") {
+    const asked = { model, messages: [{ role: "user", content }], tools: JSON.parse(tools) ?? undefined };
+    const stream = client.chat.completions.stream({ ...asked, stream_options: { include_usage: true } });
+    const final = await stream.finalChatCompletion();
+    const { finish_reason, message } = final.choices[0];
+    return { id: final.id, finish_reason, text: message.content, calls: message.tool_calls, usage: final.usage };
+  },
+
   async missing(id) {
     return {
       retrieve: await refusal(() => client.responses.retrieve(id)),

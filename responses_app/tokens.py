@@ -5,17 +5,28 @@ from typing import Any
 import orjson
 
 from responses_app.fold import Item
-from responses_app.services.history import Turn
 
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 
 
-def estimate_tokens(turns: list[Turn], items: list[Item], instructions: str | None, tools: list[Any]) -> int:
-    shown = [item for turn in turns for item in (*turn.input, *turn.output)] + items
-    tokens = sum(_item_tokens(item) for item in shown)
-    return tokens + _text_tokens(instructions or "") + sum(_text_tokens(orjson.dumps(tool).decode()) for tool in tools)
+def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any]) -> int:
+    tokens = sum(_item_tokens(item) for item in items) + _text_tokens(instructions or "")
+    return tokens + sum(_text_tokens(orjson.dumps(tool).decode()) for tool in tools)
+
+
+def newest_that_fit(
+    older: list[Item], window: int, newer: list[Item], instructions: str | None, tools: list[Any]
+) -> list[Item]:
+    """The older items without the oldest turns, as many as must go; what is newer always stays."""
+    room = window - estimate_tokens(newer, instructions, tools)
+    starts = [index for index, item in enumerate(older) if item.get("role") == "user"] or [0]
+    sizes = [_item_tokens(item) for item in older]
+    for start in (0, *(index for index in starts if index)):
+        if sum(sizes[start:]) <= room:
+            return older[start:]
+    return []
 
 
 def _item_tokens(item: Item) -> int:

@@ -1,0 +1,108 @@
+"""``messages``: each as the input items it stands for."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from responses_app.errors import InvalidRequest
+from responses_app.fold import Item
+from responses_app.requests.fields import choice, wrong_type
+from responses_app.requests.items import MAX_ITEMS
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+GUIDING_ROLES = ("system", "developer")
+WRITTEN = {"function": "arguments", "custom": "input"}  # kind of a call -> what the model wrote in it
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An input item, not checked yet, and where in the request it comes from."""
+
+    item: Item
+    role: str
+    path: str
+
+
+def read_messages(value: Any) -> list[Sent]:
+    """What the shape of a message says; its values are checked as those of any input item."""
+    if not isinstance(value, list):
+        raise wrong_type("messages", "an array of messages")
+    if not 0 < len(value) <= MAX_ITEMS:
+        raise InvalidRequest(f"messages must hold 1 to {MAX_ITEMS} messages.", param="messages")
+    sent: list[Sent] = []
+    for index, message in enumerate(value):
+        path = f"messages[{index}]"
+        if not isinstance(message, dict):
+            raise wrong_type(path, "an object")
+        role = choice(*ROLES)(message.get("role"), f"{path}.role")
+        sent += _said(message, path) if role == "assistant" else [Sent(_told(message, role, sent), role, path)]
+    return sent
+
+
+def guidance(sent: list[Sent]) -> str | None:
+    """The texts of system and developer messages."""
+    texts = [text_of(one.item) for one in sent if one.role in GUIDING_ROLES]
+    return "\n\n".join(texts) if texts else None
+
+
+def newest(sent: list[Sent]) -> list[Sent]:
+    """What follows the last answer: all that is new where the server supplies the history."""
+    answers = [index for index, one in enumerate(sent) if one.role == "assistant"]
+    rest = sent[answers[-1] + 1 :] if answers else sent
+    new = [one for one in rest if one.role not in GUIDING_ROLES]
+    if not new:
+        raise InvalidRequest("messages must end with a message of the user or of a tool.", param="messages")
+    return new
+
+
+def text_of(item: Item) -> str:
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "".join(str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in parts)
+
+
+def _told(message: Item, role: str, before: list[Sent]) -> Item:
+    if role != "tool":
+        return {"type": "message", "role": role, "content": _content(message.get("content"))}
+    call_id = message.get("tool_call_id")
+    is_custom = any(one.item["type"] == "custom_tool_call" and one.item["call_id"] == call_id for one in before)
+    kind = "custom_tool_call_output" if is_custom else "function_call_output"
+    return {"type": kind, "call_id": call_id, "output": _content(message.get("content"))}
+
+
+def _said(message: Item, path: str) -> list[Sent]:
+    """An answer of the model: what it said, then its calls."""
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list):
+        raise wrong_type(f"{path}.tool_calls", "an array of calls")
+    content, refusal = _content(message.get("content")), message.get("refusal")
+    if not content and refusal is not None:
+        content = [{"type": "refusal", "refusal": refusal}]
+    said = [Sent({"type": "message", "role": "assistant", "content": content}, "assistant", path)]
+    made = [_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls or [])]
+    return [*([] if made and not content else said), *made]
+
+
+def _call(call: Any, path: str) -> Sent:
+    if not isinstance(call, dict):
+        raise wrong_type(path, "an object")
+    kind = choice(*WRITTEN)(call.get("type") or "function", f"{path}.type")
+    inner = call.get(kind)
+    if not isinstance(inner, dict):
+        raise wrong_type(f"{path}.{kind}", "an object")
+    written = WRITTEN[kind]
+    item = {"call_id": call.get("id"), "name": inner.get("name"), written: inner.get(written)}
+    return Sent({"type": "function_call" if kind == "function" else "custom_tool_call", **item}, "assistant", path)
+
+
+def _content(content: Any) -> Any:
+    return [_part(part) for part in content] if isinstance(content, list) else content
+
+
+def _part(part: Any) -> Any:
+    if not isinstance(part, dict) or part.get("type") != "image_url":
+        return part
+    image = part.get("image_url")
+    given = image if isinstance(image, dict) else {"url": image}
+    return {"type": "input_image", "image_url": given.get("url"), "detail": given.get("detail")}

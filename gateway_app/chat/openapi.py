@@ -1,0 +1,251 @@
+"""``/v1/chat/completions``, described."""
+
+from typing import Any
+
+from gateway_app.chat.messages import ROLES
+from gateway_app.chat.request import DETAIL_HEADER, MAX_STOP_CHARS, MAX_STOPS
+from responses_app.openapi.answers import GENERATING, OF_GENERATING, answer, json, operation, sent
+from responses_app.openapi.items import METADATA
+from responses_app.openapi.requests import FORMAT, SHARED, TIERS, number
+from responses_app.openapi.responses import ADMITTED_HEADERS
+from responses_app.openapi.words import (
+    ANYTHING,
+    BOOLEAN,
+    DONE_FRAME,
+    INTEGER,
+    NULL,
+    OPEN_OBJECT,
+    STRING,
+    WHOLE_SECONDS,
+    Paths,
+    Schema,
+    any_of,
+    array,
+    const,
+    enum,
+    fields,
+    frame,
+    header,
+    list_of,
+    nullable,
+    paging,
+    query,
+    ref,
+    shape,
+    stream,
+    text,
+    told,
+    union,
+    whole,
+)
+from responses_app.requests.create import MAX_TOKENS
+from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.items import MAX_ITEMS
+from responses_app.requests.options import EFFORTS, MAX_TOOLS
+from responses_app.requests.server_tools import FORM_HEADER
+
+# -- what is asked ----------------------------------------------------------------------
+_STOP = text("The answer ends there.", minLength=1, maxLength=MAX_STOP_CHARS)
+_MESSAGE = fields(
+    {
+        "role": enum(ROLES),
+        "content": any_of(STRING, array(any_of(STRING, OPEN_OBJECT))),
+        "name": STRING,
+        "tool_calls": array(OPEN_OBJECT),
+        "tool_call_id": STRING,
+        "refusal": STRING,
+        "reasoning_content": STRING,
+    },
+    ("role",),
+)
+FIELDS: dict[str, Schema] = {
+    **SHARED,
+    "store": told(BOOLEAN, "true: kept as a completion; absent: in its session; false: not at all."),
+    "messages": array(_MESSAGE, minItems=1, maxItems=MAX_ITEMS),
+    "max_completion_tokens": whole(1, MAX_TOKENS),
+    "max_tokens": whole(1, MAX_TOKENS),
+    "stop": any_of(_STOP, array(_STOP, maxItems=MAX_STOPS)),
+    "response_format": FORMAT,
+    "reasoning_effort": enum(EFFORTS),
+    "verbosity": enum(("low", "medium", "high")),
+    "tools": array(OPEN_OBJECT, maxItems=MAX_TOOLS),
+    "tool_choice": any_of(enum(("none", "auto", "required")), OPEN_OBJECT),
+    "stream_options": fields({"include_usage": BOOLEAN, "include_obfuscation": BOOLEAN}),
+    "seed": INTEGER,
+    "logit_bias": OPEN_OBJECT,
+    "frequency_penalty": number(-2, 2),
+    "presence_penalty": number(-2, 2),
+    "prediction": told(ANYTHING, "Passed on as it is."),
+    "n": const(1),
+    "logprobs": BOOLEAN,
+    "top_logprobs": whole(0, 20),
+    "modalities": array(const("text")),
+}
+
+# -- what is answered -------------------------------------------------------------------
+_USAGE = shape(
+    {
+        "prompt_tokens": INTEGER,
+        "completion_tokens": INTEGER,
+        "total_tokens": INTEGER,
+        "prompt_tokens_details": shape({"cached_tokens": INTEGER, "cache_write_tokens": INTEGER}),
+        "completion_tokens_details": shape({"reasoning_tokens": INTEGER}),
+    }
+)
+_TROUBLE = shape(
+    {
+        "completed": const(False),
+        "partial": BOOLEAN,
+        "failed": BOOLEAN,
+        "error": STRING,
+        "error_code": enum(("output_truncated", "agent_error")),
+        "reason": STRING,
+    },
+    description="Why the answer is not whole.",
+)
+_CALL = union(
+    "type",
+    {
+        "function": shape({"id": STRING, "function": shape({"name": STRING, "arguments": STRING})}),
+        "custom": shape({"id": STRING, "custom": shape({"name": STRING, "input": STRING})}),
+    },
+)
+_ANSWERED = shape(
+    {
+        "role": const("assistant"),
+        "content": nullable(STRING),
+        "refusal": nullable(STRING),
+        "annotations": array(OPEN_OBJECT),
+        "reasoning_content": STRING,
+        "tool_calls": array(_CALL),
+    },
+    ("reasoning_content", "tool_calls"),
+)
+_FINISH = nullable(enum(("stop", "length", "tool_calls", "content_filter", "error")))
+_CALL_NAME = {"name": STRING}
+_CALL_DELTA = shape(
+    {
+        "index": INTEGER,
+        "id": STRING,
+        "type": enum(("function", "custom")),
+        "function": shape({**_CALL_NAME, "arguments": STRING}, ("name",)),
+        "custom": shape({**_CALL_NAME, "input": STRING}, ("name",)),
+    },
+    ("id", "type", "function", "custom"),
+)
+_DELTA_FIELDS: dict[str, Schema] = {
+    "role": const("assistant"),
+    "content": STRING,
+    "reasoning_content": STRING,
+    "refusal": STRING,
+    "tool_calls": array(_CALL_DELTA),
+}
+
+
+def _envelope(kind: str) -> dict[str, Schema]:
+    return {
+        "id": text("chatcmpl-…"),
+        "object": const(kind),
+        "created": WHOLE_SECONDS,
+        "model": STRING,
+        "service_tier": enum(TIERS),
+        "system_fingerprint": NULL,
+    }
+
+
+def _choice(name: str, said: Schema) -> Schema:
+    return shape({"index": const(0), name: said, "logprobs": NULL, "finish_reason": _FINISH})
+
+
+_COMPLETION: dict[str, Schema] = {
+    **_envelope("chat.completion"),
+    "choices": array(_choice("message", _ANSWERED), minItems=1, maxItems=1),
+    "usage": nullable(ref("ChatUsage")),
+    "hermes": _TROUBLE,
+}
+_PROGRESS: dict[str, Schema] = {
+    **_envelope("chat.completion.chunk"),
+    "choices": array(OPEN_OBJECT, maxItems=0),
+    "tool": STRING,
+    "emoji": STRING,
+    "label": STRING,
+    "toolCallId": STRING,
+    "status": enum(("running", "completed")),
+    "input": ANYTHING,
+    "output": ANYTHING,
+}
+SCHEMAS: dict[str, Schema] = {
+    "CreateChatCompletion": fields(FIELDS, ("messages",)),
+    "ChatUsage": _USAGE,
+    "ChatCompletion": shape(_COMPLETION, ("hermes",)),
+    "StoredChatCompletion": shape({**_COMPLETION, "metadata": METADATA}, ("hermes",)),
+    "ChatCompletionList": list_of(ref("StoredChatCompletion")),
+    "ChatCompletionDeleted": shape({"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}),
+    "ChatCompletionChunk": shape(
+        {
+            **_envelope("chat.completion.chunk"),
+            "choices": array(_choice("delta", shape(_DELTA_FIELDS, _DELTA_FIELDS)), maxItems=1),
+            "usage": nullable(ref("ChatUsage")),
+            "hermes": _TROUBLE,
+        },
+        ("usage", "hermes"),
+    ),
+    "ToolProgress": shape(
+        _PROGRESS,
+        ("emoji", "label", "input", "output"),
+        f"A tool that the server runs starts, or ends. input and output come with {DETAIL_HEADER}: full.",
+    ),
+}
+_STREAM: dict[str, Any] = stream(
+    frame(any_of(ref("ChatCompletionChunk"), ref("Error"))),
+    frame(ref("ToolProgress"), event=const("hermes.tool.progress")),
+    DONE_FRAME,
+)
+_DETAIL = {"name": DETAIL_HEADER, "in": "header", "schema": {**enum(("full", "short")), "default": "short"}}
+PATHS: Paths = {
+    "/v1/chat/completions": {
+        "post": operation(
+            "create_chat_completion",
+            "Make a chat completion",
+            (
+                200,
+                answer(
+                    {**json(ref("ChatCompletion")), **_STREAM},
+                    "The completion, or its chunks with `stream`, between them the event `hermes.tool.progress`.",
+                    (*ADMITTED_HEADERS, "X-Hermes-Completed", "X-Hermes-Partial", "X-Hermes-Error"),
+                ),
+            ),
+            body=sent(ref("CreateChatCompletion")),
+            parameters=[*(header(name) for name in (SESSION_HEADER, FORM_HEADER, *GENERATING)), _DETAIL],
+            errors=(*OF_GENERATING, "429", "502", "503"),
+        ),
+        "get": operation(
+            "list_chat_completions",
+            "Your completions with store: true",
+            (200, answer(json(ref("ChatCompletionList")))),
+            parameters=[
+                *paging(order="asc"),
+                query("model", STRING, "Only those of this model."),
+                {
+                    **query("metadata", METADATA, "Only those with these pairs: `metadata[key]=value`."),
+                    "style": "deepObject",
+                    "explode": True,
+                },
+            ],
+        ),
+    },
+    "/v1/chat/completions/{completion_id}": {
+        "get": operation(
+            "get_chat_completion",
+            "One of them as it is now",
+            (200, answer(json(ref("StoredChatCompletion")), "The completion.", (SESSION_HEADER,))),
+            errors=("404",),
+        ),
+        "delete": operation(
+            "delete_chat_completion",
+            "Erase it; one that runs is cancelled first",
+            (200, answer(json(ref("ChatCompletionDeleted")))),
+            errors=("404", "503"),
+        ),
+    },
+}

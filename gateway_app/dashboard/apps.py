@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class DashboardConfig(AppConfig):
+    """An app of its own for its templates and static files; it stores nothing."""
+
+    name = "gateway_app.dashboard"
+    verbose_name = "Dashboard"

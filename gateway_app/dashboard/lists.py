@@ -1,0 +1,75 @@
+"""The dashboard's lists: short, newest or worst first, each read along an index."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from gateway_app.dashboard.numbers import ended_in
+from gateway_app.dashboard.windows import Window
+from responses_app.models import Response, Session, ToolEvent
+from responses_app.states import Status
+
+SHOWN_OPEN = 25
+SHOWN_SESSIONS = 10
+SHOWN_ENDED = 8
+SHOWN_APPROVALS = 25
+
+# Enough for a line of a list: the rows hold whole requests and answers.
+LINE = (
+    *("id", "status", "kind", "model", "created_at", "finished_at", "total_ms", "first_output_ms", "attempt"),
+    *("lease_until", "parked_until", "cancel_requested_at", "incomplete_reason", "error", "requested_by"),
+    *("session__public_id", "session__title", "owner__username"),
+)
+
+
+@dataclass(frozen=True)
+class Running:
+    row: Response
+    state: str
+    age: timedelta
+
+
+def open_responses() -> list[Running]:
+    now = timezone.now()
+    rows = _lines(Response.objects.open()).order_by("created_at")[:SHOWN_OPEN]
+    return [Running(row, _state(row, now), now - row.created_at) for row in rows]
+
+
+def _state(row: Response, now: datetime) -> str:
+    if row.cancel_requested_at is not None:
+        return "being cancelled"
+    if row.lease_until is not None and row.lease_until > now:
+        return "running"
+    if row.parked_until is not None and row.parked_until > now:
+        return "awaiting approval"
+    return "queued"
+
+
+def recent_sessions() -> list[Session]:
+    return list(Session.objects.select_related("owner").order_by("-last_active_at")[:SHOWN_SESSIONS])
+
+
+def waiting_approvals() -> list[ToolEvent]:
+    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=timezone.now())
+    return list(waiting.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
+
+
+def slowest(window: Window) -> list[Response]:
+    return _found(ended_in(window).order_by("-total_ms", "id").values_list("pk", flat=True))
+
+
+def failed(window: Window) -> list[Response]:
+    return _found(ended_in(window).filter(status=Status.FAILED).order_by("-finished_at").values_list("pk", flat=True))
+
+
+def _found(ids: "QuerySet[Response, str]") -> list[Response]:
+    """Chosen in the index, then read: a sort over whole rows would read them all."""
+    chosen = list(ids[:SHOWN_ENDED])
+    rows = {row.pk: row for row in _lines(Response.objects.filter(pk__in=chosen))}
+    return [rows[pk] for pk in chosen if pk in rows]
+
+
+def _lines(rows: "QuerySet[Response]") -> "QuerySet[Response]":
+    return rows.select_related("session", "owner").only(*LINE)

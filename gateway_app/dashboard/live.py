@@ -1,0 +1,103 @@
+"""``/live/{response_id}``: any stored response as it happens, and the operator's two words in it."""
+
+import re
+import time
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from gateway_app.dashboard.staff import is_staff, operator_of, staff_page, user_of_cookies
+from responses_app.errors import ApiError, InvalidRequest, Unauthenticated
+from responses_app.eventlog import event_store
+from responses_app.models import Response
+from responses_app.models.tool_events import Decision
+from responses_app.principals import operator_actor
+from responses_app.requests.headers import read_cursor
+from responses_app.services.approvals import decide
+from responses_app.services.cancel import request_cancel
+from responses_app.services.history import input_of
+from responses_app.services.lookup import any_response
+from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.log_views import TimedLogView
+from responses_app.streaming.pump import pump
+from responses_app.streaming.routing import StreamingRoute
+
+
+@require_GET
+@staff_page
+def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    try:
+        row = any_response(response_id, must_be_stored=False)
+    except ApiError as error:
+        return render(request, "dashboard/missing.html", {"message": error.message}, status=error.status)
+    neighbours = Response.objects.filter(session_id=row.session_id, turn__in=(row.turn - 1, row.turn + 1))
+    turns = dict(neighbours.values_list("turn", "pk"))
+    return render(
+        request,
+        "dashboard/live.html",
+        {
+            "row": row,
+            "input": input_of(row.pk),
+            "earlier": turns.get(row.turn - 1),
+            "later": turns.get(row.turn + 1),
+            "decisions": Decision.values,
+            "server_ms": round(time.time() * 1000),
+        },
+    )
+
+
+@require_POST
+@staff_page
+def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    try:
+        row = any_response(response_id, must_be_stored=False)
+        is_asked = request_cancel(row.pk, operator_actor(operator_of(request).get_username())).result()
+    except ApiError as error:
+        return _refused(error)
+    return JsonResponse({"response_id": row.pk, "requested": is_asked})
+
+
+@require_POST
+@staff_page
+def approve(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    try:
+        row = any_response(response_id)
+        resolved = decide(
+            row.pk,
+            _choice(request.POST.get("choice", "")),
+            operator_actor(operator_of(request).get_username()),
+            call_id=request.POST.get("call_id") or None,
+        )
+    except ApiError as error:
+        return _refused(error)
+    return JsonResponse({"response_id": row.pk, "resolved": resolved})
+
+
+def _choice(value: str) -> Decision:
+    if value not in Decision.values:
+        raise InvalidRequest(
+            "choice must be once, session, always or deny.", param="choice", code="invalid_approval_choice"
+        )
+    return Decision(value)
+
+
+def _refused(error: ApiError) -> HttpResponse:
+    return JsonResponse(error.body(), status=error.status)
+
+
+class LiveConsumer(HttpConsumer):
+    """The log for a browser of the staff: the pump of every reader, by cookie instead of by key."""
+
+    async def answer(self, body: bytes) -> None:
+        user = await event_store.read(user_of_cookies, self.header("cookie"))
+        if not is_staff(user):
+            raise Unauthenticated("Log in as staff to watch a response.")
+        row = await event_store.read(any_response, self.path_args["response_id"])
+        seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
+        await self.start_stream([])
+        await pump(self, row.pk, -1 if seen is None else seen, TimedLogView())
+
+
+LIVE_ROUTES = (StreamingRoute("GET", re.compile(r"/live/(?P<response_id>[^/]+)/events"), LiveConsumer.as_asgi()),)

@@ -1,0 +1,99 @@
+// Refreshes while somebody looks, and draws the plots. The tables are the server's.
+"use strict";
+
+const CHART_HEIGHT = 150;
+const ANNOUNCE_EVERY_MS = 15000; // a screen reader that hears every change hears nothing else
+
+// What a person opened stays open when the server's next version of it arrives.
+Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.tagName === "DETAILS");
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// A value between two gaps is no line; it is drawn as a dot.
+const alone = (chart, row) => chart.data[row].flatMap((value, at, all) =>
+  value != null && all[at - 1] == null && all[at + 1] == null ? [at] : []);
+const line = (label, stroke) => ({
+  label, stroke: () => color(stroke), width: 2, spanGaps: false,
+  points: { show: true, size: 6, width: 0, fill: () => color(stroke), filter: alone },
+});
+const bars = (label, fill) => ({
+  label, stroke: () => color(fill), fill: () => color(fill), width: 0, points: { show: false },
+  paths: uPlot.paths.bars({ size: [0.8, 40] }),
+});
+
+const PLOTS = {
+  throughput: { rows: ["ended", "failed"], series: [bars("ended", "--accent"), bars("failed", "--bad")] },
+  errors: { rows: ["error_percent"], series: [line("failed, %", "--bad")], top: 100 },
+  first: { rows: ["first_p50", "first_p95"], series: [line("median, s", "--accent"), line("95 %, s", "--second")] },
+  total: { rows: ["total_p50", "total_p95"], series: [line("median, s", "--accent"), line("95 %, s", "--second")] },
+  tokens: { rows: ["input_tokens", "output_tokens"], series: [line("input", "--accent"), line("output", "--second")] },
+};
+
+const COMPACT = new Intl.NumberFormat("en", { notation: "compact" });
+const charts = {};
+
+function options(plot, width) {
+  const axis = { stroke: () => color("--muted"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false } };
+  const range = (_, low, high) => [0, plot.top || Math.max(high * 1.1, Number.EPSILON * 10) || 1];
+  return {
+    width, height: CHART_HEIGHT, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
+    scales: { y: { range } }, axes: [{ ...axis }, { ...axis, size: 46, values: (_, ticks) => ticks.map((tick) => COMPACT.format(tick)) }], series: [{}, ...plot.series],
+    hooks: { setCursor: [tell] },
+  };
+}
+
+// The values under the pointer, in words.
+function tell(chart) {
+  const at = chart.cursor.idx;
+  const said = at == null ? "" : chart.series.slice(1)
+    .map((series, n) => `${series.label}: ${chart.data[n + 1][at] ?? "–"}`).join("\n");
+  chart.root.title = said && `${new Date(chart.data[0][at] * 1000).toLocaleString()}\n${said}`;
+}
+
+function draw() {
+  const source = document.getElementById("plots");
+  if (!source) return;
+  const data = JSON.parse(source.textContent);
+  for (const [name, plot] of Object.entries(PLOTS)) {
+    const rows = [data.at, ...plot.rows.map((row) => data[row])];
+    const place = document.getElementById(`plot-${name}`);
+    if (charts[name]) charts[name].setData(rows);
+    else charts[name] = new uPlot(options(plot, place.clientWidth), rows, place);
+  }
+}
+
+function announce() {
+  const spoken = document.getElementById("announce");
+  const summary = document.getElementById("summary");
+  const now = Date.now();
+  if (!summary || summary.textContent === spoken.textContent || now - (announce.last || 0) < ANNOUNCE_EVERY_MS) return;
+  announce.last = now;
+  spoken.textContent = summary.textContent;
+}
+
+function setStale(isStale) {
+  document.getElementById("stale").hidden = !isStale;
+}
+
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden) event.preventDefault();
+});
+document.body.addEventListener("htmx:afterSwap", (event) => {
+  setStale(false);
+  if (event.detail.target.id === "past") draw();
+  announce();
+});
+document.body.addEventListener("htmx:sendError", () => setStale(true));
+document.body.addEventListener("htmx:responseError", () => setStale(true));
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) document.querySelectorAll("[hx-get]").forEach((part) => htmx.trigger(part, "look-again"));
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  Object.values(charts).forEach((chart) => chart.redraw());
+});
+document.querySelectorAll(".plot").forEach((place) => {
+  new ResizeObserver(() => {
+    const chart = charts[place.id.replace("plot-", "")];
+    if (chart && chart.width !== place.clientWidth) chart.setSize({ width: place.clientWidth, height: CHART_HEIGHT });
+  }).observe(place);
+});
+draw();

@@ -1,0 +1,157 @@
+// Follows one response from its first event; when it has ended, its time can be wound back.
+import { LogPanel, seconds } from "./log.js";
+
+const page = document.getElementById("live");
+const find = (id) => document.getElementById(id);
+const csrf = page.querySelector("[name=csrfmiddlewaretoken]").value;
+const clockAhead = Date.now() - Number(page.dataset.serverMs); // of this machine before the server's
+const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
+const log = []; // {at, event}
+let shownEvents = 0;
+let isOver = false;
+
+async function post(url, fields) {
+  const body = new URLSearchParams(fields);
+  find("trouble").hidden = true;
+  try {
+    const answer = await fetch(url, { method: "POST", body, headers: { "X-CSRFToken": csrf } });
+    if (answer.ok) return true;
+    const said = await answer.json().catch(() => null);
+    throw new Error(said?.error?.message || `The server answered ${answer.status}.`);
+  } catch (error) {
+    find("trouble").textContent = error.message;
+    find("trouble").hidden = false;
+    return false;
+  }
+}
+
+function setStatus(status) {
+  find("status").textContent = status.replaceAll("_", " ");
+  find("status").className = `badge ${status}`;
+}
+
+function askApproval(card, event) {
+  if (isOver) return;
+  const choices = page.dataset.decisions.split(" ").map((value) => [value, LABELS[value] || value]);
+  card.ask(event.reason, choices, (choice) => post(page.dataset.approval, { choice, call_id: event.call_id }));
+}
+
+const panel = find("log") && new LogPanel(find("log"), {
+  status: setStatus,
+  approval: askApproval,
+  announce: (text) => { if (!isOver) find("announce").textContent = text; },
+});
+
+function isAtBottom() {
+  return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 60;
+}
+
+function add(entry) {
+  const follows = isAtBottom();
+  log.push(entry);
+  panel.apply(entry.event, entry.at);
+  shownEvents = log.length;
+  if (follows) window.scrollTo(0, document.documentElement.scrollHeight);
+}
+
+function showElapsed() {
+  if (log.length) find("elapsed").textContent = seconds(panel.clock() - log[0].at);
+}
+
+// -- after the end ------------------------------------------------------------------------
+function showAt(ms) {
+  const until = log[0].at + ms;
+  let count = 1;
+  while (count < log.length && log[count].at <= until) count += 1;
+  if (count < shownEvents) {
+    panel.reset();
+    shownEvents = 0;
+  }
+  for (; shownEvents < count; shownEvents += 1) panel.apply(log[shownEvents].event, log[shownEvents].at);
+  panel.clock = () => until;
+  panel.tick();
+  find("scrub-time").textContent = `${seconds(ms)} of ${seconds(log.at(-1).at - log[0].at)}`;
+  find("scrub").setAttribute("aria-valuetext", seconds(ms));
+}
+
+let playing = null;
+
+function stopPlaying() {
+  cancelAnimationFrame(playing);
+  playing = null;
+  find("play").textContent = "▶";
+  find("play").setAttribute("aria-label", "Play from here");
+}
+
+function play() {
+  const scrub = find("scrub");
+  if (Number(scrub.value) >= Number(scrub.max)) scrub.value = 0;
+  let last = performance.now();
+  const step = (now) => {
+    scrub.value = Number(scrub.value) + (now - last) * Number(find("speed").value);
+    last = now;
+    showAt(Number(scrub.value));
+    if (Number(scrub.value) < Number(scrub.max)) playing = requestAnimationFrame(step);
+    else stopPlaying();
+  };
+  find("play").textContent = "❚❚";
+  find("play").setAttribute("aria-label", "Pause");
+  playing = requestAnimationFrame(step);
+}
+
+function openScrubber() {
+  const scrub = find("scrub");
+  const span = Math.max(1, log.at(-1).at - log[0].at);
+  scrub.max = span;
+  scrub.value = span;
+  scrub.addEventListener("input", () => { stopPlaying(); showAt(Number(scrub.value)); });
+  scrub.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault(); // from commit to commit, not by a share of the width
+    stopPlaying();
+    scrub.value = nextCommit(Number(scrub.value), step);
+    showAt(Number(scrub.value));
+  });
+  find("play").addEventListener("click", () => (playing ? stopPlaying() : play()));
+  find("scrubber").hidden = false;
+  showAt(span);
+}
+
+function nextCommit(ms, step) {
+  const times = [...new Set(log.map((entry) => entry.at - log[0].at))];
+  const found = step > 0 ? times.find((time) => time > ms) : times.findLast((time) => time < ms);
+  return found ?? (step > 0 ? times.at(-1) : 0);
+}
+
+// -- while it runs ------------------------------------------------------------------------
+function follow() {
+  const source = new EventSource(page.dataset.events); // reconnects by itself, from the last position
+  source.onmessage = (message) => add(JSON.parse(message.data));
+  source.addEventListener("end", () => {
+    source.close();
+    clearInterval(ticking);
+    isOver = true;
+    find("cancel").hidden = true;
+    panel.clock = () => log.at(-1).at;
+    showElapsed();
+    openScrubber();
+  });
+  source.onerror = () => {
+    if (source.readyState !== EventSource.CLOSED) return;
+    find("trouble").textContent = "The log can't be read any more: it was deleted, or you are logged out.";
+    find("trouble").hidden = false;
+  };
+}
+
+const ticking = setInterval(showElapsed, 100);
+find("cancel").addEventListener("click", async () => {
+  find("cancel").disabled = true;
+  if (!(await post(page.dataset.cancel, {}))) find("cancel").disabled = false;
+});
+if (panel) {
+  panel.clock = () => Date.now() - clockAhead;
+  follow();
+} else {
+  clearInterval(ticking);
+}

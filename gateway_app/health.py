@@ -1,0 +1,263 @@
+"""How the gateway is: what ``/health/detailed`` says and the dashboard shows."""
+
+import os
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import Error as DatabaseTrouble
+from django.db import connection
+from django.db.models import Count, Min, Q
+from django.utils import timezone
+
+from gateway_app.diagnosis_remote import IN_MEMORY, layer_round_trip
+from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.runtime.processes import HOST, is_dead_here
+from gateway_app.runtime.toolset import mcp_states
+from responses_app.door import door
+from responses_app.eventlog import event_store
+from responses_app.metrics import last_words
+from responses_app.models import Response
+
+OK, DEGRADED = "ok", "degraded"
+QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then
+DISK_PERCENT = 90
+SHOWN_PROCESSES = 12
+PLATFORM = "hermes-agent"
+PLATFORMS = {"api_server": {"state": "connected"}}
+LAG_SECS = 5  # a commit takes milliseconds; behind somebody else's lock it waits longer
+LAYER_SECS = 1.0
+UPSTREAM_SECS = 300  # an older failure says nothing about now
+UPSTREAM_CODES = ("server_error", "rate_limit_exceeded")  # the others are about what was asked
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is not ended yet, and who has it."""
+
+    running: int
+    queued: int
+    awaiting_approval: int
+    oldest_queued_secs: float | None
+    oldest_ready_secs: float | None  # of those that wait for a process, not for an earlier turn of their session
+
+
+@dataclass(frozen=True)
+class Process:
+    id: str
+    role: str
+    host: str
+    pid: int
+    state: str
+    active_responses: int
+    started_at: datetime
+    heartbeat_at: datetime
+    exit_reason: str
+    is_silent: bool
+    is_alive_here: bool  # runs, and this host knows its pid
+
+
+@dataclass(frozen=True)
+class Storage:
+    database_bytes: int | None
+    disk_free_bytes: int
+    disk_used_percent: float
+
+
+def current_work() -> Work:
+    now = timezone.now()
+    is_held = Q(lease_until__gt=now)
+    is_parked = Q(parked_until__gt=now) & ~is_held
+    is_waiting = ~is_held & ~Q(parked_until__gt=now)
+    found = Response.objects.open().aggregate(
+        running=Count("pk", filter=is_held),
+        parked=Count("pk", filter=is_parked),
+        queued=Count("pk", filter=is_waiting),
+        oldest=Min("created_at", filter=is_waiting),
+    )
+    ready = Response.objects.claimable(now, "").aggregate(oldest=Min("created_at"))
+    return Work(
+        running=found["running"],
+        queued=found["queued"],
+        awaiting_approval=found["parked"],
+        oldest_queued_secs=_age(found["oldest"], now),
+        oldest_ready_secs=_age(ready["oldest"], now),
+    )
+
+
+def _age(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else round((now - since).total_seconds(), 3)
+
+
+def processes() -> list[Process]:
+    """The running ones, then those that ended last."""
+    rows = RuntimeProcess.objects.order_by("-heartbeat_at")
+    running = rows.filter(state=ProcessState.RUNNING)
+    ended = rows.exclude(state=ProcessState.RUNNING)[:SHOWN_PROCESSES]
+    return [_process(row) for row in (*running, *ended)]
+
+
+def _process(row: RuntimeProcess) -> Process:
+    silent_secs = (timezone.now() - row.heartbeat_at).total_seconds()
+    return Process(
+        id=row.pk,
+        role=row.role,
+        host=row.host,
+        pid=row.pid,
+        state=row.state,
+        active_responses=row.active_responses,
+        started_at=row.started_at,
+        heartbeat_at=row.heartbeat_at,
+        exit_reason=row.exit_reason,
+        is_silent=row.state == ProcessState.RUNNING and silent_secs > settings.HERMES_LEASE_SECS,
+        is_alive_here=row.state == ProcessState.RUNNING and row.host == HOST and not is_dead_here(row),
+    )
+
+
+def storage(database_bytes: int | None) -> Storage | None:
+    try:
+        disk = shutil.disk_usage(settings.HERMES_HOME)
+    except OSError:
+        return None
+    return Storage(database_bytes, disk.free, round(100 * disk.used / disk.total, 1))
+
+
+def _database_bytes() -> int:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT pg_database_size(current_database())")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+@dataclass(frozen=True)
+class Health:
+    """Everything at one moment; what could not be found out is None."""
+
+    work: Work | None
+    processes: list[Process] | None
+    storage: Storage | None
+    mcp: list[dict[str, Any]]
+    checks: dict[str, dict[str, Any]]
+
+    @property
+    def status(self) -> str:
+        return DEGRADED if self.degraded else OK
+
+    @property
+    def degraded(self) -> list[str]:
+        return [name for name, check in self.checks.items() if check["status"] != OK]
+
+    @property
+    def running_processes(self) -> list[Process]:
+        return [process for process in self.processes or [] if process.state == ProcessState.RUNNING]
+
+
+def look() -> Health:
+    work: Work | None = None
+    found: list[Process] | None = None
+    size: int | None = None
+    trouble = ""
+    try:
+        work, found, size = current_work(), processes(), _database_bytes()
+    except DatabaseTrouble as error:
+        trouble = str(error) or type(error).__name__
+    stored = storage(size)
+    states = [dict(state) for state in mcp_states()]
+    writer = event_store.writer
+    checks = {
+        "state_db": _check(not trouble, error=trouble or None),
+        "home": _check(not settings.HERMES_DEGRADED, error=settings.HERMES_DEGRADED or None),
+        "layer": _layer_check(),
+        "model": _model_check(),
+        "disk": _check(
+            stored is not None and stored.disk_used_percent < DISK_PERCENT,
+            used_percent=stored and stored.disk_used_percent,
+        ),
+        "gateway": _gateway_check(found),
+        "background_queues": _queue_check(work),
+        "writer": _check(
+            writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
+            lag_secs=round(writer.lag_secs, 3),
+            pending_bytes=writer.pending_bytes,
+        ),
+        "mcp": _check(all(state["state"] != "down" for state in states), servers=len(states)),
+    }
+    return Health(work, found, stored, states, checks)
+
+
+def _check(is_ok: bool, **details: Any) -> dict[str, Any]:
+    return {"status": OK if is_ok else DEGRADED, **details}
+
+
+def _layer_check() -> dict[str, Any]:
+    backend = settings.CHANNEL_LAYERS["default"]["BACKEND"]
+    if backend == IN_MEMORY:
+        return _check(True, backend=backend)
+    try:
+        async_to_sync(layer_round_trip)(LAYER_SECS)
+    except Exception as error:  # whatever a backend raises, it is what the check found
+        return _check(False, backend=backend, error=str(error) or type(error).__name__)
+    return _check(True, backend=backend)
+
+
+def _model_check() -> dict[str, Any]:
+    """By its last answer: asking only to know would cost tokens, or a limit of the upstream."""
+    model = settings.HERMES_MODELS[0]
+    last = last_words.get((model["provider"], model["model"]))
+    is_failing = last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
+    return _check(
+        not is_failing,
+        provider=model["provider"],
+        model=model["model"] or None,
+        asked_at=last and datetime.fromtimestamp(last.at, UTC).isoformat(),
+        error=(last and last.code) or None,
+    )
+
+
+def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
+    running = [process for process in found or [] if process.state == ProcessState.RUNNING]
+    silent = sum(process.is_silent for process in running)
+    is_ready = len(running) > silent and not door.is_closed
+    return _check(is_ready, running=len(running), silent=silent, draining=door.is_closed)
+
+
+def _queue_check(work: Work | None) -> dict[str, Any]:
+    if work is None:
+        return _check(False, queued=None, oldest_secs=None)
+    is_taken_in_time = (work.oldest_ready_secs or 0) < QUEUE_AGE_SECS
+    return _check(is_taken_in_time, queued=work.queued, oldest_secs=work.oldest_queued_secs)
+
+
+def living_state() -> str:
+    return "draining" if door.is_closed else "running"
+
+
+def as_json(health: Health) -> dict[str, Any]:
+    """Hermes' fields, and ours beside them."""
+    running = health.running_processes
+    ended = [process for process in health.processes or [] if process.state != ProcessState.RUNNING]
+    newest = max((process.heartbeat_at for process in running), default=None)
+    state = living_state() if running else ("stopped" if ended else None)
+    return {
+        "status": health.status,
+        "platform": PLATFORM,
+        "version": settings.HERMES_VERSION,
+        "gateway_state": state,
+        "platforms": PLATFORMS if running else {},
+        "active_agents": health.work.running if health.work else 0,
+        "exit_reason": None if running or not ended else ended[0].exit_reason or None,
+        "updated_at": newest and newest.isoformat(),
+        "pid": os.getpid(),
+        "readiness": {"status": health.status, "checks": health.checks},
+        "degraded": health.degraded,
+        "work": health.work and asdict(health.work),
+        "processes": health.processes and [asdict(process) for process in health.processes],
+        "storage": health.storage and asdict(health.storage),
+        "mcp_servers": health.mcp,
+    }

@@ -1,0 +1,58 @@
+"""A copy of the database of one moment, made while the server runs."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
+
+PRIVATE = 0o600
+
+
+class Command(BaseCommand):
+    help = "Write a copy of the database to FILE, while the server runs or not."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        file = Path(options["file"])
+        draft = file.with_name(f".{file.name}.part")
+        try:
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE))
+        except OSError as error:
+            raise CommandError(f"{file} cannot be made: {error.strerror}. Name a file that does not exist.") from error
+        try:
+            _copy_sqlite(draft) if connection.vendor == "sqlite" else _dump_postgresql(draft)
+            draft.replace(file)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            file.unlink()
+            raise
+        self.stdout.write(f"Wrote {file}, {file.stat().st_size} bytes.")
+
+
+def _copy_sqlite(draft: Path) -> None:
+    """SQLite's own backup: a consistent moment, however much is written meanwhile."""
+    connection.ensure_connection()
+    with closing(sqlite3.connect(draft)) as copy:
+        connection.connection.backup(copy)
+
+
+def _dump_postgresql(draft: Path) -> None:
+    program = shutil.which("pg_dump")
+    if program is None:
+        raise CommandError("pg_dump is not on this machine; install the PostgreSQL client programs.")
+    settings = connection.settings_dict
+    named = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
+    env = {name: str(settings[key]) for name, key in named.items() if settings.get(key)}
+    command = [program, "--format=custom", "--no-owner", "--file", str(draft)]
+    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise CommandError(f"pg_dump failed: {done.stderr.strip()}")

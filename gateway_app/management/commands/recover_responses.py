@@ -1,0 +1,42 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from gateway_app.runtime import orphans, processes
+from responses_app.management.progress import Progress
+
+
+class Command(BaseCommand):
+    help = (
+        "Take care of what dead processes left: what may go on is freed for a running server, the rest ends as "
+        "incomplete. A running server does the same by itself."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--settle", action="store_true", help="end all of them as incomplete; none goes on")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+
+    def handle(self, *args: Any, settle: bool, dry_run: bool, **options: Any) -> None:
+        dead = processes.find_dead()
+        found = orphans.find_orphans(dead)
+        ending = [orphan for orphan in found if settle or orphan.is_given_up]
+        goes_on = len(found) - len(ending)
+        if dry_run:
+            self.stdout.write(
+                f"{len(dead)} dead processes. Would free {goes_on} responses and end {len(ending)} as incomplete."
+            )
+            return
+        orphans.free(dead, found)
+        progress = Progress(self.stderr, "ended", len(ending))
+        for orphan in ending:
+            progress.add(orphans.settle(orphan))
+        self.stdout.write(
+            f"{len(dead)} dead processes. Freed {goes_on} responses, ended {progress.end()} as incomplete."
+        )
+        if len(ending) > progress.count:
+            self.stderr.write(
+                f"{len(ending) - progress.count} were taken by a running server meanwhile, or wait for an earlier turn."
+            )
+        if goes_on and not orphans.live_processes():
+            self.stderr.write("No server runs: what was freed goes on when one starts (manage.py serve).")

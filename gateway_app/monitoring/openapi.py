@@ -1,0 +1,17 @@
+"""``/health/detailed``, ``/api/status`` and ``/metrics``, described."""
+
+from responses_app.openapi.answers import answer, json, operation
+from responses_app.openapi.words import OPEN_OBJECT, STRING, Paths, Schema
+
+SCHEMAS: dict[str, Schema] = {}
+_STATE = (200, answer(json(OPEN_OBJECT)))
+_METRICS = (200, answer({"text/plain": {"schema": STRING}}))
+PATHS: Paths = {
+    "/health/detailed": {
+        "get": operation("health_detailed", "How is it? Elsewhere than on loopback, with a key", _STATE, is_open=True)
+    },
+    "/api/status": {
+        "get": operation("status", "Is a gateway alive, here or elsewhere? Access as above", _STATE, is_open=True)
+    },
+    "/metrics": {"get": operation("metrics", "Numbers for Prometheus. Access as above", _METRICS, is_open=True)},
+}

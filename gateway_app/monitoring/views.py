@@ -1,0 +1,66 @@
+import asyncio
+
+from asgiref.sync import sync_to_async
+from django.db import Error as DatabaseTrouble
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_GET
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from rest_framework.request import Request
+from rest_framework.response import Response as JsonAnswer
+from rest_framework.views import APIView
+
+from gateway_app import health
+from gateway_app.monitoring.access import Watcher, check_watcher
+from gateway_app.monitoring.remote import NOBODY, probe
+from gateway_app.monitoring.status import Local, look, status
+from responses_app import metrics
+from responses_app.errors import ApiError
+from responses_app.eventlog import event_store
+
+
+class DetailedHealthView(APIView):
+    authentication_classes = (Watcher,)
+
+    def get(self, request: Request) -> JsonAnswer:
+        return JsonAnswer(health.as_json(health.look()))
+
+
+class MetricsView(APIView):
+    authentication_classes = (Watcher,)
+
+    def get(self, request: Request) -> HttpResponse:
+        _measure_now()
+        return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _measure_now() -> None:
+    """What is looked up when somebody asks, and not counted as it happens."""
+    metrics.log_lag_seconds.set(event_store.writer.lag_secs)
+    metrics.log_pending_bytes.set(event_store.writer.pending_bytes)
+    unknown = float("nan")
+    try:
+        work = health.current_work()
+    except DatabaseTrouble:
+        age = running = queued = waiting = unknown
+    else:
+        age = work.oldest_queued_secs or 0.0
+        running, queued, waiting = work.running, work.queued, work.awaiting_approval
+    metrics.queue_age_seconds.set(age)
+    for state, count in (("running", running), ("queued", queued), ("awaiting_approval", waiting)):
+        metrics.responses_open.labels(state).set(count)
+
+
+@require_GET
+async def status_view(request: HttpRequest) -> HttpResponse:
+    """Asynchronous, since a server that does not answer must not hold up the thread of all other views."""
+    try:
+        found, active_sessions = await sync_to_async(_admitted)(request)
+    except ApiError as error:
+        return JsonResponse(error.body(), status=error.status, headers=error.headers)
+    remote = await asyncio.to_thread(probe) if found.needs_probe else NOBODY
+    return JsonResponse(status(found, remote, active_sessions))
+
+
+def _admitted(request: HttpRequest) -> tuple[Local, int | None]:
+    check_watcher(request)
+    return look()

@@ -1,0 +1,14 @@
+"""``/openapi.json`` and ``/docs``, described."""
+
+from responses_app.openapi.answers import answer, json, operation
+from responses_app.openapi.words import OPEN_OBJECT, STRING, Paths, Schema
+
+SCHEMAS: dict[str, Schema] = {}
+PATHS: Paths = {
+    "/openapi.json": {"get": operation("get_openapi", "This document", (200, answer(json(OPEN_OBJECT))), is_open=True)},
+    "/docs": {
+        "get": operation(
+            "get_docs", "This document for people", (200, answer({"text/html": {"schema": STRING}})), is_open=True
+        )
+    },
+}

@@ -1,0 +1,44 @@
+"""The document, and a page that shows it.
+
+Neither needs a key: they tell how this version is spoken to and nothing of what is stored, and a page can't send one.
+"""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from rest_framework.request import Request
+from rest_framework.response import Response as JsonAnswer
+from rest_framework.views import APIView
+
+from gateway_app.openapi.document import document
+
+# Everything comes from this server; what the style sheet draws is in it.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+
+class OpenApiView(APIView):
+    authentication_classes = ()
+    permission_classes = ()
+
+    def get(self, request: Request) -> JsonAnswer:
+        return JsonAnswer(document())
+
+
+class DocsView(APIView):
+    authentication_classes = ()
+    permission_classes = ()
+
+    def get(self, request: Request) -> HttpResponse:
+        page = render(request._request, "openapi/docs.html")
+        page.headers["Content-Security-Policy"] = POLICY
+        return page

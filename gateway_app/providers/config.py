@@ -1,0 +1,69 @@
+"""Which models are asked: checked before anything starts, with the name of what is wrong."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+Model = dict[str, str]  # provider, model, base_url, api_key, api_mode
+
+API_MODES = ("chat_completions", "codex_responses")
+_FIELDS = ("provider", "model", "default", "base_url", "api_key", "api_mode")
+
+
+def check_model(model: Model, named: Callable[[str], str]) -> None:
+    """``named`` says how the user calls a field."""
+    provider = model["provider"]
+    needed = {"openai": ("model", "api_key"), "custom": ("model", "base_url")}.get(provider, ())
+    for field in needed:
+        if not model[field]:
+            raise ImproperlyConfigured(f"{named(field)} is required when {named('provider')} is {provider}.")
+    if model["base_url"] and not re.fullmatch(r"https?://[^\s/?#]+\S*", model["base_url"]):
+        raise ImproperlyConfigured(f"{named('base_url')} must be an http or https address.")
+    if not model["api_key"].isascii() or not model["api_key"].isprintable():
+        raise ImproperlyConfigured(f"{named('api_key')} must be printable ASCII: it is sent in a header.")
+
+
+def read_fallbacks(
+    given: Any, first: Model, providers: tuple[str, ...], place: str = "config.yaml: fallback_models"
+) -> tuple[Model, ...]:
+    """``fallback_models`` of config.yaml: names of models on the same upstream, or upstreams of their own."""
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise ImproperlyConfigured(f"{place} must be a list.")
+    return tuple(read_model(entry, first, providers, f"{place}[{number}]") for number, entry in enumerate(given))
+
+
+def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str) -> Model:
+    """A model by its name on the same upstream as the first, or an upstream of its own."""
+    fields = _fields({"model": entry} if isinstance(entry, str) else entry, place)
+    if "default" in fields:  # as in the section of the first model
+        if "model" in fields:
+            raise ImproperlyConfigured(f"{place}: set model or default, not both.")
+        fields["model"] = fields.pop("default")
+    # Another server gets nothing of the first one's, least of all its key.
+    is_elsewhere = bool({"provider", "base_url"} & fields.keys())
+    others = {"provider": "custom", "base_url": "", "api_key": "", "api_mode": API_MODES[0]}
+    model = {"model": "", **(others if is_elsewhere else {**first, "model": ""}), **fields}
+    for name, choices in (("provider", providers), ("api_mode", API_MODES)):
+        if model[name] not in choices:
+            raise ImproperlyConfigured(f"{place}.{name} must be one of {', '.join(choices)}, not {model[name]!r}.")
+    if not is_elsewhere and not model["model"]:
+        raise ImproperlyConfigured(f"{place}.model is required.")
+    if not is_elsewhere and model["provider"] == "builtin":
+        raise ImproperlyConfigured(f"{place}.provider is required: the built-in provider has only one model.")
+    check_model(model, lambda name: f"{place}.{name}")
+    return model
+
+
+def _fields(entry: Any, place: str) -> Model:
+    if not isinstance(entry, dict):
+        raise ImproperlyConfigured(f"{place} must be a model's name or a mapping, not {entry!r}.")
+    for name, value in entry.items():
+        if name not in _FIELDS:
+            raise ImproperlyConfigured(f"{place}.{name} is not one of {', '.join(_FIELDS)}.")
+        if not isinstance(value, str):
+            raise ImproperlyConfigured(f"{place}.{name} must be text.")
+    return {name: value.strip() for name, value in entry.items()}

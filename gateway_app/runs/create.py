@@ -1,0 +1,101 @@
+"""``POST /v1/runs``: a turn that nobody has to wait for."""
+
+from dataclasses import replace
+from typing import Any
+
+from responses_app.errors import InvalidRequest
+from responses_app.eventlog import event_store
+from responses_app.ids import run_id_of
+from responses_app.models.responses import Kind
+from responses_app.principals import Principal
+from responses_app.requests.body import parse_object
+from responses_app.requests.create import read_create
+from responses_app.requests.fields import text
+from responses_app.requests.headers import SESSION_HEADER, read_session_id
+from responses_app.requests.items import read_input
+from responses_app.services.admission import Admission
+from responses_app.streaming.generating import GeneratingConsumer, admitted_headers
+
+HISTORY = "conversation_history"
+# Hermes clients send these; which model answers is the profile's business here.
+UNUSED = ("model_options", "provider")
+# Of a response's fields, those that say how it is delivered.
+DELIVERY = ("background", "stream", "stream_options")
+
+
+class CreateRunConsumer(GeneratingConsumer):
+    async def answer(self, body: bytes) -> None:
+        principal = await self.principal()
+        header = read_session_id(self.header(SESSION_HEADER))
+        asked = parse_object(body)
+        admission = await event_store.read(read_run, asked, principal, header)
+        admitted = await self.admit(admission, asked)
+        is_unheard = header not in (None, admitted.session_id)
+        headers = admitted_headers(admitted, (*admission.ignored, *((SESSION_HEADER,) if is_unheard else ())))
+        started = {"run_id": run_id_of(admitted.response_id), "status": "started", "replayed": admitted.is_replayed}
+        shown = {**started, "response_id": admitted.response_id, "session_id": admitted.session_id}
+        await self.send_json(shown, status=202, headers=headers)
+
+
+def read_run(body: dict[str, Any], principal: Principal, session_header: str | None = None) -> Admission:
+    """A response's request in Hermes' words. The session: body, then chain, then header."""
+    given = {name: value for name, value in body.items() if value is not None}
+    unused = sorted(given.keys() & {*UNUSED, *DELIVERY})
+    chosen = _read_session(given)
+    past = read_history(given.get(HISTORY, []), HISTORY)
+    asked = {name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)}
+    if "input" in asked:
+        asked["input"] = as_items(asked["input"])
+    admission = read_create(asked, principal).admission
+    if not admission.is_stored:
+        raise InvalidRequest("A run is always stored: there is no other way to read it.", param="store")
+    names_history = admission.previous_id is not None or admission.conversation is not None
+    return replace(
+        admission,
+        kind=Kind.RUNS,
+        items=[*past, *admission.items],
+        ignored=(*admission.ignored, *unused),
+        session_id=chosen or (None if names_history else session_header),
+        is_session_chosen=chosen is not None,
+        brings_history=bool(past),
+    )
+
+
+def read_history(value: Any, name: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise InvalidRequest(f"{name} must be an array of messages.", param=name, code="invalid_type")
+    return read_input(as_items(value), name) if value else []
+
+
+def as_items(value: Any) -> Any:
+    """Hermes takes bare strings for messages, and a message without a role for the user's."""
+    return [_as_item(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _as_item(entry: Any) -> Any:
+    if isinstance(entry, str):
+        return {"role": "user", "content": entry}
+    if isinstance(entry, dict) and "content" in entry and entry.get("type", "message") == "message":
+        return {"role": "user", **entry, "content": as_content(entry["content"])}
+    return entry
+
+
+def as_content(content: Any) -> Any:
+    """Images in the words of chat completions, too."""
+    return [_as_part(part) for part in content] if isinstance(content, list) else content
+
+
+def _as_part(part: Any) -> Any:
+    if not isinstance(part, dict) or part.get("type") != "image_url":
+        return part
+    image = part.get("image_url")
+    named = {"image_url": image.get("url"), "detail": image.get("detail")} if isinstance(image, dict) else part
+    return {**named, "type": "input_image"}
+
+
+def _read_session(given: dict[str, Any]) -> str | None:
+    if "session_id" not in given:
+        return None
+    if "conversation" in given:
+        raise InvalidRequest("A conversation has a session of its own; send one of the two.", param="session_id")
+    return read_session_id(text(given["session_id"], "session_id"), "session_id")

@@ -1,0 +1,66 @@
+"""Find a run for its owner, and show it."""
+
+from typing import Any
+
+from gateway_app.runs.events import RunEvents, ended_event
+from gateway_app.runs.statuses import runs_of
+from responses_app.api.approvals import shown_call
+from responses_app.errors import RunNotFound
+from responses_app.eventlog.segments import read_whole
+from responses_app.events import decode_frames
+from responses_app.fold import fold
+from responses_app.ids import response_id_of, run_id_of
+from responses_app.models import Response
+from responses_app.services.approvals import waiting_calls
+from responses_app.services.transcript import text_of_output
+
+
+def find_run(owner_id: int, run_id: str) -> Response:
+    """The owner's run; a response that was made through another door is none."""
+    response_id = response_id_of(run_id) if run_id.isprintable() else None
+    row = runs_of(owner_id).filter(pk=response_id).first() if response_id is not None else None
+    if row is None:
+        raise RunNotFound(run_id)
+    return row
+
+
+def run_object(row: Response) -> dict[str, Any]:
+    """What the row knows; the rest of a run that goes on is in its log."""
+    shown = {
+        "object": "hermes.run",
+        "id": run_id_of(row.pk),
+        "run_id": run_id_of(row.pk),
+        "response_id": row.pk,
+        "status": row.run_status,  # type: ignore[attr-defined]
+        "created_at": row.created_at.timestamp(),
+        "updated_at": (row.finished_at or row.started_at or row.created_at).timestamp(),
+        "session_id": row.session.public_id,
+        "model": row.model,
+    }
+    if row.is_open:
+        return shown
+    details = {"reason": row.incomplete_reason} if row.incomplete_reason else None
+    body = {"status": row.status, "output": row.output or [], "usage": row.usage, "error": row.error}
+    ended = ended_event({**body, "incomplete_details": details})
+    return {**shown, "last_event": ended.pop("event"), **ended}
+
+
+def live_run_object(row: Response) -> dict[str, Any]:
+    """With what the log of a run that goes on tells: what it said so far, and what it waits for."""
+    shown = run_object(row)
+    if not row.is_open:
+        return shown
+    segments = read_whole(row.pk)
+    log = list(decode_frames(segment.data for segment in segments))
+    if not log:  # deleted in this moment
+        raise RunNotFound(run_id_of(row.pk))
+    written = [at for _, at, _ in segments[-1].timed_frames()]
+    last_event = RunEvents().last_of(log)
+    waiting = [shown_call(event) for event in waiting_calls(row.pk)]
+    return {
+        **shown,
+        "updated_at": written[-1],
+        "output": text_of_output(fold(log)["output"]),
+        **({} if last_event is None else {"last_event": last_event}),
+        **({"approval": {**waiting[0], "pending": waiting}} if waiting else {}),
+    }

@@ -1,0 +1,58 @@
+"""The states of a run: those of its response, in Hermes' words."""
+
+from enum import StrEnum
+
+from django.db.models import Case, CharField, Q, Value, When
+
+from responses_app.models import Response
+from responses_app.models.responses import Kind, ResponseQuerySet
+from responses_app.states import OPEN, IncompleteReason, Status
+
+# A turn of a session's chat can be read and stopped as a run, too.
+RUN_KINDS = (Kind.RUNS, Kind.SESSION_CHAT)
+# The answer ends at a limit that the client or the operator set: it is shorter, not broken.
+LIMITS = (
+    IncompleteReason.MAX_OUTPUT_TOKENS,
+    IncompleteReason.MAX_TOOL_CALLS,
+    IncompleteReason.MAX_ITERATIONS,
+    IncompleteReason.CONTENT_FILTER,
+)
+
+
+class RunStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING_FOR_APPROVAL = "waiting_for_approval"
+    STOPPING = "stopping"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+def ended_status(status: str, incomplete_reason: str | None) -> RunStatus:
+    if status == Status.INCOMPLETE:
+        if incomplete_reason == IncompleteReason.SERVER_INTERRUPTED:
+            return RunStatus.INTERRUPTED
+        return RunStatus.COMPLETED if incomplete_reason in LIMITS else RunStatus.FAILED
+    return RunStatus(status)
+
+
+def runs_of(owner_id: int) -> ResponseQuerySet:
+    """The owner's runs, each with its ``run_status``."""
+    mine = Response.objects.visible_to(owner_id).filter(kind__in=RUN_KINDS, deleted_at__isnull=True)
+    return mine.select_related("session").annotate(
+        run_status=Case(
+            When(Q(status__in=OPEN, cancel_requested_at__isnull=False), then=Value(RunStatus.STOPPING)),
+            When(Q(status__in=OPEN, parked_until__isnull=False), then=Value(RunStatus.WAITING_FOR_APPROVAL)),
+            When(Q(status=Status.IN_PROGRESS), then=Value(RunStatus.RUNNING)),
+            When(
+                Q(status=Status.INCOMPLETE, incomplete_reason=IncompleteReason.SERVER_INTERRUPTED),
+                then=Value(RunStatus.INTERRUPTED),
+            ),
+            When(Q(status=Status.INCOMPLETE, incomplete_reason__in=LIMITS), then=Value(RunStatus.COMPLETED)),
+            When(Q(status=Status.INCOMPLETE), then=Value(RunStatus.FAILED)),
+            default="status",
+            output_field=CharField(),
+        )
+    )

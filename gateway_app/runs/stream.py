@@ -1,0 +1,37 @@
+"""``GET /v1/runs/{run_id}/events``: any number of readers, each from wherever it was cut."""
+
+from urllib.parse import parse_qs
+
+from gateway_app.runs.events import RunEventsView
+from gateway_app.runs.lookup import find_run
+from responses_app.errors import CursorAhead
+from responses_app.eventlog import event_store
+from responses_app.eventlog.segments import read_last
+from responses_app.requests.headers import SESSION_HEADER, read_cursor
+from responses_app.services.lookup import note_access
+from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.pump import pump
+
+
+class RunEventsConsumer(HttpConsumer):
+    async def answer(self, body: bytes) -> None:
+        principal = await self.principal()
+        row = await event_store.read(find_run, principal.owner_id, self.path_args["run_id"])
+        cursor = await self._cursor(row.pk)
+        note_access(row)
+        await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
+        await pump(self, row.pk, position=-1, view=RunEventsView(row.pk, cursor))
+
+    async def _cursor(self, response_id: str) -> int:
+        query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        name, given = "after", query.get("after", [None])[-1]
+        if given is None:
+            name, given = "Last-Event-ID", self.header("last-event-id")
+        cursor = read_cursor(given, name)
+        if cursor is None:
+            return -1
+        newest = await event_store.read(read_last, response_id)
+        last = -1 if newest is None else newest.last_position
+        if cursor > last:
+            raise CursorAhead(cursor, last, name)
+        return cursor

@@ -1,0 +1,104 @@
+"""What earlier attempts left in the log: where the agent loop goes on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gateway_app.agent.context import as_function_call
+from gateway_app.agent.loop import SoFar
+from gateway_app.agent.types import Item, RoundFinished, ToolCall, Usage
+from gateway_app.runtime.ledger import shown
+from gateway_app.runtime.recording import MODEL_FINISHED, QUIRK
+from responses_app.events import TOOL_CALLED, Event
+from responses_app.models import ToolEvent
+from responses_app.output import OutputBuilder
+from responses_app.tool_items import ARGUMENTS_OF, CALLS, all_call_ids, output_ids
+
+
+@dataclass(frozen=True)
+class Resumed(SoFar):
+    """And what only this side needs to know."""
+
+    hidden: frozenset[str] = frozenset()  # calls that are not shown
+    quirks: tuple[str, ...] = ()
+    used_call_ids: frozenset[str] = frozenset()
+
+
+def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]) -> Resumed:
+    """The builder has seen these events, and nothing of what was being said is open in it."""
+    log = _Log()
+    for event in events:
+        log.read(event)
+    items: list[Item] = []
+    pending: list[ToolCall] = []
+    answered = output_ids(builder.output)
+    for index, item in enumerate(builder.output):
+        _add_hidden(log.hidden_before(index), ledger, items, pending)
+        items.append(item)
+        if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in answered:
+            pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
+        elif item["type"] == "mcp_call" and item["status"] == "in_progress":
+            items[-1] = as_function_call(item, log.shown[index])
+            pending.append(ToolCall(log.shown[index], items[-1]["name"], item["arguments"]))
+    _add_hidden(log.hidden_before(None), ledger, items, pending)
+    last = builder.output[-1] if builder.output else {}
+    is_cut = log.last_round is None and last.get("type") == "message" and last.get("status") == "incomplete"
+    hidden = frozenset(str(call["call_id"]) for call in log.hidden)
+    return Resumed(
+        items=tuple(items),
+        pending=tuple(pending),
+        usage=log.usage,
+        rounds=log.rounds,
+        tool_calls=len(log.shown) + len(hidden),
+        last_round=log.last_round,
+        is_message_cut=is_cut,
+        hidden=hidden,
+        quirks=tuple(log.quirks),
+        used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
+    )
+
+
+class _Log:
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.rounds = 0
+        self.last_round: RoundFinished | None = None
+        self.shown: dict[int, str] = {}  # output index -> call id
+        self.hidden: list[Event] = []
+        self.quirks: list[str] = []
+        self._item_count = 0
+
+    def read(self, event: Event) -> None:
+        kind = event["type"]
+        if kind == "response.output_item.added":
+            self._item_count += 1
+            if event["item"]["type"] != "function_call_output":
+                self.last_round = None
+        elif kind == MODEL_FINISHED:
+            spent = Usage(**event["usage"])
+            self.usage += spent
+            self.rounds += 1
+            self.last_round = RoundFinished(event["reason"], spent, event["message"])
+        elif kind == TOOL_CALLED and event["output_index"] is None:
+            self.hidden.append({**event, "before": self._item_count})
+        elif kind == TOOL_CALLED:
+            self.shown[event["output_index"]] = event["call_id"]
+        elif kind == QUIRK:
+            self.quirks.append(event["name"])
+
+    def hidden_before(self, index: int | None) -> list[Event]:
+        """Calls made before the item of that index; None means behind them all."""
+        place = self._item_count if index is None else index
+        return [call for call in self.hidden if call["before"] == place]
+
+
+def _add_hidden(
+    calls: list[Event], ledger: Mapping[str, ToolEvent], items: list[Item], pending: list[ToolCall]
+) -> None:
+    for call in calls:
+        named = {"call_id": call["call_id"], "name": call["name"], "arguments": call["arguments"]}
+        items.append({"type": "function_call", **named})
+        known = ledger.get(call["call_id"])
+        if known is not None and known.is_over:
+            items.append({"type": "function_call_output", "call_id": call["call_id"], "output": shown(known.output)})
+        else:
+            pending.append(ToolCall(**named))

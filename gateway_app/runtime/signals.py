@@ -1,0 +1,77 @@
+"""Signals: the first one drains, the second one exits; and no child outlives this process."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+logger = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+Handler = Callable[[int, FrameType | None], object]
+
+
+def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> None:
+    """Call ``begin`` on the running loop at the first signal, and end the process at the second.
+
+    A guest in somebody else's server passes signals on to it; where that has none of its own
+    handlers, or is not in the main thread, there is nothing to join.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_event_loop()
+    received: list[int] = []
+    for number in SIGNALS:
+        found = signal.getsignal(number)
+        host = found if is_guest and callable(found) and found is not signal.default_int_handler else None
+        if is_guest and host is None:
+            continue
+
+        def handle(signum: int, frame: FrameType | None, host: Handler | None = host) -> None:
+            if received:
+                exit_now(128 + signum)
+            received.append(signum)
+            loop.call_soon_threadsafe(begin)
+            if host is not None:
+                host(signum, frame)
+
+        signal.signal(number, handle)
+
+
+def exit_now(code: int) -> None:
+    """As a crash would: what is stored is stored, and the next start goes on with it."""
+    end_children()
+    os._exit(code)
+
+
+def exit_after(secs: float) -> None:
+    """Whatever hangs, a database or a thread, this process ends in time."""
+
+    def give_up() -> None:
+        logger.error("The shutdown hangs; the process ends now, as in a crash.")
+        exit_now(1)
+
+    timer = threading.Timer(secs, give_up)
+    timer.daemon = True
+    timer.start()
+
+
+def end_children() -> None:
+    """Programs of tools and MCP servers lead groups of their own, which no terminal or supervisor would end."""
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            for child in children.read_text().split():
+                _end(int(child))
+
+
+def _end(child: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if os.getpgid(child) == child:
+            os.killpg(child, signal.SIGKILL)
+        else:
+            os.kill(child, signal.SIGKILL)

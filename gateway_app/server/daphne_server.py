@@ -1,0 +1,118 @@
+"""The server, and what it makes of a connection."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from daphne.http_protocol import HTTPFactory
+from daphne.server import Server
+from daphne.ws_protocol import WebSocketFactory
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+
+from gateway_app.runtime.signals import handle_signals
+from gateway_app.runtime.start import runtime
+from gateway_app.server.channel import GatewayChannel
+from gateway_app.server.request import CUT_SECS, GatewayRequest
+from gateway_app.server.websocket import GatewayWebSocket, GatewayWebSocketFactory
+from responses_app.handshakes import EXTENSION
+
+LISTEN_BACKLOG = 2048  # Daphne's 50 stalls a burst of connections
+PIECE_BYTES = 64 * 1024  # as much as Twisted's transport takes before it asks to wait
+
+
+class GatewayFactory(HTTPFactory):
+    protocol = GatewayChannel  # type: ignore[assignment]  # the proxy it replaces is there for HTTP/2 over TLS
+
+    def buildProtocol(self, addr: Any) -> Any:
+        channel = super().buildProtocol(addr)
+        channel.requestFactory = GatewayRequest
+        return channel
+
+
+class GatewayServer(Server):
+    """Starts the runner with the server, not with the first request, and lets ``send`` wait for the client."""
+
+    on_listening: Callable[[], None]
+    listen_failure = ""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._ports: list[Any] = []
+
+    @property
+    def http_factory(self) -> GatewayFactory:
+        return self._http_factory
+
+    @http_factory.setter
+    def http_factory(self, made_by_daphne: HTTPFactory) -> None:
+        """Daphne's ``run`` names its factory's class in the midst of everything else it does."""
+        self._http_factory = GatewayFactory(self)
+
+    @property
+    def ws_factory(self) -> GatewayWebSocketFactory:
+        return self._ws_factory
+
+    @ws_factory.setter
+    def ws_factory(self, made_by_daphne: WebSocketFactory) -> None:
+        self._ws_factory = GatewayWebSocketFactory(self, server=self.server_name)
+
+    def run(self) -> None:
+        loop = reactor._asyncioEventloop
+        asyncio.set_event_loop(loop)
+        loop.call_soon(runtime.ensure_started)
+        self.signal_handlers = False  # Twisted's would take a second signal for the first
+        handle_signals(lambda: reactor.stop())  # type: ignore[misc]
+        super().run()
+
+    def kill_all_applications(self) -> Deferred[None]:
+        """Called by the reactor when it is to stop; it waits for the result, and the loop goes on meanwhile."""
+        for port in self._ports:
+            port.stopListening()
+        return Deferred.fromFuture(asyncio.ensure_future(_drain()))
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        if isinstance(protocol, GatewayWebSocket):
+            scope["extensions"] = {EXTENSION: {}}
+        input_queue = super().create_application(protocol, scope)
+        if isinstance(protocol, GatewayRequest) and input_queue is not None:
+            self.connections[protocol]["application_instance"].add_done_callback(protocol.application_ended)
+        return input_queue
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        """What the application calls as ``send``: it waits while the client does not read."""
+        if isinstance(protocol, GatewayRequest):
+            for piece in pieces(message):
+                await protocol.is_writable.wait()
+                await super().handle_reply(protocol, piece)
+        else:
+            await protocol.is_writable.wait()
+            await super().handle_reply(protocol, message)
+
+    def listen_success(self, port: Any) -> None:
+        super().listen_success(port)
+        self._ports.append(port)
+        self.on_listening()
+
+    def listen_error(self, failure: Any) -> None:
+        self.listen_failure = failure.getErrorMessage()
+        self.stop()
+
+
+async def _drain() -> None:
+    await runtime.drain()
+    await asyncio.sleep(2 * CUT_SECS)  # the readers' connections are cut on this loop
+
+
+def pieces(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A long body in several messages, so that a reader's progress shows and only a piece of it waits in a buffer."""
+    body = message.get("body", b"")
+    last = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
+    for start in range(0, last, PIECE_BYTES):
+        yield {**message, "body": body[start : start + PIECE_BYTES], "more_body": True}
+    yield {**message, "body": body[last:]} if last else message
+
+
+def endpoint(host: str, port: int) -> str:
+    interface = host.replace(":", "\\:")
+    return f"tcp:port={port}:interface={interface}:backlog={LISTEN_BACKLOG}"

@@ -1,0 +1,74 @@
+"""What is said to a client whose bytes never reach the application."""
+
+from http import HTTPStatus
+
+import orjson
+
+from responses_app.edge import headers_of_every_answer
+from responses_app.errors import ApiError
+
+MALFORMED = "malformed_request"
+
+BAD_REQUEST_LINE = ApiError(
+    "The request does not begin with a line like 'GET /v1/models HTTP/1.1'. "
+    "Send HTTP/1.1, with the path percent-encoded.",
+    code=MALFORMED,
+)
+BAD_PATH = ApiError(
+    "The path or query has characters outside ASCII. Percent-encode them as UTF-8.",
+    code=MALFORMED,
+)
+BAD_HEADER = ApiError(
+    "A header is not 'Name: value' with a name of letters, digits and dashes and a value without control characters. "
+    "Correct the header and send the request again.",
+    code=MALFORMED,
+)
+BAD_CONTENT_LENGTH = ApiError(
+    "Content-Length must be one whole number, the count of the body's bytes. Let your HTTP client set it.",
+    param="Content-Length",
+    code=MALFORMED,
+)
+BAD_TRANSFER_ENCODING = ApiError(
+    "Transfer-Encoding can only be 'chunked'. Send the body without any other encoding.",
+    param="Transfer-Encoding",
+    code=MALFORMED,
+)
+LENGTH_STATED_TWICE = (
+    "The length of the body is stated more than once. Send one Content-Length or one 'Transfer-Encoding: chunked'."
+)
+BAD_CHUNK = ApiError(
+    "The chunked body has a chunk that is not 'size in hex, CRLF, bytes, CRLF'. "
+    "Let your HTTP client do it, or send a Content-Length.",
+    code=MALFORMED,
+)
+URI_TOO_LONG = ApiError(
+    "The request line is too long. Shorten the path and the query; long values belong into the body.",
+    status=HTTPStatus.REQUEST_URI_TOO_LONG,
+    code="uri_too_long",
+)
+HEADERS_TOO_LARGE = ApiError(
+    "The headers are too many or too long. Send fewer or shorter ones.",
+    status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    code="headers_too_large",
+)
+
+
+def length_stated_twice(header: str) -> ApiError:
+    return ApiError(LENGTH_STATED_TWICE, param=header, code=MALFORMED)
+
+
+def refusal_headers(request_headers: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", b"application/json"), *headers_of_every_answer(request_headers)]
+
+
+def as_http(error: ApiError, request_headers: dict[bytes, bytes], server_name: str) -> bytes:
+    """A whole answer, after which the connection ends."""
+    body = orjson.dumps(error.body())
+    headers = [
+        *refusal_headers(request_headers),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        (b"server", server_name.encode()),
+    ]
+    status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\n".encode()
+    return status_line + b"".join(b"%s: %s\r\n" % pair for pair in headers) + b"\r\n" + body

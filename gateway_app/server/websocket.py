@@ -1,0 +1,57 @@
+"""A WebSocket connection: refused in JSON, and written to only as fast as its client reads."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+
+from responses_app.handshakes import EXTENSION
+
+
+class GatewayWebSocket(WebSocketProtocol):
+    """Daphne's, with the ASGI extension that lets an application refuse a handshake in its own words."""
+
+    server: Any
+    transport: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_writable = asyncio.Event()  # the connection's own, once it is known
+        self._refusal: dict[str, Any] = {}
+
+    def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
+        super().onClose(wasClean, code, reason)
+        self.is_writable.set()
+
+    def serverClose(self, code: int | None = None) -> None:
+        """Autobahn's own way out knows only 1000 and private codes, but 1001 and 1012 mean: come again."""
+        self.sendCloseFrame(code=1000 if code is None else code, isReply=False)
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        if message["type"] == f"{EXTENSION}.start":
+            self._refusal = message
+        elif message["type"] == f"{EXTENSION}.body":
+            self._refuse(message["body"])
+        else:
+            super().handle_reply(message)
+
+    def _refuse(self, body: bytes) -> None:
+        status = self._refusal["status"]
+        headers = [
+            *self._refusal["headers"],
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            (b"server", self.server.server_name.encode()),
+        ]
+        head = b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode())
+        self.sendData(head + b"".join(b"%s: %s\r\n" % pair for pair in headers) + b"\r\n" + body)
+        self.dropConnection(abort=False)
+
+
+class GatewayWebSocketFactory(WebSocketFactory):
+    protocol = GatewayWebSocket
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.setProtocolOptions(failByDrop=False)  # who breaks a rule is told which

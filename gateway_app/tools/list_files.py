@@ -1,0 +1,71 @@
+"""List the files of the workspace."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.tools.output import shown
+from gateway_app.tools.schema import checked, parameters_of
+from gateway_app.tools.tree import MAX_DEPTH, SKIPPED_FOLDERS, Entry, Walk, is_match
+from gateway_app.tools.workspace import PATH, explained, locate
+
+MAX_LISTED = 1000
+MAX_PATTERN_CHARS = 500
+
+PARAMETERS = parameters_of(
+    {},
+    {
+        "path": {**PATH, "default": "."},
+        "recursive": {"type": "boolean", "default": False, "description": "With all folders below it"},
+        "pattern": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_PATTERN_CHARS,
+            "description": "A glob: '*.py' for names, 'src/**/*.py' for paths below the folder",
+        },
+    },
+)
+
+
+async def list_files(arguments: dict[str, Any], context: ToolContext) -> str:
+    return await asyncio.to_thread(_list, context.workspace, **checked(arguments, PARAMETERS))
+
+
+def _list(workspace: Path, path: str, recursive: bool, pattern: str | None) -> str:
+    with explained(path):
+        start = locate(workspace, path)
+        walk = Walk(workspace, start, is_recursive=recursive)
+        lines: list[str] = []
+        for entry in walk:
+            if pattern is not None and not is_match(entry.parts[len(start) :], pattern):
+                continue
+            if len(lines) == MAX_LISTED:
+                return "\n".join([*lines, f"[cut: more than {MAX_LISTED} entries; narrow path or pattern]"])
+            lines.append(_line(entry))
+    if walk.is_cut:
+        lines.append("[not complete: some folders are too large, too deep or can't be read]")
+    return "\n".join(lines) or "[nothing there]"
+
+
+def _line(entry: Entry) -> str:
+    name = shown("/".join(entry.parts))
+    if entry.is_folder:
+        return f"{name}/"
+    if entry.is_link:
+        return f"{name} -> {shown(os.readlink(entry.parts[-1], dir_fd=entry.folder))}"
+    return f"{name} ({entry.size} bytes)" if entry.is_file else f"{name} (not a regular file)"
+
+
+TOOL = Tool(
+    name="list_files",
+    description=(
+        "List a folder of the workspace: paths relative to the workspace, folders with a slash at the end, sizes of "
+        f"files, targets of symbolic links. At most {MAX_LISTED} entries, {MAX_DEPTH} folders deep. "
+        f"What is in {', '.join(sorted(SKIPPED_FOLDERS))} is listed only when path names them."
+    ),
+    parameters=PARAMETERS,
+    run=list_files,
+    is_replay_safe=True,
+)

@@ -1,0 +1,278 @@
+"""One MCP server, kept connected: its tools as they are now, and calls to them."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError, types
+from mcp.client import IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from pydantic import ValidationError
+
+from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.tools.mcp.config import McpServer
+from gateway_app.tools.mcp.names import public_name
+from gateway_app.tools.mcp.results import as_text, progress_text
+from gateway_app.tools.mcp.transport import Line, open_transport, redacted
+
+logger = logging.getLogger(__name__)
+
+CONNECTING, READY, DOWN = "connecting", "ready", "down"
+GATHER_SECS = 0.05  # servers announce ten new tools with ten notifications
+CLOSE_SECS = 3.0  # a server that does not take its leave must not hold up ours
+MAX_PAGES = 100  # a server whose last page names a next one would be listed forever
+
+
+@dataclass(frozen=True)
+class Limits:
+    connect_secs: float = 60  # npx and uvx download the server first
+    list_secs: float = 30
+    refresh_secs: float = 60  # finds what no notification told of: a restarted HTTP server, a lost list_changed
+    first_retry_secs: float = 1
+    last_retry_secs: float = 60
+
+
+class Connection:
+    """The task that holds the connection is the only one to open and close it.
+
+    The scopes of anyio, on which the ``mcp`` package is built, must be left by the task that entered them.
+    """
+
+    def __init__(self, server: McpServer, limits: Limits, version: str) -> None:
+        self.server = server
+        self.state = CONNECTING
+        self.error = ""
+        self.tools: tuple[Tool, ...] = ()
+        self._limits = limits
+        self._info = types.Implementation(name="hermes-site", version=version)
+        self._mode = "auto"
+        self._client: Client | None = None
+        self._line: Line | None = None
+        self._calls = 0
+        self._wake = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._scope: anyio.CancelScope | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # -- life ---------------------------------------------------------------------------
+    def start(self) -> None:
+        self._scope = anyio.CancelScope()
+        self._task = asyncio.get_running_loop().create_task(self._run(self._scope), name=f"mcp {self.server.label}")
+
+    async def stop(self) -> None:
+        """Take leave of the server, or cut it short; afterwards no process of it is left."""
+        if self._scope is None or self._task is None:
+            return
+        self._closing.set()
+        self._wake.set()
+        if self._line is not None:
+            await self._line.opened.wait()  # a cancellation in mid-spawn may leave the child behind
+        if self._client is None:
+            self._scope.cancel()
+        await asyncio.wait({self._task}, timeout=CLOSE_SECS)
+        self._scope.cancel()
+        await asyncio.wait({self._task})
+
+    async def _run(self, scope: anyio.CancelScope) -> None:
+        delay = self._limits.first_retry_secs
+        task = asyncio.current_task()
+        assert task is not None
+        with scope:
+            # A cancellation from outside is swallowed where it meets one of anyio's own; its count stays.
+            while not self._closing.is_set() and not task.cancelling():
+                started = time.monotonic()
+                await self._attempt()
+                if time.monotonic() - started > self._limits.last_retry_secs:
+                    delay = self._limits.first_retry_secs
+                with anyio.move_on_after(delay):
+                    await self._closing.wait()
+                delay = min(delay * 2, self._limits.last_retry_secs)
+
+    async def _attempt(self) -> None:
+        self.state = CONNECTING
+        self._line = line = Line(self.server, on_end=self._forget)
+        try:
+            await self._live(line)
+        except Exception as error:  # whatever a server does costs its own tools and nothing else
+            self._complain(_reason(error, line))
+            if self.server.command and line.has_ended and not line.was_ready:
+                # Some servers exit at the newer protocol's first question instead of refusing it.
+                self._mode = "legacy" if self._mode == "auto" else "auto"
+        finally:
+            self.state = DOWN
+            line.opened.set()
+
+    def _forget(self) -> None:
+        self._client, self.tools = None, ()
+        self.state = DOWN
+        self._wake.set()
+
+    async def _live(self, line: Line) -> None:
+        with anyio.CancelScope() as patience:
+            client = Client(
+                self._open(line, patience),
+                mode=self._mode,
+                message_handler=partial(self._hear, line),
+                client_info=self._info,
+                cache=None,
+            )
+            async with client:
+                tools = await self._list(client)
+                patience.deadline = math.inf
+                try:
+                    self._become_ready(client, line, tools)
+                    await self._follow(client, line)
+                finally:
+                    self._forget()
+                    patience.deadline = anyio.current_time() + CLOSE_SECS
+        if patience.cancelled_caught:
+            raise TimeoutError("it does not answer")
+
+    @asynccontextmanager
+    async def _open(self, line: Line, patience: anyio.CancelScope) -> AsyncIterator[Any]:
+        async with open_transport(line) as streams:
+            line.opened.set()
+            patience.deadline = anyio.current_time() + self._limits.connect_secs
+            yield streams
+
+    def _become_ready(self, client: Client, line: Line, tools: tuple[Tool, ...]) -> None:
+        self._client, self.tools = client, tools
+        self.state, self.error = READY, ""
+        line.was_ready, line.last_words = True, ""
+        logger.info("MCP server %s is ready with %d tools", self.server.label, len(tools))
+
+    def _complain(self, reason: str) -> None:
+        if reason != self.error:  # the same at every retry would fill the log
+            logger.warning("MCP server %s is down: %s", self.server.label, reason)
+        self.error = reason
+
+    # -- what it offers -----------------------------------------------------------------
+    async def _follow(self, client: Client, line: Line) -> None:
+        """Keep the tools up to date until the connection ends or we do."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._subscribe, client)
+            while not self._closing.is_set():
+                with anyio.move_on_after(self._limits.refresh_secs):
+                    await self._wake.wait()
+                    await anyio.sleep(GATHER_SECS)
+                self._wake.clear()
+                if line.has_ended:
+                    raise ConnectionError("the connection ended")
+                if not self._closing.is_set():
+                    await self._refresh(client)
+            tasks.cancel_scope.cancel()
+
+    async def _refresh(self, client: Client) -> None:
+        try:
+            with anyio.fail_after(self._limits.list_secs):
+                self.tools = await self._list(client)
+        except TimeoutError:
+            if not self._calls:  # many servers do one thing at a time, and this one has something to do
+                raise
+
+    async def _subscribe(self, client: Client) -> None:
+        """The newer protocol sends notifications only to those who listen."""
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    self._wake.set()  # the list may have changed before we listened
+                    async for _ in events:
+                        self._wake.set()
+            except ListenNotSupportedError:
+                return
+            except (MCPError, SubscriptionLost, TimeoutError) as error:
+                logger.debug("MCP server %s: not listening: %s", self.server.label, error)
+            self._wake.set()  # it may have gone
+            await anyio.sleep(self._limits.refresh_secs)
+
+    async def _hear(self, line: Line, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._wake.set()
+        elif isinstance(message, Exception) and not line.is_garbled:
+            line.is_garbled = True
+            logger.warning("MCP server %s sends what is no message of the protocol", self.server.label)
+
+    async def _list(self, client: Client) -> tuple[Tool, ...]:
+        found: dict[str, Tool] = {}
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            try:
+                page = await client.list_tools(cursor=cursor)
+            except MCPError as error:
+                if error.code == types.METHOD_NOT_FOUND and not found:
+                    return ()  # it offers other things than tools
+                raise
+            for listed in page.tools:
+                tool = self._tool(listed)
+                found.setdefault(tool.name, tool)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        else:
+            logger.warning("MCP server %s lists more than %d pages of tools", self.server.label, MAX_PAGES)
+        return tuple(found.values())
+
+    def _tool(self, listed: types.Tool) -> Tool:
+        hints = listed.annotations
+        return Tool(
+            name=public_name(self.server.label, listed.name),
+            description=listed.description or listed.title or "",
+            parameters=listed.input_schema,
+            run=partial(self.call, listed.name),
+            is_replay_safe=hints is not None and bool(hints.read_only_hint or hints.idempotent_hint),
+            asks_approval=self._asks if self.server.asks_always else None,
+            time_limit_secs=self.server.timeout_secs,
+            server_label=self.server.label,
+        )
+
+    def _asks(self, arguments: dict[str, Any]) -> str:
+        return f"Every call of the MCP server {self.server.label} needs approval."
+
+    # -- calls --------------------------------------------------------------------------
+    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> str:
+        """Cancelling the caller's task cancels the request, and the server is told."""
+        client, label = self._client, self.server.label
+        if client is None:
+            raise RuntimeError(f"The MCP server {label} is not connected: {self.error or 'it is starting'}.")
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.report(progress_text(progress, total, message))
+
+        self._calls += 1
+        try:
+            result = await client.call_tool(tool, arguments, self.server.timeout_secs, report)
+        except MCPError as error:
+            self._wake.set()  # it may have gone
+            raise RuntimeError(self._failure(error)) from error
+        except ValidationError as error:
+            raise RuntimeError(f"The MCP server {label} answered with something that is no result.") from error
+        finally:
+            self._calls -= 1
+        text = as_text(result)
+        if result.is_error:
+            raise RuntimeError(text or f"The tool {tool} of the MCP server {label} failed without a reason.")
+        return text
+
+    def _failure(self, error: MCPError) -> str:
+        label = self.server.label
+        if error.code == types.CONNECTION_CLOSED:
+            return f"The MCP server {label} went away during the call; whether the call had an effect is unknown."
+        if error.code == types.REQUEST_TIMEOUT:
+            return f"The MCP server {label} did not answer within {self.server.timeout_secs:g} s."
+        return f"The MCP server {label} refused the call: {redacted(self.server, error.message)}"
+
+
+def _reason(error: BaseException, line: Line) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return f"there is no command {line.server.command}"
+    text = redacted(line.server, str(error)) or type(error).__name__
+    return f"{text} (its last words: {line.last_words})" if line.last_words else text

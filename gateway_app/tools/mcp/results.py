@@ -1,0 +1,50 @@
+"""The result of a tool of an MCP server as text, which is what models are shown."""
+
+import json
+
+from mcp import types
+
+Block = types.TextContent | types.ImageContent | types.AudioContent | types.ResourceLink | types.EmbeddedResource
+
+
+def as_text(result: types.CallToolResult) -> str:
+    """Texts as they are, what is no text as a line that names it; structured content where there is no text."""
+    parts = [_block(block) for block in result.content]
+    if result.structured_content is not None and not any(_is_text(block) for block in result.content):
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return "\n".join(part for part in parts if part)
+
+
+def progress_text(progress: float, total: float | None, message: str | None) -> str:
+    count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+    return f"{message or count}\n"
+
+
+def _is_text(block: Block) -> bool:
+    if isinstance(block, types.EmbeddedResource):
+        return isinstance(block.resource, types.TextResourceContents)
+    return isinstance(block, types.TextContent) and bool(block.text)
+
+
+def _block(block: Block) -> str:
+    match block:
+        case types.TextContent():
+            return block.text
+        case types.ImageContent() | types.AudioContent():
+            return f"[{block.type}, {block.mime_type}, {_decoded_bytes(block.data)} bytes]"
+        case types.ResourceLink():
+            size = "" if block.size is None else f", {block.size} bytes"
+            return f"[link to {block.uri}, {block.mime_type or 'unknown type'}{size}]"
+        case types.EmbeddedResource():
+            return _resource(block.resource)
+
+
+def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
+    kind = resource.mime_type or "unknown type"
+    if isinstance(resource, types.TextResourceContents):
+        return f"[resource {resource.uri}, {kind}, {len(resource.text)} characters]\n{resource.text}"
+    return f"[resource {resource.uri}, {kind}, {_decoded_bytes(resource.blob)} bytes]"
+
+
+def _decoded_bytes(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64[-2:].count("=")

@@ -1,0 +1,117 @@
+"""Read a text file of the workspace, a page at a time."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.tools.schema import checked, parameters_of
+from gateway_app.tools.workspace import PATH, PathRefused, explained, opened_file
+
+MAX_LINES = 2000
+MAX_CHARS = 40_000  # so that the model sees all of it, with the word how to go on
+MAX_LINE_BYTES = 2000
+MAX_SCANNED_BYTES = 1 << 30  # a sparse file can be larger than any disk
+SNIFFED_BYTES = 8192
+
+PARAMETERS = parameters_of(
+    {"path": PATH},
+    {
+        "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "The first line to read"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LINES, "default": MAX_LINES},
+    },
+)
+
+
+async def read_file(arguments: dict[str, Any], context: ToolContext) -> str:
+    return await asyncio.to_thread(_read, context.workspace, **checked(arguments, PARAMETERS))
+
+
+def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
+    with explained(path), opened_file(workspace, path) as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(SNIFFED_BYTES)
+        if not start:
+            return "[the file is empty]"
+        if is_binary(start):
+            return f"[a binary file of {size} bytes, which begins with {start[:16].hex(' ')}; it is not shown]"
+        file.seek(0)
+        before = _skip(file, offset - 1)
+        if before < offset - 1 or file.tell() >= size:
+            return f"[the file ends before line {offset}: it has {before} lines]"
+        return _page(file, offset, limit, size)
+
+
+def _page(file: BinaryIO, offset: int, limit: int, size: int) -> str:
+    shown: list[str] = []
+    chars, has_crlf = 0, False
+    for number, (line, is_cut) in enumerate(_lines(file), offset):
+        has_crlf = has_crlf or line.endswith(b"\r")
+        text = f"{number}|{line.decode(errors='replace').rstrip(chr(13))}" + (" [line cut]" if is_cut else "")
+        if len(shown) == limit or chars + len(text) > MAX_CHARS:
+            shown.append(f"[cut: go on with offset={number}; the file has {size} bytes]")
+            break
+        shown.append(text)
+        chars += len(text) + 1
+    if has_crlf:
+        shown.append("[the lines end with CRLF]")
+    return "\n".join(shown)
+
+
+def is_binary(start: bytes) -> bool:
+    return b"\0" in start
+
+
+def _skip(file: BinaryIO, lines: int) -> int:
+    """Passes over so many lines; the number of those there were."""
+    passed, chunk = 0, b"\n"
+    while passed < lines:
+        following = file.read(1 << 20)
+        if not following:
+            return passed + (not chunk.endswith(b"\n"))
+        _check_scanned(file)
+        chunk = following
+        ends = chunk.count(b"\n")
+        if passed + ends >= lines:
+            file.seek(_end_of_line(chunk, lines - passed) - len(chunk), os.SEEK_CUR)
+            return lines
+        passed += ends
+    return passed
+
+
+def _end_of_line(chunk: bytes, lines: int) -> int:
+    position = 0
+    for _ in range(lines):
+        position = chunk.index(b"\n", position) + 1
+    return position
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Each line without its end, as much of it as is shown, and whether there is more of it."""
+    while line := file.readline(MAX_LINE_BYTES):
+        rest, is_cut = line, False
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(1 << 20)
+            is_cut = is_cut or bool(rest.strip(b"\r\n"))
+            _check_scanned(file)
+        yield line.removesuffix(b"\n"), is_cut
+
+
+def _check_scanned(file: BinaryIO) -> None:
+    if file.tell() > MAX_SCANNED_BYTES:
+        raise PathRefused(f"only the first {MAX_SCANNED_BYTES} bytes of a file can be read; use the terminal")
+
+
+TOOL = Tool(
+    name="read_file",
+    description=(
+        "Read a text file of the workspace. Each line comes as NUMBER|TEXT; the number and the bar are not in the "
+        f"file. At most {MAX_LINES} lines and {MAX_CHARS} characters at once: go on with offset. "
+        f"Lines over {MAX_LINE_BYTES} bytes are cut. Binary files are only described."
+    ),
+    parameters=PARAMETERS,
+    run=read_file,
+    is_replay_safe=True,
+)

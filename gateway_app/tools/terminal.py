@@ -1,0 +1,116 @@
+"""Run commands in a shell that remembers where it is."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.tools.output import Output
+from gateway_app.tools.processes import Program, run_program
+from gateway_app.tools.sandbox import bubblewrap, wrapped
+from gateway_app.tools.schema import checked, parameters_of
+from gateway_app.tools.shell_state import ShellState, read_state, state_file
+from gateway_app.tools.workspace import prepared
+
+DEFAULT_TIMEOUT_SECS = 60
+MAX_TIMEOUT_SECS = 600
+MAX_COMMAND_BYTES = 100_000  # Linux takes 131,071 in one argument
+MAX_TOLD_CHARS = 2000  # of a command, to those who are asked to allow it
+MODES = ("sandboxed", "unsandboxed", "off")
+
+PARAMETERS = parameters_of(
+    {"command": {"type": "string", "minLength": 1, "description": "Given to bash; may have several lines"}},
+    {
+        "timeout": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_TIMEOUT_SECS,
+            "default": DEFAULT_TIMEOUT_SECS,
+            "description": "Seconds after which the command is stopped",
+        }
+    },
+)
+_DESCRIPTION = (
+    "Run a bash command. It starts in the workspace; working directory, exported variables and functions last from "
+    "call to call. There is no standard input and no terminal, so nothing can ask back. Output and errors come "
+    "together, then the exit code; of a long output the middle is left out. "
+    f"Stopped after timeout seconds (default {DEFAULT_TIMEOUT_SECS}, at most {MAX_TIMEOUT_SECS}). "
+    "Background processes end with the call."
+)
+_SANDBOX_DESCRIPTION = " Only the workspace can be written to and lasts; /tmp is new and empty in every call."
+
+
+def make_terminal(mode: str) -> Tool | None:
+    if mode not in MODES:
+        raise ValueError(f"the mode of the terminal is one of {', '.join(MODES)}, not {mode!r}")
+    if mode == "off":
+        return None
+    is_sandboxed = mode == "sandboxed"
+    return Tool(
+        name="terminal",
+        description=_DESCRIPTION + _SANDBOX_DESCRIPTION * is_sandboxed,
+        parameters=PARAMETERS,
+        run=partial(_run, is_sandboxed),
+        asks_approval=partial(_asks_approval, is_sandboxed),
+        time_limit_secs=MAX_TIMEOUT_SECS + 30,  # it stops commands itself, and tells what they said until then
+    )
+
+
+def _asks_approval(is_sandboxed: bool, arguments: dict[str, Any]) -> str:
+    if not is_sandboxed or bubblewrap() is not None:
+        return ""
+    command = str(arguments.get("command", ""))
+    if len(command) > MAX_TOLD_CHARS:
+        command = f"{command[:MAX_TOLD_CHARS]} [... and {len(command) - MAX_TOLD_CHARS} more characters]"
+    return f"bubblewrap is not installed, so this command would run with the server's own rights: {command}"
+
+
+async def _run(is_sandboxed: bool, arguments: dict[str, Any], context: ToolContext) -> str:
+    values = checked(arguments, PARAMETERS)
+    command: str = values["command"]
+    if "\0" in command:
+        raise ValueError("the argument 'command' can't contain a NUL character")
+    if len(command.encode(errors="surrogatepass")) > MAX_COMMAND_BYTES:
+        raise ValueError(
+            f"the argument 'command' may have at most {MAX_COMMAND_BYTES} bytes; write a script and run it"
+        )
+    workspace = await asyncio.to_thread(prepared, context.workspace)
+    wrapper = await asyncio.to_thread(bubblewrap) if is_sandboxed else None
+    file = state_file(workspace, is_sandboxed=wrapper is not None)
+    with ShellState(file, await asyncio.to_thread(read_state, file)) as state:
+        return await _execute(command, values["timeout"], workspace, wrapper, state, context)
+
+
+async def _execute(
+    command: str, timeout_secs: int, workspace: Path, wrapper: str | None, state: ShellState, context: ToolContext
+) -> str:
+    before = await asyncio.to_thread(wrapped, wrapper, workspace) if wrapper else ()
+    program = Program(
+        argv=(*before, *state.argv(command)),
+        cwd=workspace,
+        env=_environment(workspace),
+        pass_fds=(state.given, state.kept),
+        is_wrapper=wrapper is not None,
+    )
+    output = Output(context.report)
+    ending = await run_program(program, timeout_secs, output.take)
+    is_saved = await asyncio.to_thread(state.save)
+    remarks = [output.text().rstrip("\n")]
+    if ending.is_out_of_time:
+        remarks.append(f"[stopped: it ran longer than {timeout_secs} seconds]")
+    if not is_saved:
+        remarks.append("[the shell ended before it could keep its directory and variables: they are as before]")
+    return "\n".join([*filter(None, remarks), f"[exit code {ending.exit_code}]"])
+
+
+def _environment(workspace: Path) -> dict[str, str]:
+    """Built from nothing: the server's own holds its secrets."""
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": str(workspace),
+        "PWD": str(workspace),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "SHELL": "/bin/bash",
+    }

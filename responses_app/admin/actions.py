@@ -1,0 +1,130 @@
+"""What operators can do to responses; each step is a service's, and what was left alone is told."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import cast
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from responses_app.admin.readonly import ReadOnlyAdmin
+from responses_app.errors import ApiError
+from responses_app.eventlog import event_store
+from responses_app.models import Response, Session
+from responses_app.services.archive import Selection
+from responses_app.services.cancel import request_cancel
+from responses_app.services.delete import delete_response
+from responses_app.services.export import json_lines
+from responses_app.services.fork import fork_behind
+from responses_app.services.retry import retry_response
+
+MAX_CHOSEN = 1000  # more is a command's work: a browser would give up on it
+
+Step = Callable[[Response, User], str]  # says what it made, if anything; raises ApiError where it must not
+
+
+class ResponseActions(ReadOnlyAdmin):
+    """Actions on responses, for their own page and for that of their sessions."""
+
+    actions: Sequence[str] = ("cancel", "retry", "fork", "erase", "export")
+
+    def chosen_responses(self, chosen: QuerySet, action: str) -> QuerySet[Response]:
+        return cast("QuerySet[Response]", chosen)
+
+    @admin.action(description="Cancel", permissions=["operate"])
+    def cancel(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
+        return self._each(request, self.chosen_responses(chosen, "cancel"), _cancel, "cancelled")
+
+    @admin.action(description="Try again, as new responses", permissions=["operate"])
+    def retry(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
+        return self._each(request, self.chosen_responses(chosen, "retry"), _retry, "tried again")
+
+    @admin.action(description="Fork: a new session behind each", permissions=["operate"])
+    def fork(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
+        return self._each(request, self.chosen_responses(chosen, "fork"), _fork, "forked")
+
+    @admin.action(description="Delete their content", permissions=["erase"])
+    def erase(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
+        if "confirmed" in request.POST:
+            return self._each(request, self.chosen_responses(chosen, "erase"), _erase, "deleted")
+        ids = self._ids(request, self.chosen_responses(chosen, "erase"))
+        if not ids:
+            return None
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Delete content?"}
+        context["rows"] = Response.objects.filter(pk__in=ids).only("pk", "status", "created_at").order_by("created_at")
+        context["chosen"] = request.POST.getlist("_selected_action")
+        context["select_across"] = request.POST.get("select_across", "0")
+        return TemplateResponse(request, "admin/responses_app/confirm_erase.html", context)
+
+    @admin.action(description="Export as JSON lines", permissions=["view"])
+    def export(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | StreamingHttpResponse | None:
+        ids = self._ids(request, self.chosen_responses(chosen, "export"))
+        if not ids:
+            return None
+        name = f"responses-{timezone.now():%Y%m%d-%H%M%S}.jsonl"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+        lines = _beside_the_loop(json_lines(Selection(ids=tuple(ids))))
+        return StreamingHttpResponse(lines, content_type="application/jsonl", headers=headers)
+
+    # -- steps --------------------------------------------------------------------------
+    def _each(self, request: HttpRequest, chosen: QuerySet[Response], step: Step, verb: str) -> HttpResponse | None:
+        if not isinstance(request.user, User):
+            raise PermissionDenied
+        done: list[str] = []
+        skipped: list[str] = []
+        for response_id in self._ids(request, chosen):
+            row = Response.objects.only("pk", "owner_id", "status", "deleted_at", "is_stored").get(pk=response_id)
+            try:
+                done.append(step(row, request.user))
+            except ApiError as error:
+                skipped.append(f"{row.pk}: {error.message}")
+        if done:
+            self.message_user(request, " ".join([f"{len(done)} {verb}.", *filter(None, done)]), messages.SUCCESS)
+        if skipped:
+            self.message_user(request, f"{len(skipped)} skipped. {' '.join(skipped[:10])}", messages.WARNING)
+        back = request.POST.get("_back")
+        return HttpResponseRedirect(self._page(back)) if back else None
+
+    def _ids(self, request: HttpRequest, chosen: QuerySet[Response]) -> list[str]:
+        ids = list(chosen.order_by("created_at").values_list("pk", flat=True)[: MAX_CHOSEN + 1])
+        if len(ids) > MAX_CHOSEN:
+            told = f"That is more than {MAX_CHOSEN} responses; nothing was done. Choose fewer, or use a command."
+            self.message_user(request, told, messages.ERROR)
+            return []
+        return ids
+
+    def _page(self, key: str) -> str:
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[quote(key)])
+
+
+def _cancel(row: Response, actor: User) -> str:
+    if not request_cancel(row.pk, f"operator {actor}", actor).result():
+        raise ApiError("it has ended, or is being cancelled.")
+    return ""
+
+
+def _retry(row: Response, actor: User) -> str:
+    return f"New: {retry_response(row.pk, actor)}."
+
+
+def _fork(row: Response, actor: User) -> str:
+    fork: Session = fork_behind(row.pk, row.owner_id, actor=actor)
+    return f"New session: {fork.public_id}."
+
+
+def _erase(row: Response, actor: User) -> str:
+    if row.deleted_at is not None:
+        raise ApiError("its content was deleted before.")
+    delete_response(row.pk, actor)
+    return ""
+
+
+async def _beside_the_loop(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (line := await event_store.read(next, lines, None)) is not None:
+        yield line

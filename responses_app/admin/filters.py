@@ -1,0 +1,64 @@
+"""Filters whose choices are known without reading the table they filter."""
+
+from abc import abstractmethod
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from responses_app.models import Profile
+from responses_app.models.responses import Kind
+from responses_app.services.conversations import SOURCE
+from responses_app.services.profiles import DEFAULT_NAMES, default_model
+
+MAX_CHOICES = 200
+
+
+class OneValueFilter(admin.SimpleListFilter):
+    """``parameter_name`` equals the choice; one that is not listed can be written into the address."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset if value is None else queryset.filter(**{str(self.parameter_name): value})
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in self.names()]
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The choices on offer."""
+
+
+class OwnerFilter(OneValueFilter):
+    title = "owner"
+    parameter_name = "owner"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """By key: joined with the users, no index would serve both the choice and the order."""
+        if self.value() is None:
+            return queryset
+        owner = User.objects.filter(username=self.value()).first()
+        return queryset.none() if owner is None else queryset.filter(owner_id=owner.pk)
+
+    def names(self) -> list[str]:
+        owners = User.objects.filter(Q(api_keys__isnull=False) | Q(is_superuser=True)).distinct()
+        return list(owners.order_by("username").values_list("username", flat=True)[:MAX_CHOICES])
+
+
+class ModelFilter(OneValueFilter):
+    title = "model"
+    parameter_name = "model"
+
+    def names(self) -> list[str]:
+        profiles = Profile.objects.order_by("name").values_list("name", flat=True)[:MAX_CHOICES]
+        return list(dict.fromkeys([default_model(), *DEFAULT_NAMES, *profiles]))
+
+
+class SourceFilter(OneValueFilter):
+    title = "source"
+    parameter_name = "source"
+
+    def names(self) -> list[str]:
+        return [*Kind.values, SOURCE]

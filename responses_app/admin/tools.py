@@ -1,0 +1,94 @@
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from responses_app.admin.readonly import ReadOnlyAdmin
+from responses_app.admin.searching import search_tool_events
+from responses_app.admin.timeline import pretty
+from responses_app.errors import ApprovalNotPending
+from responses_app.models import ApprovalGrant, ToolEvent
+from responses_app.models.tool_events import Decision
+from responses_app.services.approvals import decide
+
+
+@admin.register(ToolEvent)
+class ToolEventAdmin(ReadOnlyAdmin):
+    list_display = ("name", "status", "decision", "decided_by", "of_response", "attempt", "started_at", "finished_at")
+    list_filter = ("status", "decision", "started_at")
+    search_fields = ("call_id",)
+    search_help_text = "The whole id of a call or of a response."
+    list_defer = ("arguments", "output")
+    sortable_by = ("started_at",)
+    ordering = ("-started_at",)
+    fields = (
+        ("response", "name", "status", "attempt"),
+        ("call_id", "started_at", "finished_at"),
+        ("approval_reason", "expires_at"),
+        ("decision", "decided_by", "decided_at"),
+        "arguments_shown",
+        "output_shown",
+    )
+    readonly_fields = ("arguments_shown", "output_shown")
+    actions = ("allow_once", "allow_in_session", "allow_always", "deny")
+
+    def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return search_tool_events(rows, term)
+
+    @admin.display(description="Response")
+    def of_response(self, event: ToolEvent) -> str:
+        page = reverse("admin:responses_app_response_change", args=[quote(event.response_id)])
+        return format_html('<a href="{}">{}</a>', page, event.response_id)
+
+    @admin.display(description="Arguments")
+    def arguments_shown(self, event: ToolEvent) -> str:
+        return pretty(event.arguments)
+
+    @admin.display(description="Output")
+    def output_shown(self, event: ToolEvent) -> str:
+        return pretty(event.output)
+
+    @admin.action(description="Allow once", permissions=["operate"])
+    def allow_once(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
+        self._decide(request, chosen, Decision.ONCE)
+
+    @admin.action(description="Allow for their session", permissions=["operate"])
+    def allow_in_session(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
+        self._decide(request, chosen, Decision.SESSION)
+
+    @admin.action(description="Allow always", permissions=["operate"])
+    def allow_always(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
+        self._decide(request, chosen, Decision.ALWAYS)
+
+    @admin.action(description="Deny", permissions=["operate"])
+    def deny(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
+        self._decide(request, chosen, Decision.DENY)
+
+    def _decide(self, request: HttpRequest, chosen: QuerySet[ToolEvent], decision: Decision) -> None:
+        decided = skipped = 0
+        for event in chosen:
+            try:
+                decide(event.response_id, decision, f"operator {request.user}", call_id=event.call_id)
+                decided += 1
+            except ApprovalNotPending:
+                skipped += 1
+        told = f"{decided} decided ({decision})."
+        if skipped:
+            told += f" {skipped} skipped: they do not wait for a decision."
+        self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
+
+
+@admin.register(ApprovalGrant)
+class ApprovalGrantAdmin(ReadOnlyAdmin):
+    """Consent that lasts; deleting it takes it back."""
+
+    list_display = ("name", "owner", "session", "granted_by", "created_at")
+    list_prefetch_related = ("owner", "session")
+    ordering = ("-pk",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)

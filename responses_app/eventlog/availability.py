@@ -1,0 +1,44 @@
+"""A database that is away: how long to wait for it, and whether a COMMIT in which it went was carried out."""
+
+from contextlib import suppress
+
+from django.db import DatabaseError, connection
+from django.db.utils import InterfaceError, OperationalError
+
+from responses_app.errors import StorageUnavailable
+
+AWAY = (OperationalError, InterfaceError)  # the connection, the server or the disk; not the statement
+
+
+def unavailable(error: Exception) -> StorageUnavailable:
+    return StorageUnavailable(f"The database is not available ({error}); try again in a moment.")
+
+
+def wait_for_locks(secs: float) -> None:
+    """How long this connection waits for another writer of an SQLite file; PostgreSQL locks rows, and few."""
+    if connection.vendor == "sqlite":
+        with suppress(*AWAY), connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {round(1000 * secs)}")
+
+
+def take_receipt() -> int | None:
+    """Inside the transaction; None where nothing was written, and where a COMMIT that fails has stored nothing."""
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT txid_current_if_assigned()")
+        return cursor.fetchone()[0]  # type: ignore[no-any-return]
+
+
+def was_committed(receipt: int) -> bool | None:
+    """None when nobody can tell yet."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT txid_status(%s)", [receipt])
+            status = cursor.fetchone()[0]
+    except AWAY:
+        connection.close()
+        return None
+    except DatabaseError:  # a number this server has not come to: another took its place, without the transaction
+        return False
+    return None if status == "in progress" else status == "committed"

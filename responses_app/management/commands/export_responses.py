@@ -1,0 +1,93 @@
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from responses_app.management.owners import find_owner
+from responses_app.management.progress import Progress
+from responses_app.models import Response
+from responses_app.services.archive import Selection
+from responses_app.services.export import csv_lines, json_lines
+from responses_app.states import TERMINAL
+
+
+class Command(BaseCommand):
+    help = "Write ended responses with their input, events and tools, oldest first, one JSON object per line."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("id", nargs="*", help="only these responses")
+        parser.add_argument(
+            "--output", "-o", default="-", help="a file that does not exist yet; - for the standard output"
+        )
+        parser.add_argument("--format", choices=["jsonl", "csv"], default="jsonl", help="csv is a table to look at")
+        parser.add_argument("--owner", help="only what belongs to this user")
+        parser.add_argument("--session", help="only this session")
+        parser.add_argument("--model", help="only what this model answered")
+        parser.add_argument("--status", action="append", default=[], choices=[str(status) for status in TERMINAL])
+        parser.add_argument("--since", help="only what was made at this date or time or later")
+        parser.add_argument("--until", help="only what was made before this date or time")
+
+    def handle(self, *args: Any, output: str, format: str, **options: Any) -> None:
+        selection = _selection(**options)
+        missing = set(selection.ids) - set(Response.objects.filter(pk__in=selection.ids).values_list("pk", flat=True))
+        if missing:
+            raise CommandError(f"There is no response {', '.join(sorted(missing))}.")
+        progress = Progress(self.stderr, "exported")
+        lines = csv_lines if format == "csv" else json_lines
+        with _opened(output) as file:
+            for line in lines(selection):
+                file.write(line)
+                progress.add()
+        self.stderr.write(f"Exported {progress.end()} lines.")
+        running = selection.rows().open().count()
+        if running:
+            self.stderr.write(f"{running} responses still run and were left out; export them when they have ended.")
+
+
+def _selection(**options: Any) -> Selection:
+    return Selection(
+        ids=tuple(options["id"]),
+        owner_id=None if options["owner"] is None else find_owner(options["owner"]).pk,
+        session=options["session"],
+        statuses=tuple(options["status"]),
+        model=options["model"],
+        since=_moment(options["since"], "--since"),
+        until=_moment(options["until"], "--until"),
+    )
+
+
+def _moment(given: str | None, name: str) -> datetime | None:
+    if given is None:
+        return None
+    try:
+        day = parse_date(given)
+        moment = parse_datetime(given) if day is None else datetime(day.year, day.month, day.day)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise CommandError(f"{name} must be a date or a time, such as 2031-05-17 or 2031-05-17T08:30, not {given!r}.")
+    return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[IO[bytes]]:
+    if output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        # Readable for the owner alone: these are other people's conversations.
+        Path(output).touch(mode=0o600, exist_ok=False)
+        with Path(output).open("wb") as file:
+            yield file
+    except FileExistsError:
+        raise CommandError(f"{output} exists already; choose another name.") from None
+    except OSError as error:
+        raise CommandError(f"Cannot write {output}: {error.strerror}.") from error

@@ -1,0 +1,67 @@
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+from django.core.management.base import BaseCommand, CommandError
+
+from responses_app.management.owners import find_owner
+from responses_app.management.progress import Progress
+from responses_app.services.restore import BadRecord, Outcome, Restore
+
+
+class Command(BaseCommand):
+    help = "Take in what export_responses wrote. Ids stay; what is here already is left alone, so it can be run again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", help="JSON lines; - for the standard input")
+        parser.add_argument("--owner", help="give everything to this user (default: the users named, made if missing)")
+        parser.add_argument("--dry-run", action="store_true", help="check every record, and store nothing")
+
+    def handle(self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any) -> None:
+        restore = Restore(None if owner is None else find_owner(owner), is_rehearsal=dry_run)
+        progress = Progress(self.stderr, "read")
+        outcomes: Counter[Outcome] = Counter()
+        refused = 0
+        with _opened(file) as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    outcomes[restore.take(_parsed(line))] += 1
+                except BadRecord as error:
+                    refused += 1
+                    self.stderr.write(f"Line {number}{_named(line)}: {error}")
+                progress.add()
+        would = "Would have " if dry_run else ""
+        self.stdout.write(f"{would}{outcomes[Outcome.ADDED]} added, {outcomes[Outcome.KNOWN]} already here.")
+        if refused:
+            raise CommandError(f"{refused} of {progress.end()} records were refused; the lines above say why.")
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadRecord(f"it is not JSON ({error}). Is the file whole?") from error
+
+
+def _named(line: bytes) -> str:
+    try:
+        return f" ({orjson.loads(line)['response']['id']})"
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(name).open("rb") as file:
+            yield file
+    except OSError as error:
+        raise CommandError(f"Cannot read {name}: {error.strerror}.") from error

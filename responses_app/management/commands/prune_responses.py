@@ -1,0 +1,73 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from responses_app.management.owners import find_owner
+from responses_app.management.progress import Progress
+from responses_app.services.retention import BATCH_ROWS, Rules, days_ago, excess, plan, prune_some
+from responses_app.states import TERMINAL
+
+
+class Command(BaseCommand):
+    help = (
+        "Remove old responses with everything that belongs to them. One goes only together with all turns behind it; "
+        "what runs, and what belongs to a conversation, stays."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--days", type=float, help="remove what is older (default: HERMES_RETENTION_DAYS)")
+        parser.add_argument(
+            "--keep", type=int, help="keep so many, those used last (default: HERMES_MAX_STORED_RESPONSES)"
+        )
+        parser.add_argument("--status", action="append", default=[], choices=[str(status) for status in TERMINAL])
+        parser.add_argument("--owner", help="only what belongs to this user")
+        parser.add_argument("--batch", type=int, default=BATCH_ROWS, help="responses per transaction")
+        parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+
+    def handle(self, *args: Any, dry_run: bool, batch: int, **options: Any) -> None:
+        if batch < 1:
+            raise CommandError("--batch must be 1 or more.")
+        rules = self._rules(**options)
+        planned = plan(rules)
+        self.stderr.write(
+            f"{planned.found} qualify, {planned.held} of them stay: they run, belong to a conversation, "
+            "or later turns need them."
+        )
+        if dry_run:
+            self.stdout.write(f"Would remove {planned.removable} responses.")
+            self._tell_excess(excess(rules) - planned.removable)
+            return
+        removed = self._prune(rules, batch, planned.removable)
+        self.stdout.write(f"Removed {removed} responses.")
+        self._tell_excess(excess(rules))
+
+    def _rules(self, days: float | None, keep: int | None, status: list[str], owner: str | None, **_: Any) -> Rules:
+        if days is None and keep is None:
+            days = settings.HERMES_RETENTION_DAYS or None
+            keep = settings.HERMES_MAX_STORED_RESPONSES or None
+        if days is None and keep is None:
+            raise CommandError("Say what may go: --days DAYS, --keep COUNT, or both.")
+        if (days is not None and days < 0) or (keep is not None and keep < 0):
+            raise CommandError("--days and --keep must be 0 or more.")
+        return Rules(
+            created_before=None if days is None else days_ago(days),
+            keep=keep,
+            statuses=tuple(status),
+            owner_id=None if owner is None else find_owner(owner).pk,
+        )
+
+    def _prune(self, rules: Rules, batch: int, total: int) -> int:
+        progress = Progress(self.stderr, "removed", total)
+        while True:
+            with transaction.atomic():
+                removed = prune_some(rules, batch)
+            if not removed:
+                return progress.end()
+            progress.add(removed)
+
+    def _tell_excess(self, count: int) -> None:
+        if count > 0:
+            self.stderr.write(f"The limit is exceeded by {count}: what stays is needed by something that stays.")

@@ -1,0 +1,73 @@
+"""What this process counts and times, for ``/metrics``; health reads the last word of each upstream here."""
+
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+from prometheus_client import Counter, Gauge, Histogram
+
+# From a commit on a fast disk to a turn that waits for a slow model.
+COMMIT_SECS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+WORK_SECS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600)
+
+streams_open = Gauge("hermes_streams_open", "Readers connected to a log, over HTTP and WebSockets.")
+events_appended = Counter("hermes_events_appended", "Events committed to the log.")
+events_delivered = Counter("hermes_events_delivered", "Events of the log sent to readers.")
+commit_seconds = Histogram("hermes_commit_seconds", "Transactions of the writer.", buckets=COMMIT_SECS)
+log_lag_seconds = Gauge("hermes_log_lag_seconds", "Age of the oldest write that is not committed yet.")
+log_pending_bytes = Gauge("hermes_log_pending_bytes", "Bytes of events that are not committed yet.")
+queue_age_seconds = Gauge("hermes_queue_age_seconds", "Age of the oldest response that no process has taken.")
+responses_open = Gauge("hermes_responses_open", "Responses that have not ended, by what they do.", ["state"])
+responses_ended = Counter("hermes_responses", "Responses this process ended, by status.", ["status"])
+upstream_first_event_seconds = Histogram(
+    "hermes_upstream_first_event_seconds",
+    "From a request to the model's server to its first event.",
+    ["provider", "model"],
+    buckets=WORK_SECS,
+)
+upstream_seconds = Histogram(
+    "hermes_upstream_seconds", "Whole requests to the model's server.", ["provider", "model"], buckets=WORK_SECS
+)
+upstream_errors = Counter(
+    "hermes_upstream_errors", "Requests to the model's server that failed, by code.", ["provider", "model", "code"]
+)
+tool_seconds = Histogram("hermes_tool_seconds", "Calls of tools.", ["tool", "status"], buckets=WORK_SECS)
+
+
+@dataclass(frozen=True)
+class LastWord:
+    """How the last request to an upstream ended; an empty code is an answer."""
+
+    at: float
+    code: str = ""
+
+
+last_words: dict[tuple[str, str], LastWord] = {}
+
+
+class UpstreamRequest:
+    """One request, timed from its opening; whoever stops listening to it has not met an error."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        self._labels = (provider, model)
+        self._began = time.monotonic()
+        self._has_heard = False
+
+    def heard(self) -> None:
+        if not self._has_heard:
+            self._has_heard = True
+            upstream_first_event_seconds.labels(*self._labels).observe(time.monotonic() - self._began)
+
+    def __enter__(self) -> "UpstreamRequest":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        upstream_seconds.labels(*self._labels).observe(time.monotonic() - self._began)
+        if isinstance(error, Exception):
+            code = str(getattr(error, "code", "server_error"))
+            upstream_errors.labels(*self._labels, code).inc()
+            last_words[self._labels] = LastWord(time.time(), code)
+        elif self._has_heard:
+            last_words[self._labels] = LastWord(time.time())

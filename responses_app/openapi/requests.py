@@ -1,0 +1,86 @@
+"""The body that makes a response; other doors take most of its fields as well."""
+
+from responses_app.openapi.items import METADATA
+from responses_app.openapi.words import (
+    BOOLEAN,
+    OPEN_OBJECT,
+    STRING,
+    Schema,
+    any_of,
+    array,
+    enum,
+    fields,
+    loose,
+    ref,
+    shape,
+    text,
+    told,
+    whole,
+)
+from responses_app.requests.create import MAX_TOKENS
+from responses_app.requests.fields import METADATA_PAIRS
+from responses_app.requests.items import MAX_ID_CHARS, MAX_ITEMS
+from responses_app.requests.models import MAX_MODEL_CHARS
+from responses_app.requests.options import EFFORTS, INCLUDES, MAX_TOOLS, SUMMARIES
+
+TIERS = ("auto", "default", "flex", "priority", "scale")
+
+
+def short(description: str, high: int = MAX_ID_CHARS) -> Schema:
+    return text(description, minLength=1, maxLength=high)
+
+
+def number(low: float, high: float) -> Schema:
+    return {"type": "number", "minimum": low, "maximum": high}
+
+
+TOOL = loose(shape({"type": text("function and custom are yours to run; mcp asks for the server's own.")}))
+FORMAT = loose(shape({"type": enum(("text", "json_object", "json_schema"))}))
+INPUT = any_of(
+    STRING, array(ref("InputItem"), minItems=1, maxItems=MAX_ITEMS), description="A text of the user, or items."
+)
+GIVEN_METADATA = {**METADATA, "maxProperties": METADATA_PAIRS}
+
+# Fields that every door calls the same.
+SHARED: dict[str, Schema] = {
+    "metadata": GIVEN_METADATA,
+    "model": short("One of GET /v1/models; absent, the default agent.", MAX_MODEL_CHARS),
+    "parallel_tool_calls": BOOLEAN,
+    "prompt_cache_key": short("Passed on to the model."),
+    "safety_identifier": short("Passed on to the model."),
+    "service_tier": enum(TIERS),
+    "store": told(BOOLEAN, "false keeps no content and ends with its client."),
+    "stream": told(BOOLEAN, "Events instead of one body."),
+    "temperature": number(0, 2),
+    "top_p": number(0, 1),
+    "user": short("Passed on to the model."),
+}
+RESPONSE_FIELDS: dict[str, Schema] = {
+    **SHARED,
+    "background": told(BOOLEAN, "Answers at once; needs store."),
+    "conversation": any_of(short("An id or a name.", 200), loose(shape({"id": STRING}))),
+    "include": array(enum(INCLUDES)),
+    "input": INPUT,
+    "instructions": text("Inherited along a chain until another text replaces them."),
+    "max_output_tokens": whole(1, MAX_TOKENS),
+    "max_tool_calls": whole(1, MAX_TOKENS),
+    "previous_response_id": short("Goes on from that response."),
+    "reasoning": fields({"effort": enum(EFFORTS), "summary": enum(SUMMARIES)}),
+    "stream_options": fields({"include_obfuscation": BOOLEAN}),
+    "text": fields({"format": FORMAT, "verbosity": enum(("low", "medium", "high"))}),
+    "tool_choice": any_of(enum(("none", "auto", "required")), OPEN_OBJECT),
+    "tools": array(TOOL, maxItems=MAX_TOOLS),
+    "top_logprobs": whole(0, 20),
+    "truncation": enum(("auto", "disabled")),
+}
+DECISION_FIELDS: dict[str, Schema] = {
+    "choice": enum(("once", "session", "always", "deny", "approve", "approved", "allow")),
+    "request_id": short("The call_id of one of several calls.", 200),
+    "all": told(BOOLEAN, "Decides about all that wait."),
+    "resolve_all": told(BOOLEAN, "The same."),
+}
+SCHEMAS: dict[str, Schema] = {
+    "CreateResponse": fields(RESPONSE_FIELDS, ("input",)),
+    "CountTokens": fields(RESPONSE_FIELDS),
+    "Decision": fields(DECISION_FIELDS, ("choice",)),
+}

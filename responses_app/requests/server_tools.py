@@ -1,0 +1,64 @@
+"""Tools that the server runs: how a request asks for them, and how it wants to see their calls."""
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
+from responses_app.errors import InvalidRequest
+from responses_app.requests.fields import choice, text, wrong_type
+
+FORM_HEADER = "X-Hermes-Tool-Items"
+
+
+def is_own(tool: dict[str, Any]) -> bool:
+    """Is it one of this server's, or of an MCP server it is connected to?"""
+    return tool["type"] == "mcp" and tool.get("server_label") in settings.HERMES_TOOL_LABELS
+
+
+def server_tool_names(model: str, tools: list[dict[str, Any]] | None) -> set[str]:
+    """What the server itself offers for such a request; only the gateway knows."""
+    names: set[str] = import_string(settings.HERMES_TOOL_NAMES)(model, tools)
+    return names
+
+
+def read_mcp(tool: dict[str, Any], name: str) -> None:
+    """Somebody else's server needs an address; without one it must be a server we know."""
+    label = text(tool.get("server_label"), f"{name}.server_label")
+    if label not in settings.HERMES_TOOL_LABELS and not (tool.get("server_url") or tool.get("connector_id")):
+        known = ", ".join(settings.HERMES_TOOL_LABELS)
+        raise InvalidRequest(
+            f"{name}.server_label is {label!r}; this server knows {known}.", param=f"{name}.server_label"
+        )
+    _read_consent(tool.get("require_approval"), f"{name}.require_approval")
+    allowed = tool.get("allowed_tools")
+    if isinstance(allowed, dict):
+        if is_own(tool) and allowed.get("read_only") is not None:
+            raise InvalidRequest(
+                f"{name}.allowed_tools.read_only is not supported; name the tools in tool_names.",
+                param=f"{name}.allowed_tools.read_only",
+                code="unsupported_value",
+            )
+        allowed = allowed.get("tool_names")
+    if allowed is not None and not (isinstance(allowed, list) and all(isinstance(entry, str) for entry in allowed)):
+        raise wrong_type(f"{name}.allowed_tools", "an array of tool names")
+
+
+def _read_consent(rule: Any, name: str) -> None:
+    if rule is None or isinstance(rule, dict):
+        for key in ("always", "never"):
+            chosen = (rule or {}).get(key)
+            if chosen is not None and not isinstance(chosen, dict):
+                raise wrong_type(f"{name}.{key}", "an object")
+    else:
+        choice("always", "never")(rule, name)
+
+
+def read_form(header: str | None, tools: list[dict[str, Any]] | None, profile: AgentProfile | None) -> str:
+    """How calls of the server's tools are shown: as the header says, the profile is set or the request suggests."""
+    if header is not None:
+        return str(choice(*TOOL_ITEM_FORMS)(header, FORM_HEADER))
+    if profile is not None and profile.tool_items:
+        return profile.tool_items
+    return "mcp_call" if any(is_own(tool) for tool in tools or ()) else "function_call"

@@ -1,0 +1,67 @@
+"""The ledger's steps. Each is written in the name of an attempt, and refused when a newer one has the response."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from responses_app.eventlog import Fenced
+from responses_app.models import ApprovalGrant, Response, ToolEvent
+from responses_app.models.tool_events import ToolStatus
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A call that is about to run, and why it may need consent first."""
+
+    call_id: str
+    name: str
+    arguments: str
+    approval_reason: str = ""
+    expires_at: datetime | None = None
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.name}\0{self.arguments}".encode()).hexdigest()
+
+
+def record_intent(row: Response, intent: Intent) -> ToolStatus:
+    """Write the call down: it runs, waits, or is denied where nobody could see what it waits for."""
+    _check_fence(row)
+    status = ToolStatus.RUNNING
+    if intent.approval_reason and not _is_granted(row, intent):
+        status = ToolStatus.AWAITING_APPROVAL if row.is_stored else ToolStatus.DENIED
+    ToolEvent.objects.create(
+        response_id=row.pk,
+        attempt=row.attempt,
+        call_id=intent.call_id,
+        name=intent.name,
+        arguments=intent.arguments if row.is_stored else "",
+        approval_reason=intent.approval_reason,
+        expires_at=intent.expires_at if status is ToolStatus.AWAITING_APPROVAL else None,
+        status=status,
+    )
+    return status
+
+
+def start_call(row: Response, call_id: str) -> None:
+    """An open call runs now: one that was consented to, or one that may run again."""
+    _check_fence(row)
+    if not ToolEvent.objects.start(row.pk, call_id, row.attempt):
+        raise Fenced(row.pk)
+
+
+def end_call(row: Response, call_id: str, status: ToolStatus, output: str) -> None:
+    _check_fence(row)
+    if not ToolEvent.objects.end(row.pk, call_id, status, output if row.is_stored else ""):
+        raise Fenced(row.pk)
+
+
+def _check_fence(row: Response) -> None:
+    """Locked until the commit, so that no claim comes in between."""
+    mine = Response.objects.open().filter(pk=row.pk, attempt=row.attempt)
+    if mine.select_for_update().values_list("pk", flat=True).first() is None:
+        raise Fenced(row.pk)
+
+
+def _is_granted(row: Response, intent: Intent) -> bool:
+    return ApprovalGrant.objects.covers(row.owner_id, row.session_id, intent.name, intent.digest)

@@ -1,0 +1,107 @@
+"""The same request, sent again, is the same response."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils import timezone
+
+from responses_app.errors import IdempotencyKeyReused, IdempotentResultNotStored, ResponseDeleted
+from responses_app.eventlog import Tail, current_body, event_store
+from responses_app.events import decode_frames
+from responses_app.fold import ResponseBody, fold
+from responses_app.models import IdempotencyKey, Response
+from responses_app.models.idempotency import RETRY_LIFETIME
+from responses_app.states import OPEN, OnDisconnect, Status
+
+FORGET_AT_ONCE = 1000  # rows in one transaction, so that appends don't wait long for it
+
+
+@dataclass(frozen=True)
+class RequestIdentity:
+    """What makes two requests of an owner the same one."""
+
+    digest: str
+    key: str | None = None  # from Idempotency-Key
+    is_retry: bool = False  # an SDK says that it has sent this before
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A response that an earlier request has made, and where this process keeps its newest events."""
+
+    row: Response
+    tail: Tail | None
+
+    async def body(self) -> ResponseBody:
+        """As it is now."""
+        if not self.row.is_stored:
+            assert self.tail is not None
+            return fold(decode_frames(segment.data for segment in self.tail.after(-1) or ()))
+        body = await event_store.read(current_body, self.row.pk)
+        if body is None:
+            raise ResponseDeleted(self.row.pk)
+        return body
+
+
+def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> Joined | None:
+    """The response of an earlier request like this one; None when it is the first, which is now noted.
+
+    Runs in the admission's own transaction: a request that is refused leaves no trace, and of many
+    that come at once one is the first.
+    """
+    if identity.key is not None:
+        found = IdempotencyKey.objects.reserve(owner_id, identity.key, identity.digest, response_id)
+        if found.response_id == response_id:
+            return None
+        if found.digest != identity.digest:
+            raise IdempotencyKeyReused(identity.key)
+        return _join(Response.objects.select_related("session").get(pk=found.response_id), response_id)
+    if not settings.HERMES_JOIN_RETRIES:
+        return None
+    retried = _retried(owner_id, identity) if identity.is_retry else None
+    if retried is not None:
+        return _join(retried, response_id)
+    expires_at = timezone.now() + RETRY_LIFETIME
+    IdempotencyKey.objects.create(
+        owner_id=owner_id, digest=identity.digest, response_id=response_id, expires_at=expires_at
+    )
+    return None
+
+
+def _retried(owner_id: int, identity: RequestIdentity) -> Response | None:
+    """What is worth joining: a failure, or a run that ended with its client, is what made the SDK try again."""
+    same = IdempotencyKey.objects.current().filter(owner_id=owner_id, digest=identity.digest, key__isnull=True)
+    rows = same.exclude(response__status__in=(Status.FAILED, Status.CANCELLED)).filter(
+        response__cancel_requested_at__isnull=True, response__deleted_at__isnull=True
+    )
+    for found in rows.select_related("response__session").order_by("-created_at")[:1]:
+        return found.response if found.response.is_stored or _runs_here(found.response) else None
+    return None
+
+
+def _join(row: Response, reader: str) -> Joined:
+    if row.deleted_at is not None:
+        raise ResponseDeleted(row.pk)
+    tail = event_store.tails.find(row.pk)
+    if not row.is_stored and (tail is None or not _runs_here(row)):
+        raise IdempotentResultNotStored
+    if tail is not None and tail.clients:
+        tail.clients.add(reader)
+    elif row.on_disconnect == OnDisconnect.CANCEL:
+        # Its first client is connected to another process, which knows nothing of this one.
+        Response.objects.filter(pk=row.pk).update(on_disconnect=OnDisconnect.CONTINUE)
+    return Joined(row, tail)
+
+
+def _runs_here(row: Response) -> bool:
+    is_wanted = row.status in OPEN and row.cancel_requested_at is None
+    return is_wanted and row.lease_owner == event_store.process_id
+
+
+def has_expired() -> bool:
+    return IdempotencyKey.objects.expired().exists()
+
+
+def forget_expired() -> None:
+    oldest = IdempotencyKey.objects.expired().order_by("expires_at").values_list("pk", flat=True)[:FORGET_AT_ONCE]
+    IdempotencyKey.objects.filter(pk__in=list(oldest)).delete()

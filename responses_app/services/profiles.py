@@ -1,0 +1,61 @@
+"""The profile of a name: the one place that knows where profiles come from."""
+
+from django.conf import settings
+
+from responses_app.agent_profiles import AgentProfile
+from responses_app.models import ApiKey, Profile
+
+DEFAULT = "default"
+DEFAULT_NAMES = (DEFAULT, "hermes-agent")
+
+
+def default_model() -> str:
+    """How the default agent is called to clients."""
+    return str(settings.API_SERVER_MODEL_NAME)
+
+
+def is_default(model: str) -> bool:
+    return model in DEFAULT_NAMES or model == default_model()
+
+
+def find_profile(model: str) -> AgentProfile | None:
+    """Who answers as this model; a name nobody has means the default agent, which may have no profile."""
+    if is_default(model):
+        return _named(DEFAULT) or _named(model)
+    return _named(model) or _named(DEFAULT)
+
+
+def profile_names(key_id: int | None = None) -> list[str]:
+    """Those a key may name beside the default agent; without a key, all there are."""
+    rows = set(Profile.objects.filter(is_enabled=True).values_list("name", flat=True))
+    known = rows | settings.HERMES_PROFILES.keys()
+    allowed = _allowed(key_id) if key_id is not None else None
+    return sorted(name for name in known if (allowed is None or name in allowed) and not is_default(name))
+
+
+def _allowed(key_id: int) -> set[str] | None:
+    """A key's list is one of rows; an entry of config.yaml is on it where a row has its name."""
+    key = ApiKey.objects.filter(pk=key_id, is_limited=True)
+    return set(key.values_list("profiles__name", flat=True)) if key.exists() else None
+
+
+def _named(name: str) -> AgentProfile | None:
+    configured: AgentProfile | None = settings.HERMES_PROFILES.get(name)
+    if configured is not None:
+        return configured
+    row = Profile.objects.filter(name=name, is_enabled=True).first()
+    return None if row is None else _of_row(row)
+
+
+def _of_row(row: Profile) -> AgentProfile:
+    upstream = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
+    return AgentProfile(
+        name=row.name,
+        place=f"Profile {row.name}",
+        instructions=row.instructions,
+        toolset=tuple(row.toolset),
+        tool_items=row.tool_items,
+        upstream={name: value for name, value in upstream.items() if value},
+        fallback_models=row.fallback_models,
+        context_window=row.context_window or 0,
+    )

@@ -1,0 +1,88 @@
+"""Sessions as their owner handles them: found, made, changed, deleted."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from responses_app.errors import InvalidRequest, SessionExists, SessionNotFound
+from responses_app.eventlog import event_store
+from responses_app.models import Conversation, Response, Session
+from responses_app.services.conversations import SOURCE as CONVERSATIONS
+from responses_app.services.delete import delete_response
+
+
+def find_session(owner_id: int, session_id: str) -> Session:
+    """The owner's session; somebody else's does not exist."""
+    mine = Session.objects.of_owner(owner_id).select_related("parent", "fork_point")
+    found = mine.filter(public_id=session_id).first() if session_id.isprintable() else None
+    if found is None:
+        raise SessionNotFound(session_id)
+    return found
+
+
+def create_session(owner_id: int, public_id: str, **fields: Any) -> Session:
+    """In the caller's transaction."""
+    title = fields.get("title", "")
+    _refuse_taken(owner_id, public_id, title)
+    try:
+        with transaction.atomic():
+            return Session.objects.create(owner_id=owner_id, public_id=public_id, **fields)
+    except IntegrityError:  # another process made one in this moment
+        _refuse_taken(owner_id, public_id, title)
+        raise
+
+
+def update_session(session: Session, **fields: Any) -> None:
+    """In the caller's transaction."""
+    mine = Session.objects.filter(pk=session.pk, deleted_at__isnull=True)
+    _refuse_title(session.owner_id, fields.get("title", ""), session)
+    try:
+        with transaction.atomic():
+            is_changed = mine.update(**fields)
+    except IntegrityError:
+        _refuse_title(session.owner_id, fields.get("title", ""), session)
+        raise
+    if not is_changed:
+        raise SessionNotFound(session.public_id)
+
+
+def delete_session(session: Session) -> None:
+    """Gone for every reader at once; then the content of its turns is erased, one by one.
+
+    What a crash leaves of them is marked, and tidied like any deleted response that ended later.
+    """
+    turns = event_store.submit(lambda: _mark_deleted(session)).result()
+    for response_id in turns:
+        delete_response(response_id)
+
+
+def _mark_deleted(session: Session) -> list[str]:
+    now = timezone.now()
+    erased = {"title": "", "instructions": "", "end_reason": ""}
+    if not Session.objects.filter(pk=session.pk, deleted_at__isnull=True).update(deleted_at=now, **erased):
+        raise SessionNotFound(session.public_id)
+    for conversation in Conversation.objects.filter(session=session):
+        conversation.session = Session.objects.opened(session.owner_id, None, CONVERSATIONS)
+        conversation.save(update_fields=["session"])
+    turns = Response.objects.filter(session=session, deleted_at__isnull=True)
+    response_ids = list(turns.values_list("pk", flat=True))
+    turns.update(deleted_at=now, is_log_merged=False)
+    running = Response.objects.open().filter(session=session)
+    running.update(cancel_requested_at=Coalesce("cancel_requested_at", now))
+    return response_ids
+
+
+def _refuse_taken(owner_id: int, public_id: str, title: str) -> None:
+    if Session.objects.of_owner(owner_id).filter(public_id=public_id).exists():
+        raise SessionExists(public_id)
+    _refuse_title(owner_id, title)
+
+
+def _refuse_title(owner_id: int, title: str, but: Session | None = None) -> None:
+    titled = Session.objects.of_owner(owner_id).filter(title=title)
+    if title and any(session != but for session in titled):
+        raise InvalidRequest(
+            f"You have another session titled {title!r}; titles are unique.", param="title", code="invalid_title"
+        )

@@ -1,0 +1,82 @@
+"""A door that generates: admit, and keep in mind that the client may leave at any time."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+from responses_app.errors import ApiError, ResponseDeleted
+from responses_app.eventlog import LogErased, event_store
+from responses_app.fold import ResponseBody
+from responses_app.requests.headers import (
+    IGNORED_HEADER,
+    SESSION_HEADER,
+    SESSION_KEY_HEADER,
+    TURN_POLICY_HEADER,
+    ignored_value,
+    read_session_key,
+    read_turn_policy,
+)
+from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
+from responses_app.services.admission import Admission
+from responses_app.services.admit import Admitted, admit
+from responses_app.services.cancel import leave
+from responses_app.states import OnDisconnect
+from responses_app.streaming.http import Headers, HttpConsumer
+
+logger = logging.getLogger(__name__)
+
+
+class GeneratingConsumer(HttpConsumer):
+    """For every POST that generates, whatever its answer looks like."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._admitting: asyncio.Future[Admitted] | None = None
+
+    async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
+        """With what headers say about it: whose it is, what if the session is busy, is it a repetition."""
+        meant = replace(
+            admission,
+            session_key=read_session_key(self.header(SESSION_KEY_HEADER)),
+            turn_policy=read_turn_policy(self.header(TURN_POLICY_HEADER)) or admission.turn_policy,
+            identity=read_identity(self.header, self.scope["path"], body),
+        )
+        self._admitting = asyncio.ensure_future(admit(meant))
+        return await asyncio.shield(self._admitting)
+
+    async def final(self, response_id: str) -> ResponseBody:
+        try:
+            return await event_store.wait_final(response_id)
+        except LogErased:
+            raise ResponseDeleted(response_id) from None
+
+    async def disconnected(self) -> None:
+        """A client that leaves while it is being admitted has left a response behind all the same.
+
+        Not awaited: a server may end this task before the database has answered.
+        """
+        if self._admitting is not None:
+            self._admitting.add_done_callback(leave_admitted)
+
+
+def leave_admitted(admitting: asyncio.Future[Admitted]) -> None:
+    if admitting.cancelled():
+        return
+    error = admitting.exception()
+    if error is None:
+        admitted = admitting.result()
+        if admitted.on_disconnect is OnDisconnect.CANCEL:
+            leave(admitted.response_id, admitted.tail, admitted.reader)
+    elif not isinstance(error, ApiError):
+        logger.error("A response nobody waits for could not be admitted", exc_info=error)
+
+
+def admitted_headers(admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
+    headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
+    left_out = [*ignored, *(f"deleted turn {turn}" for turn in admitted.skipped_turns)]
+    if left_out:
+        headers.append((IGNORED_HEADER.lower().encode(), ignored_value(left_out).encode()))
+    if admitted.is_replayed:
+        headers.append((REPLAYED_HEADER.lower().encode(), b"true"))
+    return headers

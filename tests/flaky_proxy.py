@@ -1,0 +1,92 @@
+"""A proxy before PostgreSQL that cuts a connection at a chosen COMMIT, before or after the server has heard it."""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+CHUNK_BYTES = 65536
+COMMIT = b"COMMIT\0"
+
+
+class CommitCutter:
+    def __init__(self, upstream_port: int) -> None:
+        self._upstream_port = upstream_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._lock = threading.Lock()
+        self._countdown = 0
+        self._is_heard = False
+        self.commits = 0
+        self.cuts = 0
+
+    def __enter__(self) -> Self:
+        _in_background(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def cut(self, nth: int, *, is_heard: bool) -> None:
+        """The nth COMMIT from now on loses its connection: after the server carried it out, or before."""
+        with self._lock:
+            self._countdown, self._is_heard = nth, is_heard
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._upstream_port))
+                session = _Session(self, client, server)
+                _in_background(session.pass_on)
+                _in_background(session.pass_back)
+
+    def is_due(self, data: bytes) -> bool:
+        if COMMIT not in data:
+            return False
+        with self._lock:
+            self.commits += 1
+            self._countdown -= 1
+            if self._countdown == 0:
+                self.cuts += 1
+            return self._countdown == 0
+
+    @property
+    def is_heard(self) -> bool:
+        return self._is_heard
+
+
+class _Session:
+    def __init__(self, cutter: CommitCutter, client: socket.socket, server: socket.socket) -> None:
+        self.cutter, self.client, self.server = cutter, client, server
+        self.drops_next_answer = False
+
+    def pass_on(self) -> None:
+        with suppress(OSError):
+            while data := self.client.recv(CHUNK_BYTES):
+                if self.cutter.is_due(data):
+                    if not self.cutter.is_heard:
+                        break
+                    self.drops_next_answer = True
+                self.server.sendall(data)
+        if not self.drops_next_answer:
+            self._close()
+
+    def pass_back(self) -> None:
+        with suppress(OSError):
+            while data := self.server.recv(CHUNK_BYTES):
+                if self.drops_next_answer:
+                    break
+                self.client.sendall(data)
+        self._close()
+
+    def _close(self) -> None:
+        for end in (self.client, self.server):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+def _in_background(target: Callable[[], None]) -> None:
+    threading.Thread(target=target, daemon=True).start()

@@ -1,0 +1,75 @@
+"""Requests no client library would send, byte for byte, and the answers to them."""
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.harness import Server
+
+ANSWER_SECS = 20
+HEAD = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def error(self) -> dict[str, Any]:
+        """What every refusal has: OpenAI's shape, and the headers of any other answer."""
+        assert self.headers["content-type"] == "application/json", self
+        assert self.headers["x-request-id"]
+        assert self.headers["x-content-type-options"] == "nosniff"
+        assert self.headers["referrer-policy"] == "same-origin"
+        error: dict[str, Any] = json.loads(self.body)["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        assert error["message"]
+        return error
+
+
+@contextmanager
+def connected(server: Server, receive_buffer: int | None = None) -> Iterator[socket.socket]:
+    with socket.socket() as connection:
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(ANSWER_SECS)
+        connection.connect(("127.0.0.1", server.port))
+        yield connection
+
+
+def read_answer(connection: socket.socket) -> Answer:
+    with http.client.HTTPResponse(connection) as response:
+        response.begin()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+
+
+def exchange(server: Server, request: bytes) -> Answer:
+    with connected(server) as connection:
+        connection.sendall(request)
+        return read_answer(connection)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def resident_bytes(server: Server) -> int:
+    assert server.process is not None
+    pages = Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files(server: Server) -> list[str]:
+    assert server.process is not None
+    return [os.readlink(link) for link in Path(f"/proc/{server.process.pid}/fd").iterdir() if link.is_symlink()]
+
+
+def open_sockets(server: Server) -> int:
+    return sum(path.startswith("socket:") for path in open_files(server))

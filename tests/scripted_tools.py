@@ -1,0 +1,73 @@
+"""Tools that leave traces, wait, fail and ask: one line in ``effects.txt`` for each time one really ran."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from gateway_app.agent.types import Tool, ToolContext
+
+GATE_POLL_SECS = 0.005
+ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def _home(context: ToolContext) -> Path:
+    return next(folder for folder in context.workspace.parents if folder.name == "workspaces").parent
+
+
+async def _effect(arguments: dict[str, Any], context: ToolContext) -> str:
+    """Says ``text``, after the gate named ``gate`` was opened."""
+    home = _home(context)
+    with (home / "effects.txt").open("a") as file:
+        file.write(f"{arguments.get('text', '')}\n")
+    await asyncio.sleep(float(arguments.get("secs", 0)))
+    gate = arguments.get("gate")
+    while gate and not (home / "gates" / gate).exists():  # noqa: ASYNC110
+        await asyncio.sleep(GATE_POLL_SECS)
+    return str(arguments.get("text", "done"))
+
+
+async def _explode(arguments: dict[str, Any], context: ToolContext) -> str:
+    raise RuntimeError("the tool exploded")
+
+
+async def _garbage(arguments: dict[str, Any], context: ToolContext) -> str:
+    return {"not": "text", "nul": "\0", "half": "\ud800"}  # type: ignore[return-value]
+
+
+async def _forever(arguments: dict[str, Any], context: ToolContext) -> str:
+    await asyncio.Event().wait()
+    return "never"
+
+
+async def _desert(arguments: dict[str, Any], context: ToolContext) -> str:
+    raise asyncio.CancelledError
+
+
+async def _chatty(arguments: dict[str, Any], context: ToolContext) -> str:
+    for piece in ("one ", "two ", "three"):
+        context.report(piece)
+    return "x" * int(arguments.get("size", 1))
+
+
+async def _again(arguments: dict[str, Any], context: ToolContext) -> str:
+    return '{"script": [{"call": "again", "arguments": {}}]}'
+
+
+def _always(arguments: dict[str, Any]) -> str:
+    return "the test wants to be asked"
+
+
+def make_tools(terminal_mode: str) -> dict[str, Tool]:
+    tools = (
+        Tool("effect", "Leaves a trace.", ANYTHING, _effect),
+        Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
+        Tool("guarded", "Leaves a trace, when somebody consents.", ANYTHING, _effect, asks_approval=_always),
+        Tool("_hidden", "Leaves a trace, and is not shown.", ANYTHING, _effect),
+        Tool("explode", "Fails.", ANYTHING, _explode),
+        Tool("garbage", "Returns what is not text.", ANYTHING, _garbage),
+        Tool("forever", "Never ends.", ANYTHING, _forever, time_limit_secs=0.2),
+        Tool("deserter", "Gives up as if it had been cancelled.", ANYTHING, _desert),
+        Tool("again", "Tells the scripted model to call it again.", ANYTHING, _again),
+        Tool("chatty", "Says what it does.", ANYTHING, _chatty),
+    )
+    return {tool.name: tool for tool in tools}

@@ -1,0 +1,138 @@
+"""The admin at 5,000 rows: an index for every list, no counts of whole tables, no query per row."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import DjangoDbBlocker
+
+from responses_app.models import Conversation, InputItem, Response, Session, ToolEvent
+from responses_app.states import OnDisconnect, Status
+
+pytestmark = pytest.mark.django_db
+ROWS = 5000
+APP = "/admin/responses_app/"
+
+
+@pytest.fixture(scope="module")
+def stored(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Once for all tests here: filling the tables takes longer than any of them."""
+    with django_db_blocker.unblock():
+        fill()
+        yield
+        get_user_model().objects.all().delete()
+
+
+@pytest.fixture
+def browser(stored: None) -> Client:
+    client = Client()
+    client.force_login(get_user_model().objects.get(username="ada"))
+    return client
+
+
+def fill() -> None:
+    users = get_user_model().objects
+    owner = users.create_superuser("ada", password="x")
+    users.bulk_create(get_user_model()(username=f"user{number}") for number in range(20))
+    now = timezone.now()
+    sessions = Session.objects.bulk_create(
+        Session(owner=owner, public_id=f"s{n}", source="responses", last_active_at=now - timedelta(minutes=n))
+        for n in range(ROWS // 5)
+    )
+    ages = [now - timedelta(minutes=number) for number in range(ROWS)]
+    responses = Response.objects.bulk_create(
+        Response(
+            id=f"resp_{number:032x}",
+            owner=owner,
+            session=sessions[number // 5],
+            turn=number % 5 + 1,
+            model="m",
+            status=Status.FAILED if number % 500 == 7 else Status.COMPLETED,
+            on_disconnect=OnDisconnect.CONTINUE,
+            created_at=ages[number],
+            accessed_at=ages[number],
+            output=[],
+            started_at=ages[number],
+        )
+        for number in range(ROWS)
+    )
+    message = {"type": "message", "role": "user", "content": "hello there"}
+    InputItem.objects.bulk_create(InputItem(response=row, position=0, item=message) for row in responses)
+    ToolEvent.objects.bulk_create(
+        ToolEvent(response=row, call_id="c", name="t", attempt=1, started_at=row.created_at) for row in responses
+    )
+    Conversation.objects.bulk_create(
+        Conversation(owner=owner, session=session, created_at=session.last_active_at) for session in sessions
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def queries(browser: Client, path: str, **params: Any) -> list[str]:
+    browser.get(path, params)  # content types and the like are looked up once
+    with CaptureQueriesContext(connection) as captured:
+        answer = browser.get(path, params)
+    assert answer.status_code == 200, path
+    return [query["sql"] for query in captured.captured_queries]
+
+
+def explained(sql: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            ("EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN ") + sql.replace("%", "%%")
+        )
+        return "\n".join(str(row[-1]) for row in cursor.fetchall())
+
+
+LISTS = [
+    ("response", {}, "response_newest"),
+    ("response", {"status__exact": "failed"}, "response_by_status"),
+    ("response", {"owner": "user3"}, "owner"),
+    ("response", {"q": "s17"}, ""),
+    ("session", {"q": "s17"}, ""),
+    ("response", {"q": f"resp_{77:032x}"}, ""),
+    ("session", {}, "session_by_activity"),
+    ("toolevent", {}, "tool_event_newest"),
+    ("toolevent", {"q": f"resp_{77:032x}"}, ""),
+    ("conversation", {}, "conversation_newest"),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "index"), LISTS)
+def test_lists_use_an_index_and_a_fixed_number_of_queries(
+    browser: Client, name: str, params: dict[str, str], index: str
+) -> None:
+    asked = queries(browser, f"{APP}{name}/", **params)
+    assert len(asked) <= 16, asked
+    assert not [sql for sql in asked if "COUNT(" in sql]
+    table = f'FROM "responses_app_{name}"'
+    page = [sql for sql in asked if table in sql and "ORDER BY" in sql][-1]
+    plan = explained(page)
+    assert index in plan, plan
+    sweeps = f"SCAN responses_app_{name}" if "q" in params else f"SCAN responses_app_{name}\n"
+    assert sweeps not in plan + "\n", plan
+    assert f"Seq Scan on responses_app_{name} " not in plan, plan
+
+
+def test_a_session_page_costs_the_same_for_one_turn_and_for_many(browser: Client) -> None:
+    many = Session.objects.get(public_id="s3")
+    few = Session.objects.get(public_id="s4")
+    Response.objects.filter(session=few, turn__gt=1).delete()
+    long, short = (queries(browser, f"{APP}session/{session.pk}/change/") for session in (many, few))
+    assert len(long) == len(short) <= 18, long
+
+
+def test_a_response_page_costs_a_fixed_number_of_queries(browser: Client) -> None:
+    assert len(queries(browser, f"{APP}response/resp_5F{77:032x}/change/")) <= 18
+
+
+def test_text_is_found_among_the_newest_without_reading_the_rest(browser: Client) -> None:
+    asked = queries(browser, f"{APP}response/", q="HELLO there")
+    assert len(asked) <= 16, asked
+    assert not [sql for sql in asked if "COUNT(" in sql]

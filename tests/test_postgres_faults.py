@@ -1,0 +1,115 @@
+"""PostgreSQL that restarts, crashes or loses its connection within a COMMIT: nothing is lost or done twice."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.checker import History, Seen, check_all, check_effects, traces
+from tests.conftest import Database
+from tests.databases import PostgresCluster, find_program, postgres_cluster
+from tests.flaky_proxy import CommitCutter
+from tests.harness import Server, eventually, free_port, script, text
+from tests.test_tool_runs import call
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[PostgresCluster]:
+    """Other tests go on using theirs."""
+    if find_program("initdb") is None:
+        pytest.skip("PostgreSQL is not on this machine: apt-get install postgresql")
+    with postgres_cluster(free_port()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def own_database(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return Database(tmp_path_factory.mktemp("template"), own_cluster)
+
+
+@pytest.fixture
+def start(own_database: Database, tmp_path: Path) -> Iterator[Callable[[], Server]]:
+    made: list[Server] = []
+
+    def make() -> Server:
+        made.append(own_database.server(tmp_path / f"home{len(made)}", Server))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.kill()
+
+
+def read_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
+    thread = threading.Thread(target=client.read, args=(server, {"input": asked}), daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_streams_go_on_when_postgresql_is_back(
+    start: Callable[[], Server], own_cluster: PostgresCluster, mode: str
+) -> None:
+    server, history = start().start(), History()
+    asked = script({"say": "before "}, call("effect", text=f"{mode} once", gate="go"))
+    client = history.client()
+    reading = read_beside(server, client, asked)
+    eventually(lambda: f"{mode} once" in traces(server))
+    own_cluster.stop(mode)
+    try:
+        with server.http() as http:
+            refused = http.post("/v1/responses", json={"input": "while it is away"})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_unavailable")
+            assert refused.headers["retry-after"]
+            assert http.get(f"/v1/responses/{client.response_id}").status_code == 503
+        server.open_gate("go")
+    finally:
+        own_cluster.start()
+    reading.join(30)
+    assert client.cut is None
+    assert client.frames[-1] == b"data: [DONE]\n\n"
+    answer = eventually(lambda: server.openai().responses.create(model="hermes-agent", input="back"))
+    history.note(answer.id)
+    assert check_all(server, history) == 2
+    assert "Traceback" not in server.log
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_connection_lost_in_any_commit_loses_and_repeats_nothing(
+    start: Callable[[], Server], own_cluster: PostgresCluster, is_heard: bool
+) -> None:
+    server, history = start(), History()
+    with CommitCutter(own_cluster.port) as cutter:
+        server.env["DATABASE_URL"] = server.env["DATABASE_URL"].replace(f":{own_cluster.port}/", f":{cutter.port}/")
+        server.start()
+        before = cutter.commits
+        ask_until_stored(server, history, "the first run, undisturbed")
+        commits = min(cutter.commits - before, 12)
+        for nth in range(1, commits + 1):
+            cutter.cut(nth, is_heard=is_heard)
+            ask_until_stored(server, history, f"cut {nth}")
+            cutter.cut(0, is_heard=is_heard)
+        assert cutter.cuts >= commits / 2
+        assert check_all(server, history) == commits + 1  # a refusal had stored nothing
+
+
+def ask_until_stored(server: Server, history: History, label: str) -> None:
+    """A client that asks again when it is told that nothing was stored."""
+    asked = {"input": script({"say": "x "}, call("effect", text=label), {"say": "y"})}
+    with server.http() as http:
+
+        def answered() -> dict[str, object] | None:
+            answer = http.post("/v1/responses", json=asked)
+            if answer.status_code == 503:
+                assert answer.json()["error"]["code"] == "storage_unavailable"
+                return None
+            assert answer.status_code == 200, answer.text
+            body: dict[str, object] = answer.json()
+            return body
+
+        body = eventually(answered, 30, f"an answer to {label}")
+    assert body["status"] == "completed", body
+    assert text(body) == "x yThe result is " + label + "."
+    history.note(body["id"])
+    check_effects(traces(server))

@@ -1,0 +1,175 @@
+"""Retention: what goes, what stays, and that nobody who goes on loses what is before them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.utils import timezone
+
+from responses_app.models import Conversation, EventSegment, InputItem, Response, Session
+from responses_app.services.retention import Rules, days_ago, plan, prune_some
+from responses_app.states import OnDisconnect, Status
+from tests.harness import Server, eventually
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def make(days: float = 0, previous: Response | None = None, owner: str = "owner", **fields: Any) -> Response:
+    user, _ = get_user_model().objects.get_or_create(username=owner)
+    session = previous.session if previous else Session.objects.opened(user.pk, None, "responses")
+    then = timezone.now() - timedelta(days=days)
+    row = Response.objects.create(
+        owner=user,
+        session=session,
+        turn=Session.objects.next_turn(session.pk),
+        previous=previous,
+        model="m",
+        on_disconnect=OnDisconnect.CONTINUE,
+        **{"status": Status.COMPLETED, "created_at": then, "accessed_at": then, **fields},
+    )
+    InputItem.objects.create(response=row, position=0, item={"type": "message"})
+    EventSegment.objects.create(
+        response=row,
+        attempt=0,
+        first_position=0,
+        last_position=0,
+        first_sequence=0,
+        next_sequence=1,
+        commit_marks="0:0",
+        frames=b"x",
+    )
+    return row
+
+
+def chain(*days: float) -> list[Response]:
+    rows: list[Response] = []
+    for age in days:
+        rows.append(make(age, rows[-1] if rows else None))
+    return rows
+
+
+def pruned(rules: Rules, batch: int = 100) -> set[str]:
+    """The ids that went; the plan must have known how many."""
+    before, planned = set(Response.objects.values_list("pk", flat=True)), plan(rules)
+    while True:
+        with transaction.atomic():
+            if not prune_some(rules, batch):
+                break
+    gone = before - set(Response.objects.values_list("pk", flat=True))
+    assert len(gone) == planned.removable
+    return gone
+
+
+def ids(*rows: Response) -> set[str]:
+    return {row.pk for row in rows}
+
+
+def test_the_old_go_with_all_they_have_and_their_emptied_sessions() -> None:
+    old, young = make(10), make(1)
+    assert pruned(Rules(created_before=days_ago(5))) == ids(old)
+    assert set(InputItem.objects.values_list("response_id", flat=True)) == ids(young)
+    assert set(EventSegment.objects.values_list("response_id", flat=True)) == ids(young)
+    assert list(Session.objects.all()) == [young.session]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_a_turn_stays_while_a_later_one_does(batch: int) -> None:
+    whole, going_on = chain(30, 20, 10), chain(30, 20, 1)
+    branch = make(1, going_on[0])
+    assert pruned(Rules(created_before=days_ago(5)), batch) == ids(*whole)
+    assert Response.objects.filter(pk=branch.pk).exists()
+
+
+def test_a_long_chain_goes_in_batches_from_its_end() -> None:
+    rows = chain(*[30.0] * 25)
+    with transaction.atomic():
+        assert prune_some(Rules(created_before=days_ago(5)), 10) == 10
+    assert set(Response.objects.values_list("pk", flat=True)) == ids(*rows[:15])
+
+
+def test_the_least_recently_used_go_beyond_a_number() -> None:
+    rows = [make(age) for age in (5, 4, 3, 2, 1)]
+    Response.objects.filter(pk=rows[0].pk).update(accessed_at=timezone.now())
+    tombstone = make(9, deleted_at=timezone.now())
+    unstored = make(9, is_stored=False)
+    assert pruned(Rules(keep=3)) == ids(rows[1], rows[2])
+    assert ids(tombstone, unstored) <= set(Response.objects.values_list("pk", flat=True))
+    assert pruned(Rules(keep=3)) == set()
+
+
+def test_what_runs_and_what_a_conversation_needs_stays() -> None:
+    running = make(30, status=Status.IN_PROGRESS)
+    head = make(30)
+    conversation = Conversation.objects.create(owner=head.owner, name="kept", session=head.session)
+    Response.objects.filter(pk=head.pk).update(conversation=conversation)
+    assert pruned(Rules(created_before=days_ago(5), keep=0)) == set()
+    assert ids(running, head) == set(Response.objects.values_list("pk", flat=True))
+
+
+def test_a_turn_that_a_fresh_fork_begins_behind_stays() -> None:
+    row = make(30)
+    Session.objects.create(owner=row.owner, public_id="fork", source="responses", parent=row.session, fork_point=row)
+    assert pruned(Rules(created_before=days_ago(5))) == set()
+    Session.objects.filter(public_id="fork").update(turn_count=1)
+    assert pruned(Rules(created_before=days_ago(5))) == ids(row)
+
+
+def test_only_one_owner_and_one_status() -> None:
+    mine, failed, others = make(9), make(9, status=Status.FAILED), make(9, owner="other")
+    assert pruned(Rules(created_before=days_ago(5), owner_id=mine.owner_id, statuses=("failed",))) == ids(failed)
+    assert pruned(Rules(created_before=days_ago(5), owner_id=mine.owner_id)) == ids(mine)
+    assert set(Response.objects.values_list("pk", flat=True)) == ids(others)
+
+
+def run(*args: str) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("prune_responses", *args, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def test_the_command_rehearses_tells_and_removes() -> None:
+    make(9)
+    chain(8, 0)
+    out, err = run("--keep", "1", "--dry-run")
+    assert out == "Would remove 1 responses.\n"
+    assert "2 qualify, 1 of them stay" in err
+    assert "exceeded by 1" in err
+    assert Response.objects.count() == 3
+    out, err = run("--keep", "1")
+    assert out == "Removed 1 responses.\n"
+    assert "exceeded by 1" in err
+    assert run("--days", "5")[0] == "Removed 0 responses.\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "remedy"),
+    [([], "--days DAYS"), (["--days", "-1"], "0 or more"), (["--days", "1", "--owner", "x"], "no user named 'x'")],
+)
+def test_the_command_says_what_is_wrong(args: list[str], remedy: str) -> None:
+    with pytest.raises(CommandError, match=remedy):
+        run(*args)
+
+
+def test_a_server_evicts_by_itself_and_conversations_keep_their_history(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_MAX_STORED_RESPONSES="5", HERMES_SWEEP_SECS="0.05")
+    client = server.openai()
+    client.responses.create(input="my name is Ada", conversation="a name to keep")
+    first = client.responses.create(input="one of many").id
+    last = [client.responses.create(input=f"number {number}").id for number in range(12)][-1]
+
+    def stored() -> int:
+        return int(server.query("SELECT count(*) FROM responses_app_response")[0][0])
+
+    eventually(lambda: stored() <= 6, timeout_secs=30, what="the eviction")
+    with server.http() as http:
+        assert http.get(f"/v1/responses/{first}").status_code == 404
+        assert http.get(f"/v1/responses/{last}").status_code == 200
+        after = http.post("/v1/responses", json={"input": "go on", "previous_response_id": first})
+        assert (after.status_code, after.json()["error"]["code"]) == (404, "previous_response_not_found")
+    client.responses.create(input="who am I?", conversation="a name to keep")
+    assert "my name is Ada" in server.model_calls("who am I?")[0]["texts"]

@@ -1,0 +1,106 @@
+"""The sandbox of the terminal: what a command sees and may write, and what happens where there is none."""
+
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.tools import builtin_tools
+from gateway_app.tools.sandbox import bubblewrap, wrapped
+from gateway_app.tools.terminal import make_terminal
+
+Shell = Callable[[str], Awaitable[str]]
+
+
+def terminal(mode: str) -> Tool:
+    return builtin_tools(mode)["terminal"]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "workspace"
+
+
+@pytest.fixture
+def sandbox(workspace: Path) -> Shell:
+    if bubblewrap() is None:
+        pytest.skip("bubblewrap does not work: apt-get install bubblewrap")
+    return lambda command: terminal("sandboxed").run({"command": command}, ToolContext(workspace, report=print))
+
+
+async def test_the_sandbox_shows_the_system_and_the_workspace_alone(
+    sandbox: Shell, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    workspace.parent.mkdir()
+    (workspace.parent / "api_key").write_text("sk-secret")
+    home = workspace.parent
+    for command in ("cat /proc/*/environ", f"cat {home}/api_key", f"cat {workspace}/../api_key", "env", "ps aux"):
+        assert "sk-secret" not in await sandbox(command)
+    assert await sandbox(f"ls -A {home}") == "workspace\n[exit code 0]"
+    assert str(os.getpid()) not in (await sandbox("cd /proc; echo [0-9]*")).split()
+    assert (await sandbox("cat /etc/shadow")) in (
+        "cat: /etc/shadow: Permission denied\n[exit code 1]",
+        "cat: /etc/shadow: No such file or directory\n[exit code 1]",
+    )
+    seen = (await sandbox("ls -A /")).split()
+    assert {"root", "home", "var", "srv", "run", "sys", "mnt", "opt"}.isdisjoint(seen)
+
+
+async def test_the_sandbox_writes_to_the_workspace_and_tmp_alone(sandbox: Shell, workspace: Path) -> None:
+    for path in ("/usr", "/etc", "/proc/sys/vm/swappiness", "/proc/sysrq-trigger", "/proc/self/oom_score_adj"):
+        assert await sandbox(f"[ -w {path} ]") == "[exit code 1]"
+    assert "CapEff:\t0000000000000000" in await sandbox("grep CapEff /proc/self/status")
+    assert await sandbox("echo x > /tmp/x && echo y > ~/y && cat /tmp/x ~/y") == "x\ny\n[exit code 0]"
+    assert "No such file" in await sandbox("cat /tmp/x")
+    assert (workspace / "y").read_text() == "y\n"
+
+
+def test_a_workspace_among_the_systems_folders_is_refused() -> None:
+    with pytest.raises(ValueError, match="lies in /usr"):
+        wrapped("bwrap", Path("/usr/src/app/var/workspace"))
+
+
+@pytest.fixture
+def no_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Like a container in which no namespaces can be made."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    (programs / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    bubblewrap.cache_clear()
+    yield programs
+    bubblewrap.cache_clear()
+
+
+async def test_without_a_working_bubblewrap_every_command_needs_consent(no_bubblewrap: Path, workspace: Path) -> None:
+    tool = terminal("sandboxed")
+    assert tool.asks_approval is not None
+    assert tool.asks_approval({"command": "rm -rf /"}) == (
+        "bubblewrap is not installed, so this command would run with the server's own rights: rm -rf /"
+    )
+    assert len(tool.asks_approval({"command": "x" * 99_999})) < 2200
+    assert tool.asks_approval({}) != ""
+    (no_bubblewrap / "bwrap").unlink()
+    bubblewrap.cache_clear()
+    assert tool.asks_approval({"command": "ls"}) != ""
+    context = ToolContext(workspace, report=print)
+    assert await tool.run({"command": "echo allowed"}, context) == "allowed\n[exit code 0]"
+
+
+@pytest.mark.parametrize("mode", ["sandboxed", "unsandboxed"])
+def test_with_bubblewrap_or_without_a_sandbox_no_consent_is_asked_for(mode: str, sandbox: Shell) -> None:
+    tool = terminal(mode)
+    assert tool.asks_approval is not None
+    assert tool.asks_approval({"command": "ls"}) == ""
+    assert not tool.is_replay_safe
+    assert tool.time_limit_secs > 600
+
+
+def test_off_means_no_terminal_and_other_words_are_refused() -> None:
+    assert "terminal" not in builtin_tools("off")
+    with pytest.raises(ValueError, match="sandboxed, unsandboxed, off"):
+        make_terminal("on")
