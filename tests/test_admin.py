@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.harness import Server
-from tests.staff import logged_in
+from tests.staff import logged_in, response_page
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_every_list_and_every_detail_page_opens(server: Server, admin: httpx.Cli
         assert page.status_code == 200, path
         for detail in re.findall(r'href="(/admin/[^"]+/change/)"', page.text)[:1]:
             assert admin.get(detail).status_code == 200, detail
-    page = admin.get(f"/admin/responses_app/response/{response_id}/change/")
+    page = admin.get(response_page(response_id))
     assert "&lt;script&gt;alert(1)" in page.text
     assert "<script>alert(1)" not in page.text
     assert 'name="_save"' not in page.text

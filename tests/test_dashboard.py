@@ -11,6 +11,7 @@ import pytest
 
 from tests.browser import credentials
 from tests.harness import Server, eventually, frames, script
+from tests.staff import response_page
 
 PAGES = ("/", "/dashboard/now", "/dashboard/past", "/chat")
 
@@ -110,6 +111,13 @@ def test_the_live_log_has_every_event_its_time_and_can_be_resumed(server: Server
     public = [entry["event"] for entry in live if not entry["event"]["type"].startswith("hermes.")]
     assert [event["sequence_number"] for event in public] == list(range(len(public)))
     assert read_live(staff, response_id, **{"Last-Event-ID": "4"}) == live[5:]
+
+
+def test_the_live_view_links_to_the_stored_row(server: Server, staff: httpx.Client) -> None:
+    """The admin reads "_3A" in an address as a colon, and an id may hold just that."""
+    response_id = ask(server)
+    server.ended(response_id)
+    assert f'href="{response_page(response_id)}"' in staff.get(f"/live/{response_id}").text
 
 
 def test_times_are_those_of_the_commits_also_when_the_log_is_merged(server: Server, staff: httpx.Client) -> None:

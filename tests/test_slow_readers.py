@@ -68,7 +68,7 @@ def test_a_close_does_not_wait_for_ever_for_the_last_bytes(make_server: Callable
             connection = stack.enter_context(connected(server, SMALL_BUFFER))
             connection.sendall(GET % (b"bytes/%d" % size, b"close"))
             connection.recv(100)
-        eventually(lambda: open_sockets(server) <= before, what="the end of every connection")
+        eventually(lambda: open_sockets(server) <= before, timeout_secs=60, what="the end of every connection")
 
 
 def test_a_fast_reader_gets_all_of_it(make_server: Callable[..., Server]) -> None:
