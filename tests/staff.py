@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import httpx
 from django.contrib.admin.utils import quote
 
-from tests.harness import Server
+from tests.harness import NO_TLS, Server
 
 RESPONSES = "/admin/responses_app/response/"
 SESSIONS = "/admin/responses_app/session/"
@@ -40,7 +40,7 @@ class Operator:
 def logged_in(server: Server, name: str = "", password: str = "") -> Iterator[Operator]:
     if not name:
         name, password = (server.home / "admin_login").read_text().split()
-    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=30) as client:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=30, verify=NO_TLS) as client:
         operator = Operator(client)
         answer = operator.post("/admin/login/", username=name, password=password, next="/admin/")
         assert "Site administration" in answer.text

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from tests.browser import credentials
-from tests.harness import Server, eventually, frames, script
+from tests.harness import NO_TLS, Server, eventually, frames, script
 from tests.staff import response_page
 
 PAGES = ("/", "/dashboard/now", "/dashboard/past", "/chat")
@@ -18,7 +18,7 @@ PAGES = ("/", "/dashboard/now", "/dashboard/past", "/chat")
 
 @pytest.fixture(scope="module")
 def staff(server: Server) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, timeout=30, follow_redirects=True) as client:
+    with httpx.Client(base_url=server.url, timeout=30, follow_redirects=True, verify=NO_TLS) as client:
         log_in(client, *credentials(server))
         yield client
 
