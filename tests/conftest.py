@@ -33,6 +33,13 @@ class Database:
         return kind(copy_home(self.template, home), **env)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What does not depend on the database is tested on one of them."""
+    spared = [item for item in items if item.get_closest_marker("any_database") and "postgresql" in item.name]
+    config.hook.pytest_deselected(items=spared)
+    items[:] = [item for item in items if item not in set(spared)]
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[PostgresCluster]:
     if find_program("initdb") is None:

@@ -19,6 +19,8 @@ from tests.raw_http import (
     resident_bytes,
 )
 
+pytestmark = pytest.mark.any_database
+
 LIMIT = 10_000_000
 MEGABYTE = bytes(1_000_000)
 

@@ -11,7 +11,7 @@ from tests.browser import Operator, needs_chromium, started_chromium
 from tests.checker import check_log
 from tests.harness import Server, eventually, script
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.any_database]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 

@@ -14,7 +14,10 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.harness import Server
 
-pytestmark = pytest.mark.filterwarnings("default")  # what these packages warn of is theirs
+pytestmark = [
+    pytest.mark.filterwarnings("default"),  # what these packages warn of is theirs
+    pytest.mark.any_database,
+]
 
 
 @tool

@@ -9,6 +9,8 @@ import pytest
 from tests.harness import Server
 from tests.model_stub import Answer, Finish, ModelStub, Text
 
+pytestmark = pytest.mark.any_database
+
 LONG = "word " * 400  # about 500 tokens
 
 

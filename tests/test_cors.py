@@ -10,6 +10,8 @@ from tests.harness import Server
 from tests.raw_http import exchange
 from tests.test_settings import check
 
+pytestmark = pytest.mark.any_database
+
 PAGE = "https://chat.example.com"
 CORS = "access-control-"
 

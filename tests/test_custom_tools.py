@@ -10,6 +10,8 @@ from tests.checker import check_log
 from tests.harness import Server, events, script, streaming
 from tests.model_stub import Call, Calls, Finish, ModelStub, Raw, Text, sse
 
+pytestmark = pytest.mark.any_database
+
 PATCH: Any = {"type": "custom", "name": "apply_patch", "description": "Changes files.", "format": {"type": "text"}}
 
 

@@ -12,6 +12,8 @@ from tests.conftest import Database
 from tests.harness import Server
 from tests.test_settings import check
 
+pytestmark = pytest.mark.any_database
+
 PROFILES: dict[str, Any] = {
     "default": {"instructions": "You are the default."},
     "research": {"instructions": "You research.", "toolset": ["calculate"], "tool_items": "mcp_call"},

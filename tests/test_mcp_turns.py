@@ -4,10 +4,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.checker import check_log
 from tests.harness import ROOT, Server, eventually, script, text
 from tests.model_stub import Call, Calls, Finish, ModelStub, Text
 from tests.test_tool_runs import LEDGER, call
+
+pytestmark = pytest.mark.any_database
 
 CONFIG = """
 mcp_servers:

@@ -22,6 +22,7 @@ RUN_SECS = 60
 UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT")
 
 pytestmark = [
+    pytest.mark.any_database,
     pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node and npm are not on PATH"),
     pytest.mark.usefixtures("node_client"),  # before any server is started
     pytest.mark.timeout(INSTALL_SECS + RUN_SECS),  # the first test also installs

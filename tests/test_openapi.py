@@ -32,6 +32,8 @@ from responses_app.streaming.routing import SOCKETS
 from tests.harness import ROOT, Server
 from tests.openapi_reader import METHODS, Reader
 
+pytestmark = pytest.mark.any_database
+
 FOR_PEOPLE = ("django.", "gateway_app.dashboard.")  # modules of pages: the admin, and the operators' own
 BROWSER = shutil.which("chromium")
 

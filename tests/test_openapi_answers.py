@@ -11,6 +11,8 @@ from tests.harness import Server, eventually, script
 from tests.hermes_client import until_status
 from tests.openapi_reader import Reader
 
+pytestmark = pytest.mark.any_database
+
 FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
 CUSTOM = {"type": "custom", "name": "write"}
 OWN = {"type": "mcp", "server_label": "hermes"}

@@ -7,6 +7,8 @@ import pytest
 from tests.checker import check_log
 from tests.harness import Server, created_id, script, streaming, text
 
+pytestmark = pytest.mark.any_database
+
 
 class Uvicorn(Server):
     command = ("-m", "uvicorn", "hermes_site.asgi:application", "--port", "{port}", "--log-level", "warning")

@@ -10,6 +10,8 @@ from tests.checker import check_log
 from tests.harness import Server
 from tests.model_stub import Call, Calls, Finish, ModelStub, Raw, Spoken, Text, sse
 
+pytestmark = pytest.mark.any_database
+
 
 @pytest.fixture
 def front(make_server: Callable[..., Server], stub: ModelStub) -> Server:

@@ -14,6 +14,8 @@ from tests.harness import Server, created_id, eventually, script, text
 from tests.raw_http import connected, open_sockets, read_all, resident_bytes
 from tests.unruly import CHUNK_BYTES, FLOOD_CHUNKS
 
+pytestmark = pytest.mark.any_database
+
 FLOOD_BYTES = FLOOD_CHUNKS * CHUNK_BYTES
 SMALL_BUFFER = 4096
 UNRULY = {"TEST_ASGI_APPLICATION": "tests.unruly.application"}

@@ -5,10 +5,14 @@ import socket
 import struct
 from collections.abc import Callable
 
+import pytest
+
 from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
 from tests.raw_http import connected
 from tests.test_slow_readers import SMALL_BUFFER, is_dropped
+
+pytestmark = pytest.mark.any_database
 
 LONG = " ".join(f"{number:0200d}" for number in range(10_000))
 HANDSHAKE = (

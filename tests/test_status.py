@@ -11,6 +11,8 @@ from tests.browser import credentials
 from tests.harness import Server, eventually, free_port
 from tests.test_dashboard import log_in
 
+pytestmark = pytest.mark.any_database
+
 RETIRE = "from gateway_app.models import RuntimeProcess; RuntimeProcess.objects.update(state='stopped')"
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.harness import Server, eventually
 from tests.raw_http import connected, read_answer
 
+pytestmark = pytest.mark.any_database
+
 GET = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 KILLED_AFTER_SECS = 10  # Daphne's patience with an application whose client left
 

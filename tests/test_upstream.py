@@ -16,6 +16,8 @@ from tests.harness import Server, created_id, events, eventually, streaming, tex
 from tests.model_stub import Answer, Call, Calls, Finish, Gate, ModelStub, Raw, Refusal, Text, Thought, sse
 from tests.test_settings import check
 
+pytestmark = pytest.mark.any_database
+
 KEY = "sk-upstream-0123456789"
 STOP_SECS = 2
 USAGE = {

@@ -13,6 +13,8 @@ from tests.model_stub import Answer, Begun, Call, Calls, Cut, Finish, ModelStub,
 from tests.test_settings import check
 from tests.test_upstream import respond
 
+pytestmark = pytest.mark.any_database
+
 SOON = Answer(429, b'{"error": {"message": "Slow down."}}', {"Retry-After": "0.05"})
 SUM = Call("c1", "calculate", ('{"expression":', ' "6*7"}'))
 HALF_A_SUM = Begun(Call("c1", "calculate", ('{"expression": "6*',)))
