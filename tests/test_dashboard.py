@@ -114,7 +114,7 @@ def test_the_live_log_has_every_event_its_time_and_can_be_resumed(server: Server
 
 
 def test_the_live_view_links_to_the_stored_row(server: Server, staff: httpx.Client) -> None:
-    """The admin reads "_3A" in an address as a colon, and an id may hold just that."""
+    """The admin reads "_24" in an address as a dollar sign, and an id may begin like that."""
     response_id = ask(server)
     server.ended(response_id)
     assert f'href="{response_page(response_id)}"' in staff.get(f"/live/{response_id}").text
