@@ -55,6 +55,7 @@ class Heard:
     chunks: list[dict[str, Any]] = field(default_factory=list)
     progress: list[dict[str, Any]] = field(default_factory=list)
     told_after: list[str] = field(default_factory=list)
+    consents: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     error: dict[str, Any] | None = None
     is_done: bool = False
 
@@ -80,6 +81,8 @@ class Heard:
         if name == "event: hermes.tool.progress\n":
             self.progress.append(payload)
             self.told_after.append(self.joined("content"))
+        elif name.startswith("event: hermes.approval."):
+            self.consents.append((name.strip().removeprefix("event: hermes.approval."), payload))
         elif "error" in payload:
             self.error = payload["error"]
         else:

@@ -24,7 +24,6 @@ from responses_app.states import Status
 from responses_app.streaming.log_views import LogView
 from responses_app.tool_items import CALLS
 
-PROGRESS_FRAME = b"event: hermes.tool.progress\n"
 _DROPPED = "The model was cut off in its call of {}, which you had begun to receive. Ask again."
 Frames = list[bytes]
 
@@ -51,7 +50,7 @@ class ChatView(LogView):
             return self._end(event["response"])
         step = _STEPS.get(kind)
         said = step(self, event) if step is not None else []
-        told = [self._tool_frame(told) for told in self._progress.note(event)]
+        told = [self._tool_frame(*told) for told in self._progress.note(event)]
         if self._dropped and (said or told):
             return self._fail(_dropped_call(self._dropped))
         return [*said, *told]
@@ -59,7 +58,7 @@ class ChatView(LogView):
     # -- the steps ----------------------------------------------------------------------
     def _begin(self, event: Event) -> Frames:
         body: ResponseBody = event["response"]
-        self._envelope = envelope(body, "chat.completion.chunk")
+        self._envelope = envelope(body, "chat.completion.chunk") | ({"usage": None} if self._wants_usage else {})
         self._client_names = client_names(body)
         return self._delta(role="assistant")
 
@@ -85,7 +84,7 @@ class ChatView(LogView):
         failure = failure_of(body)
         if failure is None and self._dropped and body["status"] == Status.COMPLETED:
             failure = _dropped_call(self._dropped)
-        told = [self._tool_frame(told) for told in self._progress.end()]
+        told = [self._tool_frame(*told) for told in self._progress.end()]
         if failure is not None:
             return [*told, *self._fail(failure)]
         self._is_over = True
@@ -106,12 +105,11 @@ class ChatView(LogView):
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        counted = {"usage": None} if self._wants_usage else {}
-        return _frame({**self._envelope, "choices": [choice], **counted, **more})
+        return _frame({**self._envelope, "choices": [choice], **more})
 
-    def _tool_frame(self, told: dict[str, Any]) -> bytes:
+    def _tool_frame(self, name: str, told: dict[str, Any]) -> bytes:
         """A chunk without choices besides: SDKs do not look at the event's name and take every frame for one."""
-        return PROGRESS_FRAME + _frame({**told, **self._envelope, "choices": []})
+        return b"event: %s\n" % name.encode() + _frame({**told, **self._envelope, "choices": []})
 
 
 def _frame(payload: dict[str, Any]) -> bytes:

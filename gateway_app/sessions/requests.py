@@ -73,7 +73,7 @@ def read_changes(body: dict[str, Any]) -> dict[str, Any]:
     return {column: value for name in body for column, value in CHANGES[name](body[name], name).items()}
 
 
-def read_chat(body: dict[str, Any], principal: Principal, session: Session) -> Admission:
+def read_chat(body: dict[str, Any], principal: Principal, session: Session, tool_form: str | None = None) -> Admission:
     """A turn of a session: its history is the session's, its words are in the body."""
     given = {name: value for name, value in body.items() if value is not None}
     _check_words(given)
@@ -85,7 +85,7 @@ def read_chat(body: dict[str, Any], principal: Principal, session: Session) -> A
     # Errors name what the client wrote.
     read_input(asked["input"], "message" if "message" in given else "input")
     text(given.get("system_message", ""), "system_message")
-    admission = read_create(asked, principal, session.public_id).admission
+    admission = read_create(asked, principal, session.public_id, tool_form).admission
     if not admission.is_stored:
         raise InvalidRequest("A session keeps its turns: store can't be false here.", param="store")
     return replace(admission, kind=Kind.SESSION_CHAT, ignored=(*admission.ignored, *unused))
