@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from gateway_app.agent.types import ModelCall, ModelEvent, ModelFailed, ModelFinished, TextDelta, Usage
-from responses_app.tokens import CHARS_PER_TOKEN, estimate_tokens
+from responses_app.tokens import estimate_tokens, tokens_of
 
 
 def until_stop(events: AsyncGenerator[ModelEvent], call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -56,8 +56,8 @@ class _Watch:
 
     def usage(self, call: ModelCall) -> Usage:
         """An estimate: the upstream counts at the end, which nobody waits for."""
-        said = -(-self._said_chars // CHARS_PER_TOKEN)
-        return Usage(estimate_tokens(call.items, call.instructions, call.tool_specs()), said)
+        asked = estimate_tokens(call.items, call.instructions, call.tool_specs())
+        return Usage(asked, tokens_of(self._said_chars))
 
     def _say(self, text: str) -> list[TextDelta]:
         self._said_chars += len(text)

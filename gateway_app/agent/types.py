@@ -126,6 +126,7 @@ class ModelFinished:
     upstream_ids: tuple[str, ...] = field(
         default=(), compare=False
     )  # of the answer and its items, as the upstream calls them
+    uncounted: int = field(default=0, compare=False)  # tokens, about, of answers that broke off before any usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,11 +216,13 @@ class ResponsesAnswer(Answer):
             raise failure_in(response.get("error") or {})
         is_cut = kind == "response.incomplete"
         streamed = {place.kind for place in self._places.all}
-        for item in response.get("output") or ():
+        for index, item in enumerate(response.get("output") or ()):
             # What was streamed counts; this only adds what was left out, for it can't be told from a repetition.
             is_left_out = not streamed or (item["type"] in ("message", *CALLS) and item["type"] not in streamed)
             if is_left_out or self._places.is_known_call(item):
-                yield from self._item_done(self._places.find({"item": item}, item["type"]), _unless_cut(item, is_cut))
+                done = {} if streamed else {"type": "response.output_item.done", "output_index": index}
+                place = self._places.find({**done, "item": item}, item["type"])
+                yield from self._item_done(place, _unless_cut(item, is_cut))
         self.reason = "stop"
         if is_cut:
             why = (response.get("incomplete_details") or {}).get("reason")
