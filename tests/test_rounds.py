@@ -5,6 +5,7 @@ import threading
 import time
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -233,7 +234,7 @@ async def test_usage_is_summed_over_every_request_that_told_it(cast: Cast, mode:
     assert (await fail(cast, mode)).usage == Usage(100)
 
 
-def limits_of(cast: Cast) -> list[int]:
+def limits_of(cast: Cast) -> list[Any]:
     return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in cast.stub.asked]
 
 
