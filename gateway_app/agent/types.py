@@ -11,6 +11,7 @@ Item = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     text: str
+    logprobs: tuple[Item, ...] = ()  # of its tokens, where somebody asked for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +261,11 @@ class ModelCall:
 
     def public_name(self, wire_name: str) -> str:
         return next((tool.name for tool in self.tools if self.wire_name(tool.name) == wire_name), wire_name)
+
+    @property
+    def wants_logprobs(self) -> bool:
+        wishes = self.parameters.get("include") or ()
+        return bool(self.parameters.get("top_logprobs")) or "message.output_text.logprobs" in wishes
 
     @property
     def is_formatted(self) -> bool:

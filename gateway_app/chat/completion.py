@@ -1,5 +1,6 @@
 """A response as a chat completion: pure functions of its body."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from responses_app.errors import SERVER, ApiError, NotFound
@@ -43,7 +44,8 @@ class CompletionFailed(ApiError):
 
 
 def completion(body: ResponseBody) -> dict[str, Any]:
-    choice = {"index": 0, "message": _message(body), "logprobs": None, "finish_reason": finish_reason(body)}
+    sure = logprobs([entry for part in _parts(body) for entry in part.get("logprobs") or ()])
+    choice = {"index": 0, "message": _message(body), "logprobs": sure, "finish_reason": finish_reason(body)}
     made = {**envelope(body, "chat.completion"), "choices": [choice], "usage": usage(body)}
     trouble = trouble_of(body)
     return made if trouble is None else {**made, "hermes": trouble}
@@ -71,6 +73,10 @@ def usage(body: ResponseBody) -> dict[str, Any] | None:
         "prompt_tokens_details": counted["input_tokens_details"],
         "completion_tokens_details": counted["output_tokens_details"],
     }
+
+
+def logprobs(entries: Sequence[Item]) -> dict[str, Any] | None:
+    return {"content": entries, "refusal": None} if entries else None
 
 
 def finish_reason(body: ResponseBody) -> str | None:

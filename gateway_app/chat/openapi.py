@@ -155,7 +155,8 @@ def _envelope(kind: str) -> dict[str, Schema]:
 
 
 def _choice(name: str, said: Schema) -> Schema:
-    return shape({"index": const(0), name: said, "logprobs": NULL, "finish_reason": _FINISH})
+    sure = shape({"content": array(ref("Logprob")), "refusal": NULL})
+    return shape({"index": const(0), name: said, "logprobs": nullable(sure), "finish_reason": _FINISH})
 
 
 _COMPLETION: dict[str, Schema] = {

@@ -12,6 +12,7 @@ from gateway_app.chat.completion import (
     envelope,
     failure_of,
     finish_reason,
+    logprobs,
     trouble_of,
     usage,
 )
@@ -19,7 +20,7 @@ from gateway_app.chat.progress import ToolProgress
 from responses_app.errors import ApiError
 from responses_app.eventlog import Segment
 from responses_app.events import CREATED, TERMINAL_TYPES, Event, decode_frames
-from responses_app.fold import ResponseBody
+from responses_app.fold import Item, ResponseBody
 from responses_app.states import Status
 from responses_app.streaming.log_views import LogView
 from responses_app.tool_items import CALLS
@@ -62,6 +63,9 @@ class ChatView(LogView):
         self._client_names = client_names(body)
         return self._delta(role="assistant")
 
+    def _said(self, event: Event) -> Frames:
+        return [self._chunk({"content": event["delta"]}, entries=event["logprobs"])]
+
     def _call_started(self, event: Event) -> Frames:
         item = event["item"]
         if item["type"] not in CALLS or item["name"] not in self._client_names:
@@ -89,7 +93,8 @@ class ChatView(LogView):
             return [*told, *self._fail(failure)]
         self._is_over = True
         trouble = trouble_of(body)
-        frames = [*told, self._chunk({}, finish_reason(body), **({} if trouble is None else {"hermes": trouble}))]
+        more: dict[str, Any] = {} if trouble is None else {"hermes": trouble}
+        frames = [*told, self._chunk({}, finish_reason(body), **more)]
         if self._wants_usage and body["usage"] is not None:
             frames.append(_frame({**self._envelope, "choices": [], "usage": usage(body)}))
         return frames
@@ -103,8 +108,10 @@ class ChatView(LogView):
     def _delta(self, **delta: Any) -> Frames:
         return [self._chunk(delta)]
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    def _chunk(
+        self, delta: dict[str, Any], reason: str | None = None, entries: Sequence[Item] = (), **more: Any
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs(entries), "finish_reason": reason}
         return _frame({**self._envelope, "choices": [choice], **more})
 
     def _tool_frame(self, name: str, told: dict[str, Any]) -> bytes:
@@ -122,7 +129,7 @@ def _dropped_call(name: str) -> CompletionFailed:
 
 _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
     CREATED: ChatView._begin,
-    "response.output_text.delta": lambda view, event: view._delta(content=event["delta"]),
+    "response.output_text.delta": ChatView._said,
     "response.refusal.delta": lambda view, event: view._delta(refusal=event["delta"]),
     "response.reasoning_summary_text.delta": lambda view, event: view._delta(reasoning_content=event["delta"]),
     "response.output_item.added": ChatView._call_started,
