@@ -8,6 +8,8 @@ from gateway_app.providers.builtin import BuiltinProvider, compose
 from gateway_app.providers.script import Call, Fail, Say, Think
 from gateway_app.tools import builtin_tools
 
+CALCULATE = builtin_tools("off")["calculate"]
+
 
 def ask(text: str, **fields: Any) -> ModelCall:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}

@@ -239,6 +239,8 @@ def test_a_fork_of_a_crashed_turn(make_server: Callable[..., Server]) -> None:
         ({"message": "a", "input": "b"}, "message"),
         ({"message": "a", "system_message": 3}, "system_message"),
         ({"message": "a", "store": False}, "store"),
+        ({"message": "a", "conversation": "c"}, "conversation"),
+        ({"message": "a", "previous_response_id": "resp_x"}, "previous_response_id"),
     ],
 )
 def test_bad_chats_are_named(server: Server, body: dict[str, Any], param: str) -> None:

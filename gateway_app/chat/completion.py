@@ -21,10 +21,8 @@ def completion_id(response_id: str) -> str:
     return PREFIX + response_id.removeprefix(RESPONSE_PREFIX)
 
 
-def response_id_of(completion: str) -> str:
-    if not completion.startswith(PREFIX):
-        raise CompletionNotFound(completion)
-    return RESPONSE_PREFIX + completion.removeprefix(PREFIX)
+def response_id_of(completion: str) -> str | None:
+    return RESPONSE_PREFIX + completion.removeprefix(PREFIX) if completion.startswith(PREFIX) else None
 
 
 class CompletionNotFound(NotFound):
@@ -143,16 +141,17 @@ def call_head(item: Item) -> dict[str, Any]:
 
 
 def _message(body: ResponseBody) -> dict[str, Any]:
+    calls, refusal = client_calls(body), _texts(body, "refusal") or None
     message: dict[str, Any] = {
         "role": "assistant",
-        "content": _texts(body, "text") or None,
-        "refusal": _texts(body, "refusal") or None,
+        # Null only beside something else: clients send a message back as it is.
+        "content": _texts(body, "text") or (None if calls or refusal else ""),
+        "refusal": refusal,
         "annotations": [note for part in _parts(body) for note in part.get("annotations") or ()],
     }
     thought = "".join(part["text"] for item in body["output"] for part in item.get("summary") or ())
     if thought:
         message["reasoning_content"] = thought
-    calls = client_calls(body)
     if calls:
         message["tool_calls"] = [_call(item) for item in calls]
     return message
