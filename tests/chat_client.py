@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.harness import Server, frames, script
+from tests.harness import Server, eventually, frames, script
 
 PATH = "/v1/chat/completions"
 WEATHER: Any = {
@@ -108,3 +108,13 @@ def hear(server: Server, messages: Any, **fields: Any) -> Heard:
                 heard.note(frame)
     assert heard.is_done
     return heard
+
+
+def left_waiting(client: httpx.Client, body: dict[str, Any], headers: dict[str, str]) -> str:
+    """The run of a completion with ``store`` whose client left, and that waits for somebody's consent."""
+    with client.stream("POST", PATH, json=body, headers=headers) as answer:
+        first = next(answer.iter_lines())
+    response_id = first.split('"chatcmpl-')[1].split('"')[0]
+    waits = f"/v1/responses/resp_{response_id}/approval"
+    eventually(lambda: client.get(waits).json()["pending"], what="the wait for consent")
+    return f"run_{response_id}"

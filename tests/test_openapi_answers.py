@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.chat_client import WEATHER, scripted, user
+from tests.chat_client import WEATHER, left_waiting, scripted, user
 from tests.harness import Server, eventually, script
 from tests.hermes_client import until_status
 from tests.openapi_reader import Reader
@@ -146,26 +146,17 @@ def chat(client: Client) -> None:
         client.post(path, {"messages": [user("one two three")], "max_tokens": 1, **more})
     options = {"stream": True, "stream_options": {"include_usage": True}}
     client.post(path, {"messages": scripted(*WORK), **options}, headers={"X-Hermes-Tool-Detail": "full"})
-    consented_chat(client, {**options, "store": True})
+    guarded = {"messages": scripted({"call": "guarded", "arguments": {"text": "ok"}}), "store": True, **options}
+    key = {"Idempotency-Key": "openapi-consent"}
+    client.post(f"/v1/runs/{left_waiting(client.http, guarded, key)}/approval", {"choice": "once"})
+    told = client.post(path, guarded, headers=key)
+    assert [said["approval"]["tool"] for said in told if "approval" in said] == ["guarded"] * 2
     client.post(path, {"messages": scripted({"fail": "no"}), **options})
     client.post(path, {"messages": scripted({"fail": "no"})}, 500)
     client.post(path, {"messages": scripted({"fail": "slow", "code": "rate_limit_exceeded"})}, 429)
     client.get(path, params={"model": "hermes-agent", "metadata[a]": "b"})
     client.get(f"{path}/{made['id']}")
     client.ask("DELETE", f"{path}/{made['id']}")
-
-
-def consented_chat(client: Client, options: dict[str, Any]) -> None:
-    """Its client leaves while a call waits, and reads everything later."""
-    asked = {"messages": scripted({"call": "guarded", "arguments": {"text": "ok"}}), **options}
-    sent: dict[str, Any] = {"json": asked, "headers": {"Idempotency-Key": "openapi-consent"}}
-    with client.http.stream("POST", "/v1/chat/completions", **sent) as answer:
-        first = next(answer.iter_lines())
-    run_id = first.split('"chatcmpl-')[1].split('"')[0]
-    eventually(lambda: client.get(f"/v1/responses/resp_{run_id}/approval")["pending"], what="the wait for consent")
-    client.post(f"/v1/runs/run_{run_id}/approval", {"choice": "once"})
-    told = client.post("/v1/chat/completions", asked, headers=sent["headers"])
-    assert [said["approval"]["tool"] for said in told if "approval" in said] == ["guarded"] * 2
 
 
 def runs(client: Client) -> None:
