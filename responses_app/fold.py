@@ -21,6 +21,7 @@ class Snapshot:
         self._base: ResponseBody = {}
         self._items: list[Item] = []
         self._growing: dict[_Place, list[str]] = {}
+        self._with_logprobs: set[int] = set()  # messages; each has one part
         self.is_final = False
 
     def apply(self, event: Event) -> None:
@@ -70,6 +71,16 @@ class Snapshot:
         part = self._items[event["output_index"]]["content"][event["content_index"]]
         part["annotations"] = [*part["annotations"], event["annotation"]]
 
+    def _text_said(self, event: Event) -> None:
+        index, part_index = event["output_index"], event["content_index"]
+        self._grow((index, "text", part_index), event["delta"])
+        if event.get("logprobs"):
+            part = self._items[index]["content"][part_index]
+            if index not in self._with_logprobs:  # the list that came with the part belongs to its event
+                self._with_logprobs.add(index)
+                part["logprobs"] = list(part.get("logprobs") or ())
+            part["logprobs"] += event["logprobs"]
+
     def _summary_added(self, event: Event) -> None:
         self._items[event["output_index"]]["summary"].append(dict(event["part"]))
 
@@ -113,7 +124,7 @@ _STEPS: dict[str, Callable[[Snapshot, Event], None]] = {
     "response.output_item.done": Snapshot._item_done,
     "response.content_part.added": Snapshot._part_added,
     "response.reasoning_summary_part.added": Snapshot._summary_added,
-    "response.output_text.delta": _grows("text", "content_index"),
+    "response.output_text.delta": Snapshot._text_said,
     "response.refusal.delta": _grows("refusal", "content_index"),
     "response.reasoning_summary_text.delta": _grows("summary", "summary_index"),
     "response.function_call_arguments.delta": _grows("arguments", None),

@@ -24,7 +24,8 @@ def _message_closers(item: Item) -> list[Event]:
         if part["type"] == "refusal":
             done = {"type": "response.refusal.done", "content_index": index, "refusal": part["refusal"]}
         else:
-            done = {"type": "response.output_text.done", "content_index": index, "text": part["text"], "logprobs": []}
+            told = {"text": part["text"], "logprobs": part.get("logprobs") or []}
+            done = {"type": "response.output_text.done", "content_index": index, **told}
         closers += [done, {"type": "response.content_part.done", "content_index": index, "part": dict(part)}]
     return closers
 

@@ -10,7 +10,7 @@ PREFLIGHT_HEADERS: Headers = [
     (
         b"access-control-allow-headers",
         b"Authorization, Content-Type, Idempotency-Key, X-Hermes-Session-Id, X-Hermes-Session-Key, Last-Event-ID, "
-        b"X-Hermes-Tool-Items, X-Hermes-Tool-Detail, X-Request-Id",
+        b"X-Hermes-Tool-Items, X-Hermes-Tool-Detail, X-Hermes-Turn-Policy, X-Request-Id",
     ),
     (b"access-control-max-age", b"600"),
 ]
@@ -18,7 +18,7 @@ PREFLIGHT_HEADERS: Headers = [
 SDK_HEADER_PREFIX = "x-stainless-"
 EXPOSED = (
     b"X-Hermes-Session-Id, X-Hermes-Session-Key, x-request-id, Idempotency-Replayed, X-Hermes-Ignored, "
-    b"Retry-After, x-should-retry"
+    b"X-Hermes-Completed, X-Hermes-Partial, X-Hermes-Error, Retry-After, x-should-retry"
 )
 
 

@@ -87,9 +87,10 @@ class OutputBuilder:
         self._close_where(lambda item: item["type"] in ("message", "reasoning"), "completed")
         self._phase = phase
 
-    def text(self, delta: str) -> None:
+    def text(self, delta: str, logprobs: Iterable[Item] = ()) -> None:
         index = self._reopen("output_text", self._open_message)
-        self._emit(self._at(index, "response.output_text.delta", content_index=0, delta=delta, logprobs=[]))
+        told = {"delta": delta, "logprobs": list(logprobs)}
+        self._emit(self._at(index, "response.output_text.delta", content_index=0, **told))
 
     def annotation(self, annotation: dict[str, Any]) -> None:
         index = self._reopen("output_text", self._open_message)

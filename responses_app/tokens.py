@@ -1,4 +1,4 @@
-"""An estimate of what a request costs in input tokens, made without asking any model."""
+"""An estimate of what texts cost in tokens, made without asking any model."""
 
 from typing import Any
 
@@ -9,6 +9,10 @@ from responses_app.fold import Item
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
+
+
+def tokens_of(chars: int) -> int:
+    return -(-chars // CHARS_PER_TOKEN)
 
 
 def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any]) -> int:
@@ -41,4 +45,4 @@ def _item_tokens(item: Item) -> int:
 
 
 def _text_tokens(text: str) -> int:
-    return -(-len(text) // CHARS_PER_TOKEN)
+    return tokens_of(len(text))

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.harness import Server, frames, script
+from tests.harness import Server, eventually, frames, script
 
 PATH = "/v1/chat/completions"
 WEATHER: Any = {
@@ -55,6 +55,7 @@ class Heard:
     chunks: list[dict[str, Any]] = field(default_factory=list)
     progress: list[dict[str, Any]] = field(default_factory=list)
     told_after: list[str] = field(default_factory=list)
+    consents: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     error: dict[str, Any] | None = None
     is_done: bool = False
 
@@ -80,6 +81,8 @@ class Heard:
         if name == "event: hermes.tool.progress\n":
             self.progress.append(payload)
             self.told_after.append(self.joined("content"))
+        elif name.startswith("event: hermes.approval."):
+            self.consents.append((name.strip().removeprefix("event: hermes.approval."), payload))
         elif "error" in payload:
             self.error = payload["error"]
         else:
@@ -105,3 +108,13 @@ def hear(server: Server, messages: Any, **fields: Any) -> Heard:
                 heard.note(frame)
     assert heard.is_done
     return heard
+
+
+def left_waiting(client: httpx.Client, body: dict[str, Any], headers: dict[str, str]) -> str:
+    """The run of a completion with ``store`` whose client left, and that waits for somebody's consent."""
+    with client.stream("POST", PATH, json=body, headers=headers) as answer:
+        first = next(answer.iter_lines())
+    response_id = first.split('"chatcmpl-')[1].split('"')[0]
+    waits = f"/v1/responses/resp_{response_id}/approval"
+    eventually(lambda: client.get(waits).json()["pending"], what="the wait for consent")
+    return f"run_{response_id}"

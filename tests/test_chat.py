@@ -95,6 +95,13 @@ def test_a_limit_ends_with_length_and_says_so(server: Server) -> None:
         assert heard.joined("content") == made["choices"][0]["message"]["content"]
 
 
+def test_an_answer_without_a_word_can_be_sent_back(server: Server) -> None:
+    asked = scripted({"think": "nothing to say"})
+    silent = complete(server, asked)["choices"][0]["message"]
+    assert (silent["content"], silent["reasoning_content"]) == ("", "nothing to say")
+    assert complete(server, [*asked, silent, user("And now?")])["choices"][0]["finish_reason"] == "stop"
+
+
 @pytest.mark.parametrize(("stop", "kept"), [("bridge", "A river keeps its course when the "), (["zzz", "its c"], None)])
 def test_stop_sequences_cut_the_text(server: Server, stop: Any, kept: str | None) -> None:
     kept = kept or "A river keeps "
@@ -139,6 +146,24 @@ def test_stored_completions_can_be_read_again_and_listed(server: Server) -> None
     client.chat.completions.delete(made[0].id)
     with pytest.raises(openai.NotFoundError):
         client.chat.completions.retrieve(made[0].id)
+
+
+@pytest.mark.parametrize("cursor", ["after", "before"])
+@pytest.mark.parametrize("unknown", ["zzz", "chatcmpl-zzz", "é"])
+def test_a_cursor_that_nobody_knows_is_named(server: Server, cursor: str, unknown: str) -> None:
+    with server.http() as client:
+        refused = client.get("/v1/chat/completions", params={cursor: unknown})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, cursor)
+
+
+def test_odd_filters_find_nothing_or_are_named(server: Server) -> None:
+    with server.http() as client:
+        for name in ("metadata[]", "metadata[a.b]", "metadata[a'b\"]", "metadata[$[0]]", "metadata[0]"):
+            found = client.get(PATH, params={name: "é' OR 1"})
+            assert (found.status_code, found.json()["data"]) == (200, []), name
+        for name, value, param in (("metadata[a]", "\0", "metadata[a]"), ("metadata[\0]", "a", "metadata")):
+            refused = client.get(PATH, params={name: value})
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
 
 
 @pytest.mark.parametrize("store", [None, False])

@@ -7,8 +7,9 @@ import pytest
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
-from tests.chat_client import WEATHER, complete, hear, post, response_id, scripted, streamed, user
+from tests.chat_client import WEATHER, Heard, complete, hear, post, response_id, scripted, streamed, user
 from tests.harness import Server, eventually
+from tests.hermes_client import post as post_to
 
 QUESTION = user("What is the weather in Paris?")
 
@@ -151,6 +152,38 @@ def test_full_detail_shows_input_and_output(server: Server, form: str) -> None:
     assert completed["output"] == "42"
     bad = post(server, [user("x")], headers={"X-Hermes-Tool-Detail": "loud"})
     assert (bad.status_code, bad.json()["error"]["param"]) == (400, "X-Hermes-Tool-Detail")
+
+
+def test_full_detail_shows_a_failure_in_the_same_words_in_either_form(server: Server) -> None:
+    shown = []
+    for form in ("function_call", "mcp_call"):
+        headers = {"X-Hermes-Tool-Detail": "full", "X-Hermes-Tool-Items": form}
+        shown.append(hear(server, scripted(call("explode")), headers=headers).progress[-1]["output"])
+    assert shown == ["Error: the tool exploded"] * 2
+
+
+def test_a_call_that_waits_for_consent_says_so_and_how_to_decide(server: Server) -> None:
+    asked = scripted(call("guarded", command="rm  -r x"))
+    usage = {"include_usage": True}
+    with streamed(server, asked, stream_options=usage) as (answer, received):
+        heard = Heard(answer.headers)
+        for frame in received:
+            heard.note(frame)
+            if heard.consents and not heard.progress and len(heard.consents) == 1:
+                run_id = heard.chunks[0]["id"].replace("chatcmpl-", "run_")
+                decided = post_to(server, f"/v1/runs/{run_id}/approval", {"choice": "approve"})
+                assert decided.status_code == 200, decided.text
+    (_, request), (_, responded) = heard.consents
+    assert [name for name, _ in heard.consents] == ["request", "responded"]
+    asked_for = request["approval"]
+    assert (asked_for["tool"], asked_for["command"]) == ("guarded", "rm -r x")
+    assert asked_for["choices"] == ["once", "session", "always", "deny"]
+    assert request["toolCallId"] == asked_for["request_id"] == heard.progress[0]["toolCallId"]
+    assert (responded["approval"]["choice"], responded["toolCallId"]) == ("once", request["toolCallId"])
+    assert [frame["status"] for frame in heard.progress] == ["running", "completed"]
+    beside = [request, responded, *heard.progress]
+    assert all(frame["choices"] == [] and frame["usage"] is None for frame in beside), "chunks, to SDKs"
+    assert [chunk["usage"] is None for chunk in heard.chunks] == [True] * (len(heard.chunks) - 1) + [False]
 
 
 def test_internal_tools_are_never_shown(server: Server) -> None:

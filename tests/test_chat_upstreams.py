@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.chat_client import WEATHER, hear, post, user
+from tests.checker import check_log
 from tests.conftest import Database
 from tests.harness import Server
-from tests.model_stub import Answer, Begun, Call, Calls, Cut, Finish, ModelStub, Refusal, Text, Thought
+from tests.model_stub import Answer, Begun, Call, Calls, Cut, Finish, ModelStub, Raw, Refusal, Text, Thought, sse
 
 HI = [user("hi")]
 
@@ -70,6 +73,58 @@ def test_thoughts_and_refusals_have_fields_of_their_own(upstream: Upstream) -> N
     upstream.stub.play(*said)
     heard = hear(upstream.server, HI)
     assert (heard.joined("reasoning_content"), heard.joined("refusal")) == ("hm no", "I can't.")
+
+
+def sure(token: str, **more: Any) -> dict[str, Any]:
+    return {"token": token, "logprob": -0.5, "bytes": None, **more}
+
+
+def said_surely(mode: str, text: str) -> Raw:
+    entries = [sure(word, top_logprobs=[sure("ö", bytes=[1])]) for word in text.split("|")]
+    said = text.replace("|", "")
+    if mode == "chat_completions":
+        choice = {"index": 0, "delta": {"content": said}, "logprobs": {"content": entries, "refusal": None}}
+        return Raw(sse({"id": "x", "choices": [choice]}))
+    return Raw(sse({"type": "response.output_text.delta", "output_index": 0, "delta": said, "logprobs": entries}))
+
+
+def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> None:
+    answer = (said_surely(upstream.mode, "Grüße|, "), said_surely(upstream.mode, "du E|ND| da"), Finish())
+    asked: dict[str, Any] = {"logprobs": True, "top_logprobs": 1}
+    for _ in range(4):
+        upstream.stub.play(*answer)
+    whole = post(upstream.server, HI, **asked)
+    assert "x-hermes-ignored" not in whole.headers
+    body = upstream.stub.asked[-1].body
+    in_chat, in_responses = {"logprobs": True}, {"include": ["message.output_text.logprobs"]}
+    wanted: dict[str, Any] = in_chat if upstream.mode == "chat_completions" else in_responses
+    assert {name: body[name] for name in (*wanted, "top_logprobs")} == {**wanted, "top_logprobs": 1}
+    completion = ChatCompletion.model_validate_json(whole.content, strict=True)
+    assert completion.choices[0].logprobs is not None
+    entries = completion.choices[0].logprobs.content or []
+    assert [entry.token for entry in entries] == ["Grüße", ", ", "du E", "ND", " da"]
+    assert entries[0].bytes == list("Grüße".encode())
+    assert (entries[0].top_logprobs[0].token, entries[0].top_logprobs[0].bytes) == ("ö", [1])
+    chunks = [ChatCompletionChunk.model_validate(chunk) for chunk in hear(upstream.server, HI, **asked).chunks]
+    streamed = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs is not None]
+    assert [entry.token for one in streamed for entry in one.content or []] == [entry.token for entry in entries]
+    stopped = post(upstream.server, HI, stop="END", **asked).json()["choices"][0]
+    assert stopped["message"]["content"] == "Grüße, du "
+    assert [entry["token"] for entry in stopped["logprobs"]["content"]] == ["Grüße", ", "]
+    response = upstream.server.openai().responses.create(
+        model="hermes-agent", input="hi", include=["message.output_text.logprobs"], top_logprobs=1
+    )
+    part: Any = response.output[0].content[0]  # type: ignore[union-attr, index]
+    assert [entry.token for entry in part.logprobs] == [entry.token for entry in entries]
+    check_log(upstream.server, response.id)
+
+
+def test_log_probabilities_that_nobody_asked_for_are_not_kept(upstream: Upstream) -> None:
+    upstream.stub.play(said_surely(upstream.mode, "a"), Finish())
+    assert post(upstream.server, HI).json()["choices"][0]["logprobs"] is None
+    upstream.stub.play(said_surely(upstream.mode, "a"), Finish())
+    alone = post(upstream.server, HI, top_logprobs=3)
+    assert alone.headers["x-hermes-ignored"] == "top_logprobs"
 
 
 def test_a_content_filter_is_named(upstream: Upstream) -> None:

@@ -57,7 +57,7 @@ def test_a_preflight_is_answered_for_every_path(open_server: Server, path: str, 
     assert {"Authorization", "Content-Type", "Idempotency-Key", "X-Hermes-Session-Id", "X-Hermes-Session-Key"} <= set(
         allowed
     )
-    assert {"Last-Event-ID", "x-stainless-lang"} <= set(allowed)
+    assert {"Last-Event-ID", "X-Hermes-Turn-Policy", "x-stainless-lang"} <= set(allowed)
     assert "x-evil" not in allowed
     assert answer.headers["x-request-id"]
 

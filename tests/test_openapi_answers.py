@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.chat_client import WEATHER, scripted, user
+from tests.chat_client import WEATHER, left_waiting, scripted, user
 from tests.harness import Server, eventually, script
 from tests.hermes_client import until_status
 from tests.openapi_reader import Reader
@@ -148,6 +148,11 @@ def chat(client: Client) -> None:
         client.post(path, {"messages": [user("one two three")], "max_tokens": 1, **more})
     options = {"stream": True, "stream_options": {"include_usage": True}}
     client.post(path, {"messages": scripted(*WORK), **options}, headers={"X-Hermes-Tool-Detail": "full"})
+    guarded = {"messages": scripted({"call": "guarded", "arguments": {"text": "ok"}}), "store": True, **options}
+    key = {"Idempotency-Key": "openapi-consent"}
+    client.post(f"/v1/runs/{left_waiting(client.http, guarded, key)}/approval", {"choice": "once"})
+    told = client.post(path, guarded, headers=key)
+    assert [said["approval"]["tool"] for said in told if "approval" in said] == ["guarded"] * 2
     client.post(path, {"messages": scripted({"fail": "no"}), **options})
     client.post(path, {"messages": scripted({"fail": "no"})}, 500)
     client.post(path, {"messages": scripted({"fail": "slow", "code": "rate_limit_exceeded"})}, 429)

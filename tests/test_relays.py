@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.types import CallArguments, ModelFailed, ReasoningDelta, TextDelta
+from gateway_app.agent.types import CallArguments, CallStarted, ModelFailed, ReasoningDelta, TextDelta
 from tests.model_cast import CALL, COUNTED, Cast, Heard, hear
 from tests.model_stub import Answer, Call, Calls, Cut, Finish, Raw, Refusal, Spoken, Step, Text, Thought, sse
 
@@ -102,6 +102,48 @@ async def test_two_calls_with_one_index_stay_two(cast: Cast) -> None:
     steps = [event("output_item.done", output_index=0, item=call) for call in calls]
     cast.stub.play(event("created", response={}), *steps, EMPTY)
     assert (await hear(cast.provider(CODEX))).calls == [("look", "{}"), ("look", "{}")]
+
+
+def _twin(kind: str, index: int, at: int, **fields: Any) -> Raw:
+    return event(kind, output_index=index, **fields, item={**CALLED, "id": f"f{at}", "arguments": f'{{"at": {at}}}'})
+
+
+TWINS: dict[str, tuple[Step, ...]] = {
+    "side by side": (
+        *(event("output_item.added", output_index=at, item={**CALLED, "arguments": ""}) for at in (1, 2)),
+        *(event("function_call_arguments.delta", output_index=at, delta=f'{{"at": {at}}}') for at in (2, 1)),
+        *(_twin("output_item.done", at, at) for at in (1, 2)),
+    ),
+    "one after the other": tuple(
+        step
+        for at in (1, 2)
+        for step in (
+            event("output_item.added", output_index=at, item={**CALLED, "arguments": ""}),
+            _twin("output_item.done", at, at),
+        )
+    ),
+    "with one index": tuple(
+        step
+        for at in (1, 2)
+        for step in (
+            event("output_item.added", output_index=0, item={**CALLED, "arguments": ""}),
+            _twin("output_item.done", 0, at),
+        )
+    ),
+    "without announcement": tuple(_twin("output_item.done", at, at) for at in (1, 2)),
+    "not streamed": (
+        event("completed", response={"output": [{**CALLED, "arguments": f'{{"at": {at}}}'} for at in (1, 2)]}),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", TWINS)
+async def test_two_calls_with_one_call_id_stay_two(cast: Cast, way: str) -> None:
+    cast.stub.play(event("created", response={}), *TWINS[way], EMPTY)
+    heard = await hear(cast.provider(CODEX))
+    assert sorted(heard.calls) == [("look", '{"at": 1}'), ("look", '{"at": 2}')]
+    started = [given.call_id for given in heard.events if isinstance(given, CallStarted)]
+    assert len(set(started)) == 2
 
 
 # -- answers without an end -------------------------------------------------------------

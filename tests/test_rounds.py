@@ -5,19 +5,22 @@ import threading
 import time
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from gateway_app.agent.loop import SoFar, run_turn
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
 from gateway_app.agent.said import CONTINUE, Said, continued
 from gateway_app.agent.types import Cut as Broken
-from gateway_app.agent.types import ModelFailed, TextDelta, Usage
+from gateway_app.agent.types import ModelFailed, TextDelta, ToolCall, ToolResult, TurnFinished, Usage
 from gateway_app.providers.upstream import Upstream
 from tests.model_cast import CALL, COUNTED, KEY, Cast, hear
 from tests.model_stub import (
     Answer,
     Begun,
     Call,
+    Calls,
     Cut,
     Finish,
     Gate,
@@ -229,6 +232,36 @@ async def test_usage_is_summed_over_every_request_that_told_it(cast: Cast, mode:
     cast.stub.play(Text("a"), cut_with_usage, Cut())
     cast.stub.play(Answer(400, b"{}"))
     assert (await fail(cast, mode)).usage == Usage(100)
+
+
+def limits_of(cast: Cast) -> list[Any]:
+    return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in cast.stub.asked]
+
+
+async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(cast: Cast, mode: str) -> None:
+    async def run_tool(call: ToolCall) -> ToolResult:
+        return ToolResult("done")
+
+    limited = replace(CALL, max_output_tokens=20)
+    cast.stub.play(Text("a" * 20), Cut())
+    cast.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
+    providers, so_far = [cast.provider(mode)], SoFar(uncounted=4)
+    last = [event async for event in run_turn(providers, limited, run_tool, so_far, retries=2)][-1]
+    assert isinstance(last, TurnFinished)
+    assert limits_of(cast) == [16, 11, 4]
+    spent = run_turn(providers, limited, run_tool, SoFar(uncounted=20), retries=2)
+    assert [event async for event in spent] == [TurnFinished(Usage(), "max_output_tokens")]
+    assert cast.requests == 3
+
+
+async def test_a_limit_counts_what_was_said_before_a_cut(cast: Cast, mode: str) -> None:
+    limited = replace(CALL, max_output_tokens=20)
+    cast.stub.play(Text("a" * 40), Cut())
+    assert (await hear(cast.provider(mode), call=limited)).finish.reason == "stop"
+    assert limits_of(cast) == [20, 10]
+    cast.stub.play(Text("a" * 80), Cut())
+    heard = await hear(cast.provider(mode), call=limited)
+    assert (heard.finish.reason, heard.finish.uncounted, cast.requests) == ("length", 20, 3)
 
 
 async def test_a_context_that_is_too_long_has_its_own_code(cast: Cast, mode: str) -> None:

@@ -85,6 +85,9 @@ def test_a_session_is_made_read_and_changed(server: Server) -> None:
         ({"model": "nobody"}, 404, "model_not_found", "model"),
         ({"turn_policy": "maybe"}, 400, "invalid_value", "turn_policy"),
         ({"source": "s" * 21}, 400, None, "source"),
+        ({"source": 0}, 400, "invalid_type", "source"),
+        ({"source": []}, 400, "invalid_type", "source"),
+        ({"id": "one", "session_id": "two"}, 400, None, "session_id"),
         ({"id": "taken-id"}, 409, "session_exists", "id"),
     ],
 )
@@ -128,6 +131,16 @@ def test_sessions_are_listed_by_activity_in_pages(server: Server) -> None:
         page = get(server, "/api/sessions", source="paged", limit=2, after=page["last_id"]).json()
         seen += [session["id"] for session in page["data"]]
     assert seen == newest_first
+    change(server, made[1], pinned=True)
+    pages = [get(server, "/api/sessions", source="paged", limit=2, offset=n).json() for n in (0, 2, 4)]
+    assert [[session["id"] for session in page["data"]] for page in pages] == [
+        [*newest_first[:2], made[1]],
+        newest_first[2:4],
+        newest_first[4:],
+    ]
+    assert (pages[0]["last_id"], pages[0]["has_more"]) == (newest_first[1], True)
+    by_cursor = get(server, "/api/sessions", source="paged", limit=2, after=newest_first[1]).json()
+    assert [session["id"] for session in by_cursor["data"]] == newest_first[2:4]
     change(server, made[1], hidden=True)
     assert made[1] not in [s["id"] for s in get(server, "/api/sessions", source="paged").json()["data"]]
     shown = get(server, "/api/sessions", source="paged", include_hidden="true").json()["data"]

@@ -65,6 +65,39 @@ def test_a_failed_turn(server: Server) -> None:
     refused = post(server, f"/api/sessions/{session_id}/chat", {"message": script({"fail": "it broke"})})
     assert (refused.status_code, refused.headers["x-should-retry"]) == (502, "false")
     assert refused.json()["error"]["message"] == "it broke"
+    assert refused.headers["x-hermes-session-id"] == session_id
+
+
+def test_what_a_failed_turn_says_it_says_again(server: Server) -> None:
+    session_id = make(server)["id"]
+    body = {"message": script({"fail": "it broke"}), "provider": "x"}
+    first, again = (
+        post(server, f"/api/sessions/{session_id}/chat", body, Idempotency_Key="failed-session-turn") for _ in range(2)
+    )
+    assert (first.status_code, again.status_code) == (502, 502)
+    assert "idempotency-replayed" not in first.headers
+    assert again.headers["idempotency-replayed"] == "true"
+    assert first.headers["x-hermes-ignored"] == again.headers["x-hermes-ignored"] == "provider"
+
+
+@pytest.mark.parametrize("door", ["/v1/responses", "/v1/runs", "/api/sessions/{}/chat"])
+def test_headers_mean_the_same_at_every_door(server: Server, door: str) -> None:
+    session_id = make(server)["id"]
+    body = {"input": script({"call": "effect", "arguments": {"text": "door"}})}
+    answer = post(server, door.format(session_id), body, X_Hermes_Tool_Items="mcp_call")
+    response_id = answer.json().get("response_id") or answer.json()["id"]
+    assert "mcp_call" in [item["type"] for item in server.ended(response_id)["output"]]
+    bad = post(server, door.format(session_id), body, X_Hermes_Tool_Items="shouted")
+    assert (bad.status_code, bad.json()["error"]["param"]) == (400, "X-Hermes-Tool-Items")
+
+
+def test_a_session_header_that_is_not_followed_is_named(server: Server) -> None:
+    session_id = make(server)["id"]
+    chat = f"/api/sessions/{session_id}/chat"
+    other = post(server, chat, {"message": "x"}, X_Hermes_Session_Id="another")
+    assert other.headers["x-hermes-session-id"] == session_id
+    assert other.headers["x-hermes-ignored"] == "X-Hermes-Session-Id"
+    assert "x-hermes-ignored" not in post(server, chat, {"message": "x"}, X_Hermes_Session_Id=session_id).headers
 
 
 def test_a_chat_can_be_stopped_as_a_run(server: Server) -> None:
@@ -206,6 +239,8 @@ def test_a_fork_of_a_crashed_turn(make_server: Callable[..., Server]) -> None:
         ({"message": "a", "input": "b"}, "message"),
         ({"message": "a", "system_message": 3}, "system_message"),
         ({"message": "a", "store": False}, "store"),
+        ({"message": "a", "conversation": "c"}, "conversation"),
+        ({"message": "a", "previous_response_id": "resp_x"}, "previous_response_id"),
     ],
 )
 def test_bad_chats_are_named(server: Server, body: dict[str, Any], param: str) -> None:

@@ -5,10 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from tests.checker import check_log
 from tests.harness import Server, eventually, script
 from tests.hermes_client import ended_run, post, run_status, start_run
+from tests.sockets import socket
 from tests.test_session_api import change, make
 from tests.test_tool_runs import call
 
@@ -64,6 +66,11 @@ def test_reject_by_header(server: Server) -> None:
         X_Hermes_Turn_Policy="reject",
     )
     assert chained.json()["error"]["code"] == "session_busy"
+    with socket(server, X_Hermes_Session_Id=session_id, X_Hermes_Turn_Policy="reject") as ws:
+        refused_frame = ws.ask(input="not now")
+        assert (refused_frame["status"], refused_frame["error"]["code"]) == (409, "session_busy")
+    with pytest.raises(InvalidStatus), socket(server, X_Hermes_Turn_Policy="maybe"):
+        pass
     server.open_gate("policy-header")
     ended_run(server, first)
 

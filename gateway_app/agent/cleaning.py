@@ -12,7 +12,8 @@ def clean_event(event: ModelEvent) -> ModelEvent:
         return event
     if isinstance(event, TextDelta):  # nearly all of them, and nearly all of those are clean
         text = clean_text(event.text)
-        return event if text is event.text else TextDelta(text)
+        is_clean = text is event.text and not event.logprobs
+        return event if is_clean else TextDelta(text, tuple(clean(list(event.logprobs))))
     return replace(event, **{field.name: clean(getattr(event, field.name)) for field in fields(event)})
 
 

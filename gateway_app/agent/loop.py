@@ -37,6 +37,7 @@ class SoFar:
     items: tuple[Item, ...] = ()  # what the model said and was answered
     pending: tuple[ToolCall, ...] = ()  # whole calls without a result
     usage: Usage = field(default_factory=Usage)
+    uncounted: int = 0  # tokens, about, of answers that broke off before any usage
     tool_calls: int = 0  # of the server's tools, results or not
     rounds: int = 0
     last_round: RoundFinished | None = None  # when nothing was said after it
@@ -67,7 +68,7 @@ class _Turn:
     """What was said and done so far, and what is next."""
 
     def __init__(self, call: ModelCall, so_far: SoFar) -> None:
-        self.usage = so_far.usage
+        self.usage, self._uncounted = so_far.usage, so_far.uncounted
         self.end: TurnFinished | TurnParked | None = None
         self._call = call
         self._client_names = {tool["name"] for tool in call.client_tools}
@@ -97,6 +98,7 @@ class _Turn:
         last = said.finish
         finished = RoundFinished(last.reason, last.usage, last.message, last.upstream_ids)
         self.usage += finished.usage
+        self._uncounted += last.uncounted
         yield finished
         self._pending = said.calls()
         self._called += len(self._served())
@@ -142,7 +144,7 @@ class _Turn:
     def _tokens_left(self) -> int | None:
         """The limit is one for the whole turn, however often the model is asked."""
         limit = self._call.max_output_tokens
-        return None if limit is None else limit - self.usage.output_tokens
+        return None if limit is None else limit - self.usage.output_tokens - self._uncounted
 
     def _served(self) -> list[ToolCall]:
         return [tool_call for tool_call in self._pending if tool_call.name not in self._client_names]

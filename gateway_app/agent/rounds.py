@@ -24,6 +24,7 @@ from gateway_app.agent.types import (
     Quirk,
     Usage,
 )
+from responses_app.tokens import tokens_of
 
 MAX_CONTINUATIONS = 4  # of each model
 MAX_DROPS = 4
@@ -70,7 +71,7 @@ class _Round:
         self.pause_secs = self._retry_after_secs = 0.0
         self._call = call
         self._retries, self._backoff_secs = retries, backoff_secs
-        self._usage = Usage()
+        self._usage, self._uncounted = Usage(), 0
         self._failure = ModelFailed("There is no model to ask.")
         self._has_deltas = False
         self._quirks: set[str] = set()
@@ -84,8 +85,9 @@ class _Round:
     async def request(self, provider: Provider) -> AsyncGenerator[ModelEvent]:
         """What is said in one request, however it ends."""
         self.said, self.is_broken, self._retry_after_secs = Said(), False, 0.0
+        call = replace(self._call, max_output_tokens=self._tokens_left())
         try:
-            async with aclosing(until_stop(provider.stream(self._call), self._call)) as events:
+            async with aclosing(until_stop(provider.stream(call), call)) as events:
                 async for raw in events:
                     event = clean_event(raw)
                     self.said.note(event)
@@ -96,6 +98,7 @@ class _Round:
             self.is_broken, self._failure = True, failure
             self._retry_after_secs = failure.retry_after or 0.0
             self._usage += failure.usage
+            self._uncounted += 0 if failure.usage.output_tokens else tokens_of(self.said.chars)
         self._has_deltas |= self.said.has_deltas
 
     def _is_new(self, event: ModelEvent) -> bool:
@@ -111,11 +114,13 @@ class _Round:
         if self.is_broken and not self._failure.is_transient:
             raise self._failed()
         if not self.is_broken and not self._is_cut_by_length():
-            return replace(self.said.finish, usage=self._usage)
+            return replace(self.said.finish, usage=self._usage, uncounted=self._uncounted)
         self.is_broken = True
         if self.said.calls():
             notes = tuple(as_note(self._count_drop(cut.name)) for cut in self.said.cut_calls())
-            return ModelFinished("tool_calls", self._usage, notes=notes)
+            return replace(self._finished("tool_calls"), notes=notes)
+        if self._tokens_left() == 0:
+            return self._finished("length")
         if self.said.cut_calls():
             return self._settle_drop(self.said.cut_calls()[-1].name)
         if self.said.has_deltas:
@@ -129,7 +134,15 @@ class _Round:
         return self._cut_for_good()
 
     def _cut_for_good(self) -> ModelFinished:
-        return ModelFinished("upstream_cut", self._usage, self._failure.message)
+        return self._finished("upstream_cut", self._failure.message)
+
+    def _finished(self, reason: str, message: str = "") -> ModelFinished:
+        return ModelFinished(reason, self._usage, message, uncounted=self._uncounted)
+
+    def _tokens_left(self) -> int | None:
+        """The limit is one for all requests; what broke off is counted by its text."""
+        limit = self._call.max_output_tokens
+        return None if limit is None else max(0, limit - self._usage.output_tokens - self._uncounted)
 
     def _failed(self) -> ModelFailed:
         self._failure.usage = self._usage
@@ -144,7 +157,7 @@ class _Round:
         note = self._count_drop(tool)
         if self._dropped >= MAX_DROPS:
             message = f"The model's call of {tool} was cut off {self._dropped} times in a row and was not run."
-            return ModelFinished("tool_call_dropped", self._usage, message)
+            return self._finished("tool_call_dropped", message)
         self._go_on(interrupted(self._call, self.said, note))
         return None
 

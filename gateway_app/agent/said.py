@@ -18,6 +18,7 @@ from gateway_app.agent.types import (
     ModelFinished,
     OpaqueItem,
     Quirk,
+    ReasoningDelta,
     ReasoningSealed,
     RefusalDelta,
     TextDelta,
@@ -35,6 +36,7 @@ class Said:
 
     def __init__(self) -> None:
         self.has_deltas = False  # did anybody hear anything?
+        self.chars = 0  # of everything the model wrote
         self._entries: list[Item | _Text | _Call] = []
         self._calls: dict[str, _Call] = {}
         self._finish: ModelFinished | None = None
@@ -42,6 +44,7 @@ class Said:
     def note(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):  # nearly all of them
             self.has_deltas = True
+            self.chars += len(event.text)
             self._text().parts.append(event.text)
         elif isinstance(event, ModelFinished):
             self._finish = event
@@ -52,6 +55,8 @@ class Said:
             self._note_delta(event)
 
     def _note_delta(self, event: ModelEvent) -> None:
+        if isinstance(event, RefusalDelta | ReasoningDelta):
+            self.chars += len(event.text)
         if isinstance(event, RefusalDelta):
             self._text().parts.append(event.text)
         elif isinstance(event, ReasoningSealed):
@@ -62,6 +67,7 @@ class Said:
             self._calls[event.call_id] = _Call(event)
             self._entries.append(self._calls[event.call_id])
         elif isinstance(event, CallArguments):
+            self.chars += len(event.delta)
             self._calls[event.call_id].parts.append(event.delta)
         elif isinstance(event, CallFinished):
             self._calls[event.call_id].is_whole = not event.is_cut

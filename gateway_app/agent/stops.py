@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from gateway_app.agent.types import ModelCall, ModelEvent, ModelFailed, ModelFinished, TextDelta, Usage
-from responses_app.tokens import CHARS_PER_TOKEN, estimate_tokens
+from gateway_app.agent.types import Item, ModelCall, ModelEvent, ModelFailed, ModelFinished, TextDelta, Usage
+from responses_app.tokens import estimate_tokens, tokens_of
 
 
 def until_stop(events: AsyncGenerator[ModelEvent], call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -22,7 +22,7 @@ async def _cut(events: AsyncGenerator[ModelEvent], call: ModelCall, watch: "_Wat
                         yield held
                     yield event
                     continue
-                for said in watch.hear(event.text):
+                for said in watch.hear(event):
                     yield said
                 if watch.is_stopped:
                     yield ModelFinished("stop", watch.usage(call))
@@ -40,10 +40,12 @@ class _Watch:
         self.is_stopped = False
         self._stops = stops
         self._held = ""
-        self._said_chars = 0
+        self._said_chars = self._marked_chars = 0
+        self._logprobs: list[Item] = []  # of tokens that are not said yet
 
-    def hear(self, text: str) -> list[TextDelta]:
-        text = self._held + text
+    def hear(self, delta: TextDelta) -> list[TextDelta]:
+        text = self._held + delta.text
+        self._logprobs += delta.logprobs
         found = [place for stop in self._stops if (place := text.find(stop)) >= 0]
         self.is_stopped = bool(found)
         end = min(found) if found else len(text) - self._beginning(text)
@@ -56,12 +58,16 @@ class _Watch:
 
     def usage(self, call: ModelCall) -> Usage:
         """An estimate: the upstream counts at the end, which nobody waits for."""
-        said = -(-self._said_chars // CHARS_PER_TOKEN)
-        return Usage(estimate_tokens(call.items, call.instructions, call.tool_specs()), said)
+        asked = estimate_tokens(call.items, call.instructions, call.tool_specs())
+        return Usage(asked, tokens_of(self._said_chars))
 
     def _say(self, text: str) -> list[TextDelta]:
         self._said_chars += len(text)
-        return [TextDelta(text)] if text else []
+        said: list[Item] = []
+        while self._logprobs and self._marked_chars + len(self._logprobs[0]["token"]) <= self._said_chars:
+            self._marked_chars += len(self._logprobs[0]["token"])
+            said.append(self._logprobs.pop(0))
+        return [TextDelta(text, tuple(said))] if text else []
 
     def _beginning(self, text: str) -> int:
         """How many of the last characters begin a stop sequence."""

@@ -11,6 +11,7 @@ Item = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     text: str
+    logprobs: tuple[Item, ...] = ()  # of its tokens, where somebody asked for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class ModelFinished:
     upstream_ids: tuple[str, ...] = field(
         default=(), compare=False
     )  # of the answer and its items, as the upstream calls them
+    uncounted: int = field(default=0, compare=False)  # tokens, about, of answers that broke off before any usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,11 @@ class ModelCall:
 
     def public_name(self, wire_name: str) -> str:
         return next((tool.name for tool in self.tools if self.wire_name(tool.name) == wire_name), wire_name)
+
+    @property
+    def wants_logprobs(self) -> bool:
+        wishes = self.parameters.get("include") or ()
+        return bool(self.parameters.get("top_logprobs")) or "message.output_text.logprobs" in wishes
 
     @property
     def is_formatted(self) -> bool:

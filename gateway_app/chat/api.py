@@ -13,6 +13,7 @@ from gateway_app.chat.completion import CompletionNotFound, completion, response
 from responses_app.api.authentication import owner_of
 from responses_app.api.lists import bodies_of
 from responses_app.api.paging import cut, envelope, read_page, read_word
+from responses_app.errors import InvalidRequest
 from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody
 from responses_app.models import Response
@@ -32,7 +33,7 @@ class CompletionsView(APIView):
             _filtered(kept.filter(deleted_at__isnull=True), request.query_params).only("pk", "status"),
             read_page(request.query_params, default_order="asc"),
             ("created_at", "pk"),
-            lambda completion: kept.filter(pk=response_id_of(completion)),
+            lambda completion: kept.filter(pk=response_id_of(completion) or ""),
         )
         return JsonAnswer(envelope([_stored(body) for body in bodies_of(rows)], has_more=has_more))
 
@@ -58,7 +59,7 @@ def _kept(owner_id: int) -> QuerySet[Response]:
 
 def _find(owner_id: int, completion: str) -> Response:
     kept = _kept(owner_id).filter(deleted_at__isnull=True).select_related("session")
-    row = kept.filter(pk=response_id_of(completion)).first() if completion.isprintable() else None
+    row = kept.filter(pk=response_id_of(completion) or "").first() if completion.isprintable() else None
     if row is None:
         raise CompletionNotFound(completion)
     return row
@@ -72,10 +73,12 @@ def _filtered(rows: QuerySet[Response], params: QueryDict) -> QuerySet[Response]
     model = read_word(params, "model")
     if model is not None:
         rows = rows.filter(model=model)
-    for name, value in params.items():
+    for name in params:
         if name.startswith("metadata[") and name.endswith("]"):
-            key = name.removeprefix("metadata[").removesuffix("]")
+            key, value = name.removeprefix("metadata[").removesuffix("]"), read_word(params, name) or ""
+            if not key.isprintable():
+                raise InvalidRequest("A key of metadata can't be printed.", param="metadata", code="invalid_text")
             # A cast, for Django compares what comes out of JSON only with JSON.
             text = Cast(KeyTextTransform(key, KeyTransform("metadata", "request")), TextField())
-            rows = rows.filter(Exact(text, str(value)))
+            rows = rows.filter(Exact(text, value))
     return rows

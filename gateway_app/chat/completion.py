@@ -1,5 +1,6 @@
 """A response as a chat completion: pure functions of its body."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from responses_app.errors import SERVER, ApiError, NotFound
@@ -20,10 +21,8 @@ def completion_id(response_id: str) -> str:
     return PREFIX + response_id.removeprefix(RESPONSE_PREFIX)
 
 
-def response_id_of(completion: str) -> str:
-    if not completion.startswith(PREFIX):
-        raise CompletionNotFound(completion)
-    return RESPONSE_PREFIX + completion.removeprefix(PREFIX)
+def response_id_of(completion: str) -> str | None:
+    return RESPONSE_PREFIX + completion.removeprefix(PREFIX) if completion.startswith(PREFIX) else None
 
 
 class CompletionNotFound(NotFound):
@@ -43,7 +42,8 @@ class CompletionFailed(ApiError):
 
 
 def completion(body: ResponseBody) -> dict[str, Any]:
-    choice = {"index": 0, "message": _message(body), "logprobs": None, "finish_reason": finish_reason(body)}
+    sure = logprobs([entry for part in _parts(body) for entry in part.get("logprobs") or ()])
+    choice = {"index": 0, "message": _message(body), "logprobs": sure, "finish_reason": finish_reason(body)}
     made = {**envelope(body, "chat.completion"), "choices": [choice], "usage": usage(body)}
     trouble = trouble_of(body)
     return made if trouble is None else {**made, "hermes": trouble}
@@ -71,6 +71,10 @@ def usage(body: ResponseBody) -> dict[str, Any] | None:
         "prompt_tokens_details": counted["input_tokens_details"],
         "completion_tokens_details": counted["output_tokens_details"],
     }
+
+
+def logprobs(entries: Sequence[Item]) -> dict[str, Any] | None:
+    return {"content": entries, "refusal": None} if entries else None
 
 
 def finish_reason(body: ResponseBody) -> str | None:
@@ -137,16 +141,17 @@ def call_head(item: Item) -> dict[str, Any]:
 
 
 def _message(body: ResponseBody) -> dict[str, Any]:
+    calls, refusal = client_calls(body), _texts(body, "refusal") or None
     message: dict[str, Any] = {
         "role": "assistant",
-        "content": _texts(body, "text") or None,
-        "refusal": _texts(body, "refusal") or None,
+        # Null only beside something else: clients send a message back as it is.
+        "content": _texts(body, "text") or (None if calls or refusal else ""),
+        "refusal": refusal,
         "annotations": [note for part in _parts(body) for note in part.get("annotations") or ()],
     }
     thought = "".join(part["text"] for item in body["output"] for part in item.get("summary") or ())
     if thought:
         message["reasoning_content"] = thought
-    calls = client_calls(body)
     if calls:
         message["tool_calls"] = [_call(item) for item in calls]
     return message

@@ -14,7 +14,7 @@ from responses_app.requests.body import parse_object
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.services.admit import Admitted
-from responses_app.streaming.generating import GeneratingConsumer, admitted_headers
+from responses_app.streaming.generating import GeneratingConsumer
 from responses_app.streaming.http import Headers
 from responses_app.streaming.pump import pump
 
@@ -30,7 +30,7 @@ class ChatConsumer(GeneratingConsumer):
         asked = parse_object(body)
         request = await event_store.read(read_chat, asked, principal, session_id, form)
         admitted = await self._admit(request, asked)
-        headers = admitted_headers(admitted, request.admission.ignored)
+        headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:
             await self.start_stream(headers)
             view = ChatView(wants_usage=request.wants_usage, is_detailed=is_detailed)
@@ -48,9 +48,7 @@ class ChatConsumer(GeneratingConsumer):
         failure = failure_of(body)
         if failure is not None:
             has_run_tools = await event_store.read(_has_run_tools, body["id"])
-            failure = failure_of(body, has_run_tools=has_run_tools) or failure
-            told = [(name.encode(), value.encode()) for name, value in failure.headers.items()]
-            await self.send_json(failure.body(), status=failure.status, headers=headers + told)
+            await self.send_error(failure_of(body, has_run_tools=has_run_tools) or failure, headers)
         else:
             await self.send_json(completion(body), headers=headers + _trouble_headers(body))
 

@@ -3,8 +3,10 @@
 from typing import Any
 
 from gateway_app.chat.messages import ROLES
+from gateway_app.chat.progress import APPROVAL_REQUEST, APPROVAL_RESPONDED, PROGRESS
 from gateway_app.chat.request import DETAIL_HEADER, MAX_STOP_CHARS, MAX_STOPS
-from responses_app.openapi.answers import GENERATING, OF_GENERATING, answer, json, operation, sent
+from gateway_app.runs import openapi as runs
+from responses_app.openapi.answers import answer, generating, json, operation
 from responses_app.openapi.items import METADATA
 from responses_app.openapi.requests import FORMAT, SHARED, TIERS, number
 from responses_app.openapi.responses import ADMITTED_HEADERS
@@ -25,8 +27,8 @@ from responses_app.openapi.words import (
     enum,
     fields,
     frame,
-    header,
     list_of,
+    names_of,
     nullable,
     paging,
     query,
@@ -42,7 +44,6 @@ from responses_app.requests.create import MAX_TOKENS
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.items import MAX_ITEMS
 from responses_app.requests.options import EFFORTS, MAX_TOOLS
-from responses_app.requests.server_tools import FORM_HEADER
 
 # -- what is asked ----------------------------------------------------------------------
 _STOP = text("The answer ends there.", minLength=1, maxLength=MAX_STOP_CHARS)
@@ -154,7 +155,8 @@ def _envelope(kind: str) -> dict[str, Schema]:
 
 
 def _choice(name: str, said: Schema) -> Schema:
-    return shape({"index": const(0), name: said, "logprobs": NULL, "finish_reason": _FINISH})
+    sure = shape({"content": array(ref("Logprob")), "refusal": NULL})
+    return shape({"index": const(0), name: said, "logprobs": nullable(sure), "finish_reason": _FINISH})
 
 
 _COMPLETION: dict[str, Schema] = {
@@ -163,16 +165,21 @@ _COMPLETION: dict[str, Schema] = {
     "usage": nullable(ref("ChatUsage")),
     "hermes": _TROUBLE,
 }
-_PROGRESS: dict[str, Schema] = {
+# Beside the answer: a chunk without choices.
+_BESIDE: dict[str, Schema] = {
     **_envelope("chat.completion.chunk"),
     "choices": array(OPEN_OBJECT, maxItems=0),
+    "usage": NULL,
+    "toolCallId": STRING,
+}
+_PROGRESS: dict[str, Schema] = {
+    **_BESIDE,
     "tool": STRING,
     "emoji": STRING,
     "label": STRING,
-    "toolCallId": STRING,
     "status": enum(("running", "completed")),
     "input": ANYTHING,
-    "output": ANYTHING,
+    "output": STRING,
 }
 SCHEMAS: dict[str, Schema] = {
     "CreateChatCompletion": fields(FIELDS, ("messages",)),
@@ -192,32 +199,42 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "ToolProgress": shape(
         _PROGRESS,
-        ("emoji", "label", "input", "output"),
+        ("usage", "emoji", "label", "input", "output"),
         f"A tool that the server runs starts, or ends. input and output come with {DETAIL_HEADER}: full.",
+    ),
+    "ChatApprovalRequest": shape(
+        {**_BESIDE, "approval": shape(runs.APPROVAL_REQUEST)}, ("usage",), "A tool call waits for consent."
+    ),
+    "ChatApprovalResponded": shape(
+        {**_BESIDE, "approval": shape(runs.APPROVAL_ANSWER)}, ("usage",), "It has been decided."
     ),
 }
 _STREAM: dict[str, Any] = stream(
     frame(any_of(ref("ChatCompletionChunk"), ref("Error"))),
-    frame(ref("ToolProgress"), event=const("hermes.tool.progress")),
+    frame(ref("ToolProgress"), event=const(PROGRESS)),
+    frame(ref("ChatApprovalRequest"), event=const(APPROVAL_REQUEST)),
+    frame(ref("ChatApprovalResponded"), event=const(APPROVAL_RESPONDED)),
     DONE_FRAME,
 )
 _DETAIL = {"name": DETAIL_HEADER, "in": "header", "schema": {**enum(("full", "short")), "default": "short"}}
 PATHS: Paths = {
     "/v1/chat/completions": {
-        "post": operation(
+        "post": generating(
             "create_chat_completion",
             "Make a chat completion",
             (
                 200,
                 answer(
                     {**json(ref("ChatCompletion")), **_STREAM},
-                    "The completion, or its chunks with `stream`, between them the event `hermes.tool.progress`.",
+                    "The completion, or its chunks with `stream`. "
+                    + names_of((PROGRESS, APPROVAL_REQUEST, APPROVAL_RESPONDED)),
                     (*ADMITTED_HEADERS, "X-Hermes-Completed", "X-Hermes-Partial", "X-Hermes-Error"),
                 ),
             ),
-            body=sent(ref("CreateChatCompletion")),
-            parameters=[*(header(name) for name in (SESSION_HEADER, FORM_HEADER, *GENERATING)), _DETAIL],
-            errors=(*OF_GENERATING, "429", "502", "503"),
+            body="CreateChatCompletion",
+            headers=(SESSION_HEADER,),
+            parameters=[_DETAIL],
+            errors=("429", "502"),
         ),
         "get": operation(
             "list_chat_completions",

@@ -1,11 +1,18 @@
-"""Calls of the server's tools, as chat clients are told of them: one start and one end each."""
+"""Calls of the server's tools, as chat clients are told of them: one start and one end each, and who must consent."""
 
 from typing import Any
 
-import orjson
-
-from gateway_app.runtime.recording import INTERNAL_TOOL_PREFIX
-from responses_app.events import TOOL_CALLED, Event
+from gateway_app.runs.calls import (
+    APPROVAL_REQUESTED,
+    APPROVAL_RESOLVED,
+    TOOL_FINISHED,
+    TOOL_STARTED,
+    Call,
+    Calls,
+    approval_answer,
+    approval_request,
+)
+from responses_app.events import Event
 
 MAX_LABEL_CHARS = 60
 EMOJI = {
@@ -18,9 +25,12 @@ EMOJI = {
     "write_file": "✍️",
 }
 OTHER_EMOJI = "⚙️"
-_WRITTEN = ("response.function_call_arguments.done", "response.mcp_call_arguments.done")
+PROGRESS = "hermes.tool.progress"
+# Names of their own: to frontends, any other status of the above than "running" is an end.
+APPROVAL_REQUEST = "hermes.approval.request"
+APPROVAL_RESPONDED = "hermes.approval.responded"
 
-Told = dict[str, Any]
+Told = tuple[str, dict[str, Any]]
 
 
 class ToolProgress:
@@ -28,67 +38,66 @@ class ToolProgress:
 
     def __init__(self, *, is_detailed: bool) -> None:
         self._is_detailed = is_detailed
-        self._arguments: dict[int, str] = {}  # by the place of the item
-        self._called: dict[str, int | None] = {}  # call id -> place of its item
-        self._running: dict[str, str] = {}  # call id -> name
-        self._started: set[str] = set()  # a call that runs again after a crash has started already
+        self._calls = Calls()
+        self._running: dict[str, Call] = {}
 
     def note(self, event: Event) -> list[Told]:
         """What the event says of a call."""
+        self._calls.note(event)
         kind = event["type"]
-        if kind in _WRITTEN:
-            self._arguments[event["output_index"]] = event["arguments"]
-        elif kind == TOOL_CALLED:
-            self._called[event["call_id"]] = event["output_index"]
-        elif kind == "hermes.tool.started":
-            return self._start(event["call_id"], event["name"])
-        elif kind == "hermes.tool.finished" and not self._is_detailed:
-            return self._finish(event["call_id"], {})
-        elif kind == "response.output_item.done" and self._is_detailed:
+        if kind == TOOL_STARTED:
+            return self._start(self._calls.started(event))
+        if kind == TOOL_FINISHED and not self._is_detailed:
+            return self._finish(event["call_id"])
+        if kind == "response.output_item.done" and self._is_detailed:
             return self._shown(event["output_index"], event["item"])
+        if kind in (APPROVAL_REQUESTED, APPROVAL_RESOLVED):
+            return self._consent(self._calls.of(event), event)
         return []
 
     def end(self) -> list[Told]:
         """Of calls whose end the log does not tell."""
-        return [told for call_id in list(self._running) for told in self._finish(call_id, {})]
+        return [told for call_id in list(self._running) for told in self._finish(call_id)]
 
-    def _start(self, call_id: str, name: str) -> list[Told]:
-        if name.startswith(INTERNAL_TOOL_PREFIX) or call_id in self._started:
+    def _start(self, call: Call | None) -> list[Told]:
+        if call is None:
             return []
-        self._started.add(call_id)
-        self._running[call_id] = name
-        emoji, label = EMOJI.get(name, OTHER_EMOJI), _label(name, self._input(call_id))
-        told = {"tool": name, "emoji": emoji, "label": label, "toolCallId": call_id, "status": "running"}
-        return [{**told, **({"input": self._input(call_id)} if self._is_detailed else {})}]
+        self._running[call.call_id] = call
+        named = {"tool": call.name, "emoji": EMOJI.get(call.name, OTHER_EMOJI), "label": _label(call)}
+        detail = {"input": call.parsed} if self._is_detailed else {}
+        return [(PROGRESS, {**named, "toolCallId": call.call_id, "status": "running", **detail})]
 
-    def _finish(self, call_id: str, detail: Told) -> list[Told]:
-        name = self._running.pop(call_id, None)
-        if name is None:
+    def _finish(self, call_id: str, **detail: Any) -> list[Told]:
+        call = self._running.pop(call_id, None)
+        if call is None:
             return []
-        return [{"tool": name, "toolCallId": call_id, "status": "completed", **detail}]
+        return [(PROGRESS, {"tool": call.name, "toolCallId": call_id, "status": "completed", **detail})]
 
     def _shown(self, place: int, item: dict[str, Any]) -> list[Told]:
+        """The output of a call, in an item of its own or in that of the call."""
         if item["type"] == "function_call_output":
-            call_id, output = item["call_id"], "".join(part["text"] for part in item["output"])
+            call, parts = self._running.get(item["call_id"]), item["output"]
         elif item["type"] == "mcp_call":
-            call_id = next((made for made, at in self._called.items() if at == place), "")
-            output = item["error"] or item["output"]
+            call = next((call for call in self._running.values() if call.output_index == place), None)
+            parts = item["error"]["content"] if item["error"] else [{"text": item["output"] or ""}]
         else:
             return []
-        return self._finish(call_id, {"input": self._input(call_id), "output": output})
+        if call is None:
+            return []
+        return self._finish(call.call_id, input=call.parsed, output="".join(part["text"] for part in parts))
 
-    def _input(self, call_id: str) -> Any:
-        """The arguments as JSON; what is none, as the model wrote it."""
-        place = self._called.get(call_id)
-        written = self._arguments.get(place, "") if place is not None else ""
-        try:
-            return orjson.loads(written)
-        except orjson.JSONDecodeError:
-            return written
+    def _consent(self, call: Call | None, event: Event) -> list[Told]:
+        """Inside of ``approval``: a request has choices, and so has a chunk."""
+        if call is None:
+            return []
+        if event["type"] == APPROVAL_REQUESTED:
+            return [(APPROVAL_REQUEST, {"toolCallId": call.call_id, "approval": approval_request(call, event)})]
+        return [(APPROVAL_RESPONDED, {"toolCallId": call.call_id, "approval": approval_answer(call, event)})]
 
 
-def _label(name: str, given: Any) -> str:
+def _label(call: Call) -> str:
     """A short preview: the first text among the arguments says most."""
+    given = call.parsed
     values = given.values() if isinstance(given, dict) else [given]
-    text = " ".join(next((value for value in values if isinstance(value, str) and value.strip()), name).split())
+    text = " ".join(next((value for value in values if isinstance(value, str) and value.strip()), call.name).split())
     return text if len(text) <= MAX_LABEL_CHARS else text[: MAX_LABEL_CHARS - 1] + "…"

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.chat.messages import GUIDING_ROLES, Sent, guidance, newest, read_messages
-from gateway_app.chat.wording import SAME, TRANSLATED, Fields, in_chat_words, in_responses_words
+from gateway_app.chat.wording import SAME, TRANSLATED, Fields, in_chat_names, in_chat_words, in_responses_words
 from gateway_app.providers.chat_request import CHAT_ONLY_FIELDS
 from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.briefing import CHAT_FIELDS
@@ -67,7 +67,7 @@ def read_chat(
             kind=Kind.CHAT,
             request={**fields, CHAT_FIELDS: extras},
             echo={**read.admission.echo, **{name: own[name] for name in PENALTIES if name in own}},
-            ignored=(*read.admission.ignored, *_ignored(given, read, extras), *_dropped(everything, sent, session_id)),
+            ignored=(*_ignored(given, read, extras), *_dropped(everything, sent, session_id)),
             groups_with=None if session_id is not None else conversation_id(principal.owner_id, everything),
             stops_with_client=given.get("store") is not True,
         ),
@@ -126,9 +126,7 @@ _OWN: dict[str, Reader] = {
     "top_logprobs": integer(0, 20),
 }
 _ACTED_ON = frozenset({*SAME, *TRANSLATED, "messages", "n", "stream_options", "stop"})
-_NOT_PASSED_ON = frozenset(
-    {*SAME, *TRANSLATED, "messages", "n", "stream_options", "logprobs", "top_logprobs", "modalities"}
-)
+_NOT_PASSED_ON = frozenset({*SAME, *TRANSLATED, "messages", "n", "stream_options", "top_logprobs", "modalities"})
 
 
 def _check_supported(given: Fields) -> None:
@@ -148,12 +146,12 @@ def _ignored(given: Fields, read: CreateRequest, extras: Fields) -> list[str]:
     unknown = given.keys() - _ACTED_ON - {"modalities"}
     if any(name in CHAT_ONLY_FIELDS for name in unknown) and _speaks_chat(read.admission.model):
         unknown = unknown - set(CHAT_ONLY_FIELDS)
-    if not given.get("logprobs", True):
-        unknown = unknown - {"logprobs"}
+    if given.get("logprobs"):
+        unknown = unknown - {"top_logprobs"}
     if "stream_options" in given and not read.wants_stream:
         unknown = unknown | {"stream_options"}
     named = [f"messages[{n}].name" for n, message in enumerate(given["messages"]) if _is_named(message)]
-    return [*sorted(unknown), *named]
+    return [*in_chat_names(read.admission.ignored), *sorted(unknown), *named]
 
 
 def _is_named(message: Fields) -> bool:

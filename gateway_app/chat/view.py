@@ -12,6 +12,7 @@ from gateway_app.chat.completion import (
     envelope,
     failure_of,
     finish_reason,
+    logprobs,
     trouble_of,
     usage,
 )
@@ -19,12 +20,11 @@ from gateway_app.chat.progress import ToolProgress
 from responses_app.errors import ApiError
 from responses_app.eventlog import Segment
 from responses_app.events import CREATED, TERMINAL_TYPES, Event, decode_frames
-from responses_app.fold import ResponseBody
+from responses_app.fold import Item, ResponseBody
 from responses_app.states import Status
 from responses_app.streaming.log_views import LogView
 from responses_app.tool_items import CALLS
 
-PROGRESS_FRAME = b"event: hermes.tool.progress\n"
 _DROPPED = "The model was cut off in its call of {}, which you had begun to receive. Ask again."
 Frames = list[bytes]
 
@@ -51,7 +51,7 @@ class ChatView(LogView):
             return self._end(event["response"])
         step = _STEPS.get(kind)
         said = step(self, event) if step is not None else []
-        told = [self._tool_frame(told) for told in self._progress.note(event)]
+        told = [self._tool_frame(*told) for told in self._progress.note(event)]
         if self._dropped and (said or told):
             return self._fail(_dropped_call(self._dropped))
         return [*said, *told]
@@ -59,9 +59,12 @@ class ChatView(LogView):
     # -- the steps ----------------------------------------------------------------------
     def _begin(self, event: Event) -> Frames:
         body: ResponseBody = event["response"]
-        self._envelope = envelope(body, "chat.completion.chunk")
+        self._envelope = envelope(body, "chat.completion.chunk") | ({"usage": None} if self._wants_usage else {})
         self._client_names = client_names(body)
         return self._delta(role="assistant")
+
+    def _said(self, event: Event) -> Frames:
+        return [self._chunk({"content": event["delta"]}, entries=event["logprobs"])]
 
     def _call_started(self, event: Event) -> Frames:
         item = event["item"]
@@ -85,12 +88,13 @@ class ChatView(LogView):
         failure = failure_of(body)
         if failure is None and self._dropped and body["status"] == Status.COMPLETED:
             failure = _dropped_call(self._dropped)
-        told = [self._tool_frame(told) for told in self._progress.end()]
+        told = [self._tool_frame(*told) for told in self._progress.end()]
         if failure is not None:
             return [*told, *self._fail(failure)]
         self._is_over = True
         trouble = trouble_of(body)
-        frames = [*told, self._chunk({}, finish_reason(body), **({} if trouble is None else {"hermes": trouble}))]
+        more: dict[str, Any] = {} if trouble is None else {"hermes": trouble}
+        frames = [*told, self._chunk({}, finish_reason(body), **more)]
         if self._wants_usage and body["usage"] is not None:
             frames.append(_frame({**self._envelope, "choices": [], "usage": usage(body)}))
         return frames
@@ -104,14 +108,15 @@ class ChatView(LogView):
     def _delta(self, **delta: Any) -> Frames:
         return [self._chunk(delta)]
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        counted = {"usage": None} if self._wants_usage else {}
-        return _frame({**self._envelope, "choices": [choice], **counted, **more})
+    def _chunk(
+        self, delta: dict[str, Any], reason: str | None = None, entries: Sequence[Item] = (), **more: Any
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs(entries), "finish_reason": reason}
+        return _frame({**self._envelope, "choices": [choice], **more})
 
-    def _tool_frame(self, told: dict[str, Any]) -> bytes:
+    def _tool_frame(self, name: str, told: dict[str, Any]) -> bytes:
         """A chunk without choices besides: SDKs do not look at the event's name and take every frame for one."""
-        return PROGRESS_FRAME + _frame({**told, **self._envelope, "choices": []})
+        return b"event: %s\n" % name.encode() + _frame({**told, **self._envelope, "choices": []})
 
 
 def _frame(payload: dict[str, Any]) -> bytes:
@@ -124,7 +129,7 @@ def _dropped_call(name: str) -> CompletionFailed:
 
 _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
     CREATED: ChatView._begin,
-    "response.output_text.delta": lambda view, event: view._delta(content=event["delta"]),
+    "response.output_text.delta": ChatView._said,
     "response.refusal.delta": lambda view, event: view._delta(refusal=event["delta"]),
     "response.reasoning_summary_text.delta": lambda view, event: view._delta(reasoning_content=event["delta"]),
     "response.output_item.added": ChatView._call_started,

@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway_app.chat.messages import Sent
 from responses_app.errors import InvalidRequest
+from responses_app.requests.create import LOGPROBS
 from responses_app.requests.fields import wrong_type
 
 Fields = dict[str, Any]
@@ -16,7 +17,7 @@ SAME = (
     *("service_tier", "store", "stream", "temperature", "top_p", "user"),
 )
 _LIMITS = ("max_completion_tokens", "max_tokens")
-TRANSLATED = (*_LIMITS, "reasoning_effort", "response_format", "tool_choice", "tools", "verbosity")
+TRANSLATED = (*_LIMITS, "logprobs", "reasoning_effort", "response_format", "tool_choice", "tools", "verbosity")
 
 
 def in_responses_words(given: Fields) -> Fields:
@@ -35,6 +36,9 @@ def in_responses_words(given: Fields) -> Fields:
         fields["tool_choice"] = _choice(given["tool_choice"])
     if text := _text(given):
         fields["text"] = text
+    if given.get("logprobs") is True:
+        fields["include"] = [LOGPROBS]
+        fields |= {name: given[name] for name in ("top_logprobs",) if name in given}
     return fields
 
 
@@ -91,6 +95,11 @@ def in_chat_words(error: InvalidRequest, given: Fields, sent: list[Sent]) -> Inv
     named = _of_message(param, sent) or _of_field(param, given)
     message = error.message.replace(param, named) if param else error.message
     return InvalidRequest(message, param=named or None, code=error.code, status=error.status)
+
+
+def in_chat_names(ignored: tuple[str, ...]) -> tuple[str, ...]:
+    """What nothing acts on; only ``logprobs`` becomes an ``include``."""
+    return tuple("logprobs" if name.startswith("include[") else name for name in ignored)
 
 
 def _of_message(param: str, sent: list[Sent]) -> str:

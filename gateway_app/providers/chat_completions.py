@@ -13,7 +13,6 @@ from gateway_app.agent.types import (
     Quirk,
     ReasoningDelta,
     RefusalDelta,
-    TextDelta,
     Usage,
 )
 from gateway_app.providers.chat_request import chat_body
@@ -47,7 +46,7 @@ class ChatAnswer(Answer):
         self.note_id(event.get("id"))
         choice = next((c for c in event.get("choices") or () if c.get("index", 0) == 0), None)
         if choice is not None:
-            yield from self._delta(choice.get("delta") or {})
+            yield from self._delta(choice.get("delta") or {}, choice.get("logprobs"))
             reason = choice.get("finish_reason")
             self.reason = reason if reason in _REASONS else "stop" if reason else self.reason
 
@@ -58,7 +57,7 @@ class ChatAnswer(Answer):
         choice = body["choices"][0]
         message = choice["message"]
         calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
-        yield from self._delta({**message, "tool_calls": calls})
+        yield from self._delta({**message, "tool_calls": calls}, choice.get("logprobs"))
         reason = choice.get("finish_reason")
         self.reason = reason if reason in _REASONS else "stop"
 
@@ -76,13 +75,13 @@ class ChatAnswer(Answer):
     def is_marked_finished(self, *, is_clean: bool) -> bool:
         return self._has_last_chunk and (self._has_content or bool(self.calls.count))
 
-    def _delta(self, delta: dict[str, Any]) -> Iterator[ModelEvent]:
+    def _delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
         thought = delta.get("reasoning_content") or delta.get("reasoning")
-        said = ((ReasoningDelta, thought), (TextDelta, delta.get("content")), (RefusalDelta, delta.get("refusal")))
-        for kind, given in said:
-            if text := _text(given):
+        spoken = self.text(_text(delta.get("content")), (logprobs or {}).get("content"))
+        for said in (ReasoningDelta(_text(thought)), spoken, RefusalDelta(_text(delta.get("refusal")))):
+            if said.text:
                 self._has_content = True
-                yield from self.calls.say(kind(text))
+                yield from self.calls.say(said)
         for fragment in delta.get("tool_calls") or ():
             yield from self._fragment(fragment)
 

@@ -28,8 +28,9 @@ def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
         body["max_completion_tokens" if upstream.is_openai else "max_tokens"] = call.max_output_tokens
     if effort := (call.parameters.get("reasoning") or {}).get("effort"):
         body["reasoning_effort"] = effort
-    if count := call.parameters.get("top_logprobs"):
-        body |= {"logprobs": True, "top_logprobs": count}
+    if call.wants_logprobs:
+        count = call.parameters.get("top_logprobs")
+        body |= {"logprobs": True, **({"top_logprobs": count} if count else {})}
     return body
 
 

@@ -124,7 +124,8 @@ class ResponsesAnswer(Answer):
             place, delta = self._places.find(event, of), str(event.get("delta") or "")
             place.received += len(delta)
             if delta:
-                yield from self.calls.say(make(delta))
+                is_text = make is TextDelta
+                yield from self.calls.say(self.text(delta, event.get("logprobs")) if is_text else make(delta))
         elif kind == "response.reasoning_summary_part.added" and event.get("summary_index"):
             yield from self.calls.say(ReasoningDelta("\n\n"))
         elif kind == "response.output_text.annotation.added" and isinstance(event.get("annotation"), dict):
@@ -204,10 +205,23 @@ class ResponsesAnswer(Answer):
         elif item["type"] not in _SPOKEN:
             yield from self.calls.say(OpaqueItem(item))
         elif not place.received:
-            for event in _said_at_once(item):
+            for event in self._said_at_once(item):
                 yield from self.calls.say(event)
         if item["type"] == "reasoning" and item.get("encrypted_content"):
             yield from self.calls.say(ReasoningSealed(item["encrypted_content"]))
+
+    def _said_at_once(self, item: Item) -> Iterator[ModelEvent]:
+        for part in item.get("summary") or ():
+            yield ReasoningDelta(part["text"])
+        for part in item.get("content") or ():
+            if "refusal" in part:
+                yield RefusalDelta(part["refusal"])
+            elif item["type"] == "reasoning":
+                yield ReasoningDelta(part["text"])
+            else:
+                yield self.text(part["text"], part.get("logprobs"))
+            for annotation in part.get("annotations") or ():
+                yield Annotation(annotation)
 
     def _end(self, kind: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
         self.usage = read_usage(response.get("usage"))
@@ -216,11 +230,13 @@ class ResponsesAnswer(Answer):
             raise failure_in(response.get("error") or {})
         is_cut = kind == "response.incomplete"
         streamed = {place.kind for place in self._places.all}
-        for item in response.get("output") or ():
+        for index, item in enumerate(response.get("output") or ()):
             # What was streamed counts; this only adds what was left out, for it can't be told from a repetition.
             is_left_out = not streamed or (item["type"] in ("message", *CALLS) and item["type"] not in streamed)
             if is_left_out or self._places.is_known_call(item):
-                yield from self._item_done(self._places.find({"item": item}, item["type"]), _unless_cut(item, is_cut))
+                done = {} if streamed else {"type": "response.output_item.done", "output_index": index}
+                place = self._places.find({**done, "item": item}, item["type"])
+                yield from self._item_done(place, _unless_cut(item, is_cut))
         self.reason = "stop"
         if is_cut:
             why = (response.get("incomplete_details") or {}).get("reason")
@@ -239,16 +255,6 @@ _DELTAS: dict[str, tuple[str, Callable[[str], ModelEvent]]] = {
 def _unless_cut(item: Item, is_cut: bool) -> Item:
     """Of an answer that was cut, only the arguments tell which calls are whole."""
     return {**item, "status": "incomplete"} if is_cut and item["type"] == "function_call" else item
-
-
-def _said_at_once(item: Item) -> Iterator[ModelEvent]:
-    for part in item.get("summary") or ():
-        yield ReasoningDelta(part["text"])
-    kind = ReasoningDelta if item["type"] == "reasoning" else TextDelta
-    for part in item.get("content") or ():
-        yield RefusalDelta(part["refusal"]) if "refusal" in part else kind(part["text"])
-        for annotation in part.get("annotations") or ():
-            yield Annotation(annotation)
 
 
 CODEX_RESPONSES = Protocol(responses_body, open_responses, ResponsesAnswer)

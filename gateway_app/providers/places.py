@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass
+@dataclass(eq=False)
 class Place:
     """One output item of an answer, and how much of it came."""
 
@@ -29,7 +29,7 @@ class Places:
         call_id = str(item.get("call_id") or event.get("call_id") or "")
         item_id = str(event.get("item_id") or item.get("id") or "")
         index = event.get("output_index")
-        place = self._by_call_id(call_id) or self._known(event, kind, call_id, item_id)
+        place = self._of_call(event, call_id) or self._known(event, kind, call_id, item_id)
         if place is None:
             place = Place(kind)
             self.all.append(place)
@@ -41,10 +41,21 @@ class Places:
         return place
 
     def is_known_call(self, item: dict[str, Any]) -> bool:
-        return self._by_call_id(str(item.get("call_id") or "")) is not None
+        return bool(self._with_call_id(str(item.get("call_id") or "")))
 
-    def _by_call_id(self, call_id: str) -> Place | None:
-        return next((place for place in self.all if place.given_call_id == call_id), None) if call_id else None
+    def _with_call_id(self, call_id: str) -> list[Place]:
+        return [place for place in self.all if place.given_call_id == call_id] if call_id else []
+
+    def _of_call(self, event: dict[str, Any], call_id: str) -> Place | None:
+        """By its call id. A server may give two calls the same: each begins once and ends once, at its own index."""
+        same, index, kind = self._with_call_id(call_id), event.get("output_index"), event.get("type")
+        at_index = self._by_index.get(index) if isinstance(index, int) else None
+        begins, ends = kind == "response.output_item.added", kind == "response.output_item.done"
+        if at_index is not None and at_index in same and not (begins and at_index.is_done):
+            return at_index
+        if isinstance(index, int):
+            same = [place for place in same if not (begins and place.is_announced) and not (ends and place.is_done)]
+        return next((place for place in same if not place.is_done), same[0] if same else None)
 
     def _known(self, event: dict[str, Any], kind: str, call_id: str, item_id: str) -> Place | None:
         index = event.get("output_index")

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_app.agent.types import ModelCall, ModelEvent, ModelFailed, ModelFinished, Quirk, Usage
+from gateway_app.agent.types import ModelCall, ModelEvent, ModelFailed, ModelFinished, Quirk, TextDelta, Usage
 from gateway_app.providers.calls import Calls
+from gateway_app.providers.logprobs import read_logprobs
 from gateway_app.providers.sse import Event, WholeAnswer, cut_off
 from gateway_app.providers.upstream import Opening, Upstream, UpstreamClient
 
@@ -21,6 +22,7 @@ class Answer(ABC):
         self.reason = ""  # how it ended, once the upstream says so
         self.usage = Usage()
         self.calls = Calls(call)
+        self.wants_logprobs = call.wants_logprobs
         self.upstream = upstream
         self._upstream_ids: dict[str, None] = {}
 
@@ -31,6 +33,10 @@ class Answer(ABC):
         """Under this name somebody finds the answer in the upstream's own records."""
         if isinstance(given, str) and given:
             self._upstream_ids[given[:MAX_UPSTREAM_ID_CHARS]] = None
+
+    def text(self, said: str, logprobs: object) -> TextDelta:
+        """Some servers send them unasked."""
+        return TextDelta(said, read_logprobs(logprobs) if self.wants_logprobs else ())
 
     @abstractmethod
     def read(self, event: Event) -> Iterator[ModelEvent]: ...

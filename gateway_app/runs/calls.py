@@ -24,6 +24,7 @@ class Call:
     call_id: str
     name: str
     arguments: str
+    output_index: int
 
     @property
     def parsed(self) -> Any:
@@ -53,8 +54,9 @@ class Calls:
         if event["type"] in ARGUMENTS_DONE:
             self._arguments[event["output_index"]] = event["arguments"]
         elif event["type"] == TOOL_CALLED and event["output_index"] is not None:
-            arguments = self._arguments.pop(event["output_index"], "")
-            self._calls[event["call_id"]] = Call(event["call_id"], event["name"], arguments)
+            place = event["output_index"]
+            arguments = self._arguments.pop(place, "")
+            self._calls[event["call_id"]] = Call(event["call_id"], event["name"], arguments, place)
 
     def of(self, event: Event) -> Call | None:
         """The call an event is about; None for those that no client sees."""

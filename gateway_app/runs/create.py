@@ -13,8 +13,9 @@ from responses_app.requests.create import read_create
 from responses_app.requests.fields import text
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.items import read_input
+from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.services.admission import Admission
-from responses_app.streaming.generating import GeneratingConsumer, admitted_headers
+from responses_app.streaming.generating import GeneratingConsumer
 
 HISTORY = "conversation_history"
 # Hermes clients send these; which model answers is the profile's business here.
@@ -28,16 +29,17 @@ class CreateRunConsumer(GeneratingConsumer):
         principal = await self.principal()
         header = read_session_id(self.header(SESSION_HEADER))
         asked = parse_object(body)
-        admission = await event_store.read(read_run, asked, principal, header)
+        admission = await event_store.read(read_run, asked, principal, header, self.header(FORM_HEADER))
         admitted = await self.admit(admission, asked)
-        is_unheard = header not in (None, admitted.session_id)
-        headers = admitted_headers(admitted, (*admission.ignored, *((SESSION_HEADER,) if is_unheard else ())))
+        headers = self.admitted_headers(admitted, admission.ignored)
         started = {"run_id": run_id_of(admitted.response_id), "status": "started", "replayed": admitted.is_replayed}
         shown = {**started, "response_id": admitted.response_id, "session_id": admitted.session_id}
         await self.send_json(shown, status=202, headers=headers)
 
 
-def read_run(body: dict[str, Any], principal: Principal, session_header: str | None = None) -> Admission:
+def read_run(
+    body: dict[str, Any], principal: Principal, session_header: str | None = None, tool_form: str | None = None
+) -> Admission:
     """A response's request in Hermes' words. The session: body, then chain, then header."""
     given = {name: value for name, value in body.items() if value is not None}
     unused = sorted(given.keys() & {*UNUSED, *DELIVERY})
@@ -46,7 +48,7 @@ def read_run(body: dict[str, Any], principal: Principal, session_header: str | N
     asked = {name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)}
     if "input" in asked:
         asked["input"] = as_items(asked["input"])
-    admission = read_create(asked, principal).admission
+    admission = read_create(asked, principal, tool_form=tool_form).admission
     if not admission.is_stored:
         raise InvalidRequest("A run is always stored: there is no other way to read it.", param="store")
     names_history = admission.previous_id is not None or admission.conversation is not None

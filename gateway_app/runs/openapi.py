@@ -3,7 +3,7 @@
 from gateway_app.runs.statuses import RunStatus
 from responses_app.models.sessions import MAX_SESSION_ID_CHARS
 from responses_app.models.tool_events import Decision
-from responses_app.openapi.answers import GENERATING, OF_GENERATING, answer, json, operation, sent
+from responses_app.openapi.answers import answer, generating, json, operation, sent
 from responses_app.openapi.items import INCOMPLETE
 from responses_app.openapi.requests import INPUT, RESPONSE_FIELDS, short
 from responses_app.openapi.responses import ADMITTED_HEADERS, WAITING_CALL
@@ -37,7 +37,7 @@ from responses_app.openapi.words import (
 )
 from responses_app.requests.headers import SESSION_HEADER
 
-_UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
+UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
 LOOSE_INPUT = any_of(
     INPUT, array(any_of(STRING, OPEN_OBJECT)), description="A text, items, or texts and messages without a role."
 )
@@ -48,7 +48,7 @@ FIELDS: dict[str, Schema] = {
     "store": ALWAYS_STORED,
     "conversation_history": told(array(any_of(STRING, OPEN_OBJECT)), "Messages before the input."),
     "session_id": short("The session that takes the turn.", MAX_SESSION_ID_CHARS),
-    **dict.fromkeys(("background", "model_options", "provider", "stream", "stream_options"), _UNUSED),
+    **dict.fromkeys(("background", "model_options", "provider", "stream", "stream_options"), UNUSED),
 }
 
 # -- events -----------------------------------------------------------------------------
@@ -136,13 +136,12 @@ SCHEMAS: dict[str, Schema] = {
 _DECIDED = (200, answer(json(ref("RunDecided"))))
 PATHS: Paths = {
     "/v1/runs": {
-        "post": operation(
+        "post": generating(
             "create_run",
             "Start a run",
             (202, answer(json(ref("RunStarted")), "It is stored, and will run.", ADMITTED_HEADERS)),
-            body=sent(ref("CreateRun")),
-            parameters=[header(name) for name in (SESSION_HEADER, *GENERATING)],
-            errors=(*OF_GENERATING, "503"),
+            body="CreateRun",
+            headers=(SESSION_HEADER,),
         ),
         "get": operation(
             "list_runs",

@@ -84,7 +84,7 @@ class Recorder:
 
 _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.MessageStarted: lambda self, event: self._builder.message_started(event.phase),
-    types.TextDelta: lambda self, event: self._builder.text(event.text),
+    types.TextDelta: lambda self, event: self._builder.text(event.text, event.logprobs),
     types.Annotation: lambda self, event: self._builder.annotation(event.annotation),
     types.ReasoningDelta: lambda self, event: self._builder.reasoning(event.text),
     types.ReasoningSealed: lambda self, event: self._builder.seal_reasoning(event.encrypted_content),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gateway_app.agent.context import as_function_call
+from gateway_app.agent.context import as_function_call, text_of
 from gateway_app.agent.loop import SoFar
 from gateway_app.agent.types import Item, RoundFinished, ToolCall, Usage
 from gateway_app.runtime.ledger import shown
@@ -11,6 +11,7 @@ from gateway_app.runtime.recording import MODEL_FINISHED, QUIRK
 from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
 from responses_app.output import OutputBuilder
+from responses_app.tokens import tokens_of
 from responses_app.tool_items import ARGUMENTS_OF, CALLS, all_call_ids, output_ids
 
 
@@ -41,12 +42,13 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
             pending.append(ToolCall(log.shown[index], items[-1]["name"], item["arguments"]))
     _add_hidden(log.hidden_before(None), ledger, items, pending)
     last = builder.output[-1] if builder.output else {}
-    is_cut = log.last_round is None and last.get("type") == "message" and last.get("status") == "incomplete"
+    is_cut = log.last_round is None and _is_cut_message(last)
     hidden = frozenset(str(call["call_id"]) for call in log.hidden)
     return Resumed(
         items=tuple(items),
         pending=tuple(pending),
         usage=log.usage,
+        uncounted=sum(tokens_of(len(text_of(item))) for item in builder.output if _is_cut_message(item)),
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
@@ -89,6 +91,10 @@ class _Log:
         """Calls made before the item of that index; None means behind them all."""
         place = self._item_count if index is None else index
         return [call for call in self.hidden if call["before"] == place]
+
+
+def _is_cut_message(item: Item) -> bool:
+    return item.get("type") == "message" and item.get("status") == "incomplete"
 
 
 def _add_hidden(

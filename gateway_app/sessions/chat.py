@@ -10,12 +10,13 @@ from responses_app.eventlog import event_store
 from responses_app.fold import ResponseBody
 from responses_app.ids import run_id_of
 from responses_app.requests.body import parse_object
+from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.services.admission import Admission
 from responses_app.services.admit import Admitted
 from responses_app.services.history import input_of
 from responses_app.services.sessions import find_session
 from responses_app.services.transcript import text_of_output, unanswered_calls
-from responses_app.streaming.generating import GeneratingConsumer, admitted_headers
+from responses_app.streaming.generating import GeneratingConsumer
 from responses_app.streaming.http import Headers
 from responses_app.streaming.pump import pump
 
@@ -40,11 +41,11 @@ class SessionConsumer(GeneratingConsumer):
 
         def read() -> Admission:
             session = find_session(principal.owner_id, self.path_args["session_id"])
-            return read_chat(asked, principal, session)
+            return read_chat(asked, principal, session, self.header(FORM_HEADER))
 
         admission = await event_store.read(read)
         admitted = await self.admit(admission, asked)
-        return admitted, admitted_headers(admitted, admission.ignored)
+        return admitted, self.admitted_headers(admitted, admission.ignored)
 
 
 class SessionChatConsumer(SessionConsumer):
@@ -52,8 +53,9 @@ class SessionChatConsumer(SessionConsumer):
         admitted, headers = await self.begin(body)
         final = await self.final(admitted.response_id)
         if how_it_ended(final)["failed"]:
-            raise TurnFailed(final)
-        await self.send_json(_completion(admitted, final), headers=headers)
+            await self.send_error(TurnFailed(final), headers)
+        else:
+            await self.send_json(_completion(admitted, final), headers=headers)
 
 
 class SessionChatStreamConsumer(SessionConsumer):

@@ -1,10 +1,10 @@
 """``/api/sessions``, described."""
 
-from gateway_app.runs.openapi import ALWAYS_STORED, APPROVAL_ANSWER, APPROVAL_REQUEST, LOOSE_INPUT, TOOL_CALL
+from gateway_app.runs.openapi import ALWAYS_STORED, APPROVAL_ANSWER, APPROVAL_REQUEST, LOOSE_INPUT, TOOL_CALL, UNUSED
 from gateway_app.sessions.paging import MAX_MESSAGES, MAX_OFFSET, MAX_SESSIONS, ORDERS, SESSIONS
 from gateway_app.sessions.requests import MAX_REASON_CHARS, MAX_SOURCE_CHARS
 from responses_app.models.sessions import MAX_SESSION_ID_CHARS, MAX_TITLE_CHARS, TurnPolicy
-from responses_app.openapi.answers import GENERATING, OF_GENERATING, answer, json, operation, sent
+from responses_app.openapi.answers import answer, generating, json, operation, sent
 from responses_app.openapi.requests import RESPONSE_FIELDS, SHARED, short
 from responses_app.openapi.responses import ADMITTED_HEADERS
 from responses_app.openapi.words import (
@@ -23,7 +23,6 @@ from responses_app.openapi.words import (
     enum,
     fields,
     frame,
-    header,
     list_of,
     names_of,
     nullable,
@@ -65,7 +64,6 @@ _FORK: dict[str, Schema] = {
     **{name: CREATE[name] for name in ("id", "session_id", "title")},
     "response_id": short("A resp_ or run_ id of this session to go on from.", MAX_ID_CHARS),
 }
-_UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
 CHAT: dict[str, Schema] = {
     **{name: RESPONSE_FIELDS[name] for name in RESPONSE_FIELDS if name not in ("conversation", "previous_response_id")},
     "message": LOOSE_INPUT,
@@ -73,7 +71,7 @@ CHAT: dict[str, Schema] = {
     "system_message": text("Goes with this turn."),
     "instructions": text("The same as system_message."),
     "store": ALWAYS_STORED,
-    **dict.fromkeys(("provider", "model_options", "stream", "background", "stream_options"), _UNUSED),
+    **dict.fromkeys(("provider", "model_options", "stream", "background", "stream_options"), UNUSED),
 }
 
 # -- what is answered -------------------------------------------------------------------
@@ -181,8 +179,6 @@ SCHEMAS: dict[str, Schema] = {
 }
 _SHOWN = (200, answer(json(ref("OneSession")), "The session."))
 _MADE = (201, answer(json(ref("OneSession")), "The new session.", (IGNORED_HEADER,)))
-_TURN = sent(ref("SessionTurn"))
-_TURN_HEADERS = [header(name) for name in GENERATING]
 _GONE = ("404", "503")
 PATHS: Paths = {
     "/api/sessions": {
@@ -257,23 +253,20 @@ PATHS: Paths = {
         )
     },
     "/api/sessions/{session_id}/chat": {
-        "post": operation(
+        "post": generating(
             "chat_in_session",
             "One more turn, answered when it is done",
             (200, answer(json(ref("SessionAnswer")), "The answer.", ADMITTED_HEADERS)),
-            errors=(*OF_GENERATING, "502", "503"),
-            body=_TURN,
-            parameters=_TURN_HEADERS,
+            body="SessionTurn",
+            errors=("502",),
         )
     },
     "/api/sessions/{session_id}/chat/stream": {
-        "post": operation(
+        "post": generating(
             "stream_chat_in_session",
             "One more turn, as events",
             (200, answer(_STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS)),
-            errors=(*OF_GENERATING, "503"),
-            body=_TURN,
-            parameters=_TURN_HEADERS,
+            body="SessionTurn",
         )
     },
 }

@@ -33,7 +33,17 @@ def page_of_sessions(owner_id: int, params: QueryDict) -> dict[str, Any]:
     else:
         mine = Session.objects.of_owner(owner_id)
         shown, has_more = cut(rows, page, ACTIVITY, lambda session_id: mine.filter(public_id=session_id))
-    return {**envelope(session_objects(shown), has_more=has_more), "limit": page.limit, "offset": offset}
+    listed = {**envelope(session_objects(shown), has_more=has_more), "limit": page.limit, "offset": offset}
+    if has_more and not (offset or page.after or page.before or page.is_ascending):
+        listed["data"] += session_objects(_pinned_behind(rows, shown))
+    return listed
+
+
+def _pinned_behind(rows: SessionQuerySet, shown: list[Session]) -> list[Session]:
+    """The first page has every pinned session; the others come again in their place."""
+    ids = [session.pk for session in shown]
+    behind = rows.filter(is_pinned=True).exclude(pk__in=ids)
+    return list(behind.order_by(*(f"-{column}" for column in ACTIVITY))[:MAX_SESSIONS])
 
 
 def page_of_messages(messages: list[Message], params: QueryDict) -> dict[str, Any]:

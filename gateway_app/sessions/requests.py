@@ -31,19 +31,19 @@ UNUSED = ("provider", "model_options", "stream", "background", "stream_options")
 
 
 def read_id(body: dict[str, Any]) -> str:
-    for name in ("id", "session_id"):
-        if body.get(name) is not None:
-            found = body[name] if isinstance(body[name], str) else ""
-            return read_session_id(found, name) or ""
-    return f"api_{int(time.time())}_{secrets.token_hex(4)}"
+    given = {name: body[name] for name in ("id", "session_id") if body.get(name) is not None}
+    read = [read_session_id(id_ if isinstance(id_, str) else "", name) or "" for name, id_ in given.items()]
+    if len(set(read)) > 1:
+        raise InvalidRequest("id and session_id mean the same; send one of them.", param="session_id")
+    return read[0] if read else f"api_{int(time.time())}_{secrets.token_hex(4)}"
 
 
 def read_new_session(body: dict[str, Any], principal: Principal) -> dict[str, Any]:
     """The columns of a new session."""
-    model = body.get("model")
+    model, source = body.get("model"), body.get("source")
     return {
         "title": read_title(body.get("title")),
-        "source": short_text(MAX_SOURCE_CHARS)(body["source"], "source") if body.get("source") else SOURCE,
+        "source": SOURCE if source in (None, "") else short_text(MAX_SOURCE_CHARS)(source, "source"),
         "instructions": _read_prompt(body.get("system_prompt")),
         "model": "" if model is None else resolve_model(model, principal),
         **_read_policy(body),
@@ -73,7 +73,7 @@ def read_changes(body: dict[str, Any]) -> dict[str, Any]:
     return {column: value for name in body for column, value in CHANGES[name](body[name], name).items()}
 
 
-def read_chat(body: dict[str, Any], principal: Principal, session: Session) -> Admission:
+def read_chat(body: dict[str, Any], principal: Principal, session: Session, tool_form: str | None = None) -> Admission:
     """A turn of a session: its history is the session's, its words are in the body."""
     given = {name: value for name, value in body.items() if value is not None}
     _check_words(given)
@@ -85,7 +85,7 @@ def read_chat(body: dict[str, Any], principal: Principal, session: Session) -> A
     # Errors name what the client wrote.
     read_input(asked["input"], "message" if "message" in given else "input")
     text(given.get("system_message", ""), "system_message")
-    admission = read_create(asked, principal, session.public_id).admission
+    admission = read_create(asked, principal, session.public_id, tool_form).admission
     if not admission.is_stored:
         raise InvalidRequest("A session keeps its turns: store can't be false here.", param="store")
     return replace(admission, kind=Kind.SESSION_CHAT, ignored=(*admission.ignored, *unused))
@@ -95,6 +95,11 @@ def _check_words(given: dict[str, Any]) -> None:
     for word, other in CHAT_WORDS.items():
         if word in given and other in given:
             raise InvalidRequest(f"{word} and {other} mean the same; send one of them.", param=word)
+    for name in ("conversation", "previous_response_id"):
+        if name in given:
+            raise InvalidRequest(
+                f"A session has a history of its own. Leave {name} out, or fork the session.", param=name
+            )
     if "message" not in given and "input" not in given:
         raise InvalidRequest("message is required.", param="message", code="missing_required_parameter")
 

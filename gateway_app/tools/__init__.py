@@ -3,8 +3,6 @@
 from gateway_app.agent.types import Tool
 from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (calculate.TOOL,)}
-
 
 def builtin_tools(terminal_mode: str) -> dict[str, Tool]:
     """All of them; the mode is ``sandboxed``, ``unsandboxed`` or ``off``."""

@@ -50,7 +50,7 @@ REQUEST_HEADERS: dict[str, Schema] = {
     KEY_HEADER: text("Requests with the same key are one.", minLength=1, maxLength=MAX_KEY_CHARS),
     "Last-Event-ID": text("Go on behind this event.", pattern="^[0-9]{0,11}$"),
 }
-GENERATING = (SESSION_KEY_HEADER, TURN_POLICY_HEADER, KEY_HEADER)
+GENERATING = (SESSION_KEY_HEADER, TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
 ANSWER_HEADERS: dict[str, Schema] = {
     REQUEST_ID_HEADER: text("Names this request in the server's log."),
     SESSION_HEADER: text("The session it belongs to."),
@@ -138,6 +138,28 @@ def operation(
         **({"security": []} if is_open else {}),
         **more,
     }
+
+
+def generating(
+    name: str,
+    summary: str,
+    *answers: tuple[int, dict[str, Any]],
+    body: str,
+    headers: Iterable[str] = (),
+    parameters: Iterable[Schema] = (),
+    errors: Iterable[str] = (),
+    **more: Any,
+) -> Operation:
+    """An operation that starts a turn; ``headers`` are those it reads besides the ones that all of them do."""
+    return operation(
+        name,
+        summary,
+        *answers,
+        body=sent(ref(body)),
+        parameters=[*(header(read) for read in (*headers, *GENERATING)), *parameters],
+        errors=(*OF_GENERATING, "503", *errors),
+        **more,
+    )
 
 
 def _refused(status: str) -> Schema:

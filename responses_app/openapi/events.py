@@ -22,7 +22,7 @@ _CONTENT = {**_AT, "content_index": INTEGER}
 _SUMMARY = {**_AT, "summary_index": INTEGER}
 _DELTA = {"delta": STRING}
 _WHOLE_ITEM = {"output_index": INTEGER, "item": ref("Item")}
-_NO_LOGPROBS = {"logprobs": array(OPEN_OBJECT, maxItems=0)}
+_LOGPROBS = {"logprobs": array(ref("Logprob"))}
 
 EVENTS: dict[str, dict[str, Schema]] = {
     **{kind: {"response": ref("Response")} for kind in sorted(events.LIFECYCLE_TYPES)},
@@ -30,8 +30,8 @@ EVENTS: dict[str, dict[str, Schema]] = {
     "response.output_item.done": _WHOLE_ITEM,
     "response.content_part.added": {**_CONTENT, "part": ref("Part")},
     "response.content_part.done": {**_CONTENT, "part": ref("Part")},
-    "response.output_text.delta": {**_CONTENT, **_DELTA, **_NO_LOGPROBS},
-    "response.output_text.done": {**_CONTENT, "text": STRING, **_NO_LOGPROBS},
+    "response.output_text.delta": {**_CONTENT, **_DELTA, **_LOGPROBS},
+    "response.output_text.done": {**_CONTENT, "text": STRING, **_LOGPROBS},
     "response.output_text.annotation.added": {**_CONTENT, "annotation_index": INTEGER, "annotation": OPEN_OBJECT},
     "response.refusal.delta": {**_CONTENT, **_DELTA},
     "response.refusal.done": {**_CONTENT, "refusal": STRING},

@@ -29,11 +29,13 @@ from responses_app.states import IncompleteReason, Status
 ITEM_STATUSES = ("in_progress", "completed", "incomplete", "failed")
 METADATA: Schema = {"type": "object", "additionalProperties": STRING}
 
+_TOKEN: dict[str, Schema] = {"token": STRING, "bytes": array(INTEGER), "logprob": NUMBER}
+LOGPROB = shape({**_TOKEN, "top_logprobs": array(shape(_TOKEN))}, description="How sure the model was of a token.")
 PARTS = union(
     "type",
     {
         "output_text": shape(
-            {"text": STRING, "annotations": array(OPEN_OBJECT), "logprobs": array(OPEN_OBJECT)}, ("logprobs",)
+            {"text": STRING, "annotations": array(OPEN_OBJECT), "logprobs": array(ref("Logprob"))}, ("logprobs",)
         ),
         "input_text": shape({"text": STRING}),
         "input_image": shape({"image_url": STRING, "detail": STRING}, ("detail",)),
@@ -181,6 +183,7 @@ INPUT_ITEM = any_of(
 )
 SCHEMAS: dict[str, Schema] = {
     "Part": PARTS,
+    "Logprob": LOGPROB,
     "Item": {"oneOf": [*union("type", KNOWN_ITEMS)["oneOf"], OTHER_ITEM]},
     "Usage": USAGE,
     "Response": RESPONSE,

@@ -3,7 +3,7 @@
 from responses_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from responses_app.models.tool_events import Decision
 from responses_app.openapi import events
-from responses_app.openapi.answers import GENERATING, OF_GENERATING, answer, json, operation, sent
+from responses_app.openapi.answers import answer, generating, json, operation, sent
 from responses_app.openapi.words import (
     BOOLEAN,
     INTEGER,
@@ -27,7 +27,6 @@ from responses_app.openapi.words import (
 )
 from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
 from responses_app.requests.idempotency import REPLAYED_HEADER
-from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.states import Status
 
 WAITING_CALL: dict[str, Schema] = {
@@ -105,14 +104,13 @@ PATHS: Paths = {
         "get": operation("get_model", "One of them", (200, answer(json(ref("Model")))), errors=("404",))
     },
     "/v1/responses": {
-        "post": operation(
+        "post": generating(
             "create_response",
             "Make a response",
             (200, _MADE),
             description=SOCKET,
-            body=sent(ref("CreateResponse")),
-            parameters=[header(name) for name in (SESSION_HEADER, FORM_HEADER, *GENERATING)],
-            errors=(*OF_GENERATING, "503"),
+            body="CreateResponse",
+            headers=(SESSION_HEADER,),
         ),
         "get": operation(
             "list_responses",

@@ -16,6 +16,7 @@ from responses_app.services.admission import Admission
 from responses_app.services.profiles import find_profile
 
 MAX_TOKENS = 2**31 - 1
+LOGPROBS = "message.output_text.logprobs"
 
 # Fields whose value the response object repeats.
 ECHOED: dict[str, Reader] = {
@@ -122,9 +123,11 @@ def _check_choice(chosen: Any, tools: list[dict[str, Any]] | None, model: str) -
 
 
 def _is_included(wish: str) -> bool:
-    """Only upstreams that speak the Responses API seal their reasoning."""
-    is_sealed = settings.HERMES_API_MODE == "codex_responses" and settings.HERMES_PROVIDER != "builtin"
-    return wish == "message.input_image.image_url" or (wish == "reasoning.encrypted_content" and is_sealed)
+    """Only upstreams that speak the Responses API seal their reasoning; the built-in model is never unsure."""
+    is_upstream = settings.HERMES_PROVIDER != "builtin"
+    if wish == "reasoning.encrypted_content":
+        return is_upstream and settings.HERMES_API_MODE == "codex_responses"
+    return wish == "message.input_image.image_url" or (wish == LOGPROBS and is_upstream)
 
 
 def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -135,8 +138,8 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, 
     ]
     if (given.get("stream_options") or {}).get("include_obfuscation"):
         fields.append("stream_options.include_obfuscation")
-    if echo.get("top_logprobs"):
-        fields.append("top_logprobs")  # asked for upstream, but no event carries them back
+    if echo.get("top_logprobs") and not _is_included(LOGPROBS):
+        fields.append("top_logprobs")
     wishes = [f"include[{n}] ({wish})" for n, wish in enumerate(given.get("include", [])) if not _is_included(wish)]
     tools = [
         f"tools[{n}] ({tool['type']})"

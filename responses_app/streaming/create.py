@@ -6,7 +6,7 @@ from responses_app.requests.body import parse_object
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.server_tools import FORM_HEADER
-from responses_app.streaming.generating import GeneratingConsumer, admitted_headers
+from responses_app.streaming.generating import GeneratingConsumer
 from responses_app.streaming.log_views import ResponsesView
 from responses_app.streaming.pump import pump
 
@@ -18,7 +18,7 @@ class CreateResponseConsumer(GeneratingConsumer):
         asked = parse_object(body)
         request = await event_store.read(read_create, asked, principal, session_id, form)
         admitted = await self.admit(request.admission, asked)
-        headers = admitted_headers(admitted, request.admission.ignored)
+        headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:
             await self.start_stream(headers)
             await pump(self, admitted.response_id, position=-1, view=ResponsesView())

@@ -45,6 +45,18 @@ class GeneratingConsumer(HttpConsumer):
         self._admitting = asyncio.ensure_future(admit(meant))
         return await asyncio.shield(self._admitting)
 
+    def admitted_headers(self, admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
+        """For every answer to what was admitted, failures included."""
+        headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
+        is_unheard = self.header(SESSION_HEADER) not in (None, admitted.session_id)
+        left_out = [*ignored, *((SESSION_HEADER,) if is_unheard else ())]
+        left_out += [f"deleted turn {turn}" for turn in admitted.skipped_turns]
+        if left_out:
+            headers.append((IGNORED_HEADER.lower().encode(), ignored_value(left_out).encode()))
+        if admitted.is_replayed:
+            headers.append((REPLAYED_HEADER.lower().encode(), b"true"))
+        return headers
+
     async def final(self, response_id: str) -> ResponseBody:
         try:
             return await event_store.wait_final(response_id)
@@ -70,13 +82,3 @@ def leave_admitted(admitting: asyncio.Future[Admitted]) -> None:
             leave(admitted.response_id, admitted.tail, admitted.reader)
     elif not isinstance(error, ApiError):
         logger.error("A response nobody waits for could not be admitted", exc_info=error)
-
-
-def admitted_headers(admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
-    headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
-    left_out = [*ignored, *(f"deleted turn {turn}" for turn in admitted.skipped_turns)]
-    if left_out:
-        headers.append((IGNORED_HEADER.lower().encode(), ignored_value(left_out).encode()))
-    if admitted.is_replayed:
-        headers.append((REPLAYED_HEADER.lower().encode(), b"true"))
-    return headers

@@ -103,6 +103,10 @@ class HttpConsumer(AsyncConsumer, ABC):
         await self._start(status, JSON_HEADERS + (headers or []))
         await self.send_chunk(orjson.dumps(payload), is_last=True)
 
+    async def send_error(self, error: ApiError, headers: Headers | None = None) -> None:
+        told = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        await self.send_json(error.body(), status=error.status, headers=[*(headers or []), *told])
+
     async def start_stream(self, headers: Headers) -> None:
         await self._start(200, STREAM_HEADERS + headers)
 
@@ -121,17 +125,16 @@ class HttpConsumer(AsyncConsumer, ABC):
                 raise BodyTooLarge(settings.MAX_BODY_BYTES)
             await self.answer(b"".join(self._body))
         except ApiError as error:
-            await self._send_error(error)
+            await self._end_with(error)
         except Exception:
             logger.exception("%s %s failed", self.scope["method"], self.scope["path"])
-            await self._send_error(InternalError())
+            await self._end_with(InternalError())
 
-    async def _send_error(self, error: ApiError) -> None:
+    async def _end_with(self, error: ApiError) -> None:
         if self._has_started:
             await self.send_chunk(b"", is_last=True)  # without a terminal event or [DONE]: a cut, to be resumed
-            return
-        headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-        await self.send_json(error.body(), status=error.status, headers=headers)
+        else:
+            await self.send_error(error)
 
     async def _stop_answer(self) -> None:
         if self._answer is not None and not self._answer.done():

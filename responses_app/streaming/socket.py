@@ -14,7 +14,14 @@ from responses_app.door import door
 from responses_app.errors import ApiError, BodyTooLarge, GoesOnLater, InternalError, InvalidRequest
 from responses_app.handshakes import refuse_handshake
 from responses_app.requests.body import parse_object
-from responses_app.requests.headers import SESSION_HEADER, SESSION_KEY_HEADER, read_session_id, read_session_key
+from responses_app.requests.headers import (
+    SESSION_HEADER,
+    SESSION_KEY_HEADER,
+    TURN_POLICY_HEADER,
+    read_session_id,
+    read_session_key,
+    read_turn_policy,
+)
 from responses_app.streaming.socket_turn import Connection, SocketTurn, read_stream_id
 
 logger = logging.getLogger(__name__)
@@ -53,6 +60,7 @@ class ResponsesSocket(AsyncConsumer):
                 header=self._header,
                 session_id=read_session_id(self._header(SESSION_HEADER)),
                 session_key=read_session_key(self._header(SESSION_KEY_HEADER)),
+                turn_policy=read_turn_policy(self._header(TURN_POLICY_HEADER)),
             )
             await self._connection.principal()
         except ApiError as error:

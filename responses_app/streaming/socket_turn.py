@@ -13,6 +13,7 @@ from responses_app.eventlog import LogErased, Numbering, Segment, event_store, f
 from responses_app.fold import ResponseBody
 from responses_app.ids import new_response_id
 from responses_app.metrics import events_delivered, streams_open
+from responses_app.models.sessions import TurnPolicy
 from responses_app.output import OutputBuilder
 from responses_app.principals import Principal, authenticate
 from responses_app.requests.create import read_create
@@ -45,6 +46,7 @@ class Connection:
     header: Callable[[str], str | None]
     session_id: str | None
     session_key: str | None
+    turn_policy: TurnPolicy | None
     memory: SocketMemory = field(default_factory=SocketMemory)
 
     async def principal(self) -> Principal:
@@ -93,7 +95,8 @@ class SocketTurn:
             raise InvalidRequest(f"{name} has no meaning on a WebSocket: leave it out.", param=name)
         connection = self._connection
         request = read_create(self._body, principal, connection.session_id, connection.header(FORM_HEADER))
-        return connection.memory.continued(replace(request.admission, session_key=connection.session_key))
+        meant = replace(request.admission, session_key=connection.session_key, turn_policy=connection.turn_policy)
+        return connection.memory.continued(meant)
 
     async def _read_log(self, response_id: str) -> ResponseBody:
         last: Segment | None = None
