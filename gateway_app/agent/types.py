@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from responses_app.compactions import Standing
+
 Item = dict[str, Any]
 
 
@@ -139,6 +141,14 @@ class RoundFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """A summary takes the place of the conversation so far; it is only begun where nothing stands for it yet."""
+
+    standing: Standing | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     call_id: str
     output: str
@@ -162,7 +172,7 @@ class TurnFinished:
 Spoken = MessageStarted | TextDelta | Annotation | ReasoningDelta | ReasoningSealed | RefusalDelta | OpaqueItem
 Delta = Spoken | Cut | Quirk | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
-AgentEvent = Delta | RoundFinished | ToolFinished | TurnParked | TurnFinished
+AgentEvent = Delta | Compaction | RoundFinished | ToolFinished | TurnParked | TurnFinished
 
 
 class ModelFailed(Exception):
@@ -236,6 +246,7 @@ class ModelCall:
     tool_choice: Any = "auto"
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
+    compact_threshold: int | None = None  # in tokens: where a summary takes the place of the conversation
     # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
     # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.

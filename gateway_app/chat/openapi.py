@@ -38,10 +38,9 @@ from responses_app.openapi.words import (
     union,
     whole,
 )
-from responses_app.requests.create import MAX_TOKENS
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.items import MAX_ITEMS
-from responses_app.requests.options import EFFORTS, MAX_TOOLS
+from responses_app.requests.options import EFFORTS, MAX_TOKENS, MAX_TOOLS
 from responses_app.requests.server_tools import FORM_HEADER
 
 # -- what is asked ----------------------------------------------------------------------
