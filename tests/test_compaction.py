@@ -1,12 +1,13 @@
 """``POST /v1/responses/compact``: what the user said, and one sealed item that stands for the rest."""
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from tests.harness import Server, text
+from tests.harness import Server, eventually
 from tests.sockets import socket
 
 TALK: list[dict[str, Any]] = [
@@ -248,8 +249,23 @@ def test_nothing_is_kept_of_one_that_is_not_stored(server: Server) -> None:
 def test_the_estimate_counts_what_an_item_stands_for(server: Server) -> None:
     output = compacted(server, input=TALK)
     with server.http() as client:
-        for items in (output[:-1], output):
-            answer = client.post("/v1/responses/input_tokens", json={"input": items}).json()
-            first = answer["input_tokens"] if items is not output else first
-    assert answer["input_tokens"] > first + 20
-    assert text({"output": output[:-1]})
+        without, whole = (
+            client.post("/v1/responses/input_tokens", json={"input": items}).json()["input_tokens"]
+            for items in (output[:-1], output)
+        )
+    assert whole > without + 20
+
+
+def test_what_no_request_can_ask_for_again_is_erased(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_JOIN_RETRIES="off")
+    made = compact(server, input="soon-gone").json()
+    kept = compact(server, input="kept-for-its-key", headers={"Idempotency-Key": "k"}).json()
+    row = "SELECT deleted_at IS NULL, is_log_merged FROM responses_app_response WHERE id = ?"
+    content = "SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?"
+    eventually(lambda: server.query(content, made["id"]) == [(0,)], 30, "the erasure")
+    eventually(lambda: server.query(row, kept["id"])[0][1], 30, "the merge of its log")
+    assert server.query(content, kept["id"]) == [(1,)]
+    expired = "from responses_app.models import IdempotencyKey as K; from django.utils import timezone as t;"
+    server.manage("shell", "-c", f"{expired} K.objects.update(expires_at=t.now())")
+    eventually(lambda: server.query(content, kept["id"]) == [(0,)], 30, "the erasure of what had a key")
+    assert not server.query(row, kept["id"])[0][0]

@@ -134,10 +134,12 @@ def test_a_conversation_goes_on_from_its_newest_summary(server: Server) -> None:
 
 
 def test_between_rounds_the_request_stays_in_front_of_the_summary(server: Server) -> None:
-    asked = script({"call": "effect", "arguments": {"text": f"rounds-output {LONG}"}}, {"say": "unused"})
+    asked = script({"call": "effect", "arguments": {"text": f"rounds-output {LONG}"}})
     body = create(server, input=asked, **MANAGED)
     assert body["status"] == "completed"
-    assert kinds(body)[:3] == ["function_call", "function_call_output", "compaction"]
+    assert kinds(body) == ["function_call", "function_call_output", "compaction", "message"]
+    seen = shown(server, "entries were summed up")
+    assert (seen[0], seen[1].startswith(SUMMARY)) == (asked, True)
     check_log(server, body["id"])
 
 

@@ -1,5 +1,6 @@
 """Compaction with a real upstream: in both protocols, over faults, and over a kill -9."""
 
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.checker import check_log
+from tests.checker import check_log, traces
 from tests.harness import Server, created_id, events, eventually, frames, text
 from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, ModelStub, Text
 
@@ -18,6 +19,7 @@ TALK: list[dict[str, Any]] = [
     {"role": "assistant", "content": "first answer"},
     {"role": "user", "content": "last words"},
 ]
+CALLED = ("function_call", "function_call_output")
 TOOLS = [{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]
 
 
@@ -131,6 +133,18 @@ def test_calls_and_results_are_summed_up_with_the_rest(front: Server, stub: Mode
     assert "call_1" not in shown
     assert '"called":"look"' in sent(stub, -2).replace("\\", "")
     check_log(front, second["id"])
+
+
+def test_a_call_id_that_comes_again_behind_a_summary_is_another_call(front: Server, stub: ModelStub) -> None:
+    for trace, answer in ((f"first {LONG}", "Gist."), ("second", "Done.")):
+        called = Call("call_1", "effect", (json.dumps({"text": trace}),))
+        stub.play(Calls((called,)), Finish("tool_calls"))
+        stub.play(Text(answer), Finish())
+    body = create(front, input="work", **MANAGED)
+    assert kinds(body) == [*CALLED, "compaction", *CALLED, "message"]
+    assert [trace.split()[0] for trace in traces(front)] == ["first", "second"]
+    assert len({item["call_id"] for item in body["output"] if "call_id" in item}) == 2
+    check_log(front, body["id"])
 
 
 def test_a_kill_in_the_middle_of_a_turns_summary_is_made_good(front: Server, stub: ModelStub) -> None:

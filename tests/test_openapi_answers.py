@@ -23,7 +23,7 @@ SENT_BACK = [
 ]
 UNKNOWN = "nothing-of-this-name"
 WRONG = "x" * 300
-NEEDED = {"input": "x", "messages": [user("x")]}
+NEEDED = {"input": "x", "messages": [user("x")], "model": "hermes-agent"}
 STATUSES = {"/v1/responses": 200, "/v1/chat/completions": 200, "/v1/runs": 202, "/api/sessions": 201}
 # What no field is; a schema that refuses it must be right.
 NONSENSE: tuple[Any, ...] = (-1.5, [[1]], {"no": {"such": "thing"}}, "\u00e9 no such thing")
@@ -96,9 +96,23 @@ def responses(client: Client) -> None:
     client.get("/v1/responses", params={"status": "completed", "model": "hermes-agent", "limit": 5})
     client.get("/v1/responses", 400, params={"limit": 0})
     client.post("/v1/responses/input_tokens", {"input": "How many?"})
+    compact(client)
     running = client.post("/v1/responses", {"input": script({"gate": "never"}), "background": True})
     client.post(f"/v1/responses/{running['id']}/cancel")
     client.ask("DELETE", path)
+
+
+def compact(client: Client) -> None:
+    path, asked = "/v1/responses/compact", {"model": None, "input": "long ago " * 500, "unknown": 1}
+    output = client.post(path, asked)["output"]
+    client.post(path, {"model": "none", "input": "x"}, 404)
+    client.post(path, {"model": None, "input": [{**output[-1], "encrypted_content": "x"}]}, 400)
+    managed = {"context_management": [{"type": "compaction", "compact_threshold": 1000}]}
+    history = [*output, {"role": "assistant", "content": "long ago " * 500}, {"role": "user", "content": "now"}]
+    made = client.post("/v1/responses", {"input": history, **managed})
+    assert made["output"][0]["type"] == "compaction"
+    client.get(f"/v1/responses/{made['id']}", params={"stream": "true"})
+    client.get(f"/v1/responses/{made['id']}/input_items")
 
 
 def repeated(client: Client) -> None:
@@ -240,7 +254,7 @@ def valid_body(template: str) -> dict[str, Any]:
     return bodies.get(template.rsplit("/", 1)[1], {"items": [], "metadata": {}})
 
 
-@pytest.mark.parametrize("path", STATUSES)
+@pytest.mark.parametrize("path", [*STATUSES, "/v1/responses/compact"])
 def test_what_the_document_refuses_is_refused(client: Client, path: str) -> None:
     schema = client.reader.body_schema("post", path)
     least = {name: value for name, value in NEEDED.items() if name in schema.get("required", ())}

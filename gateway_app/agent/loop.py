@@ -24,6 +24,7 @@ from gateway_app.agent.types import (
     TurnParked,
     Usage,
 )
+from responses_app.tool_items import all_call_ids
 
 MAX_ITERATIONS = 90
 TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."
@@ -104,7 +105,12 @@ class _Turn:
                 if isinstance(event, Compaction) and event.standing is not None:
                     self.usage += event.usage
                     self._summary_tokens += event.usage.output_tokens
-                    self._call = replace(self._call, items=list(event.standing.items))
+                    self._replace_conversation(list(event.standing.items))
+
+    def _replace_conversation(self, items: list[Item]) -> None:
+        """The ids of calls that are no longer shown stay taken: the ledger knows them."""
+        used = self._call.used_call_ids | all_call_ids(self._call.items)
+        self._call = replace(self._call, items=items, used_call_ids=used)
 
     async def ask(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
         left = self._tokens_left()

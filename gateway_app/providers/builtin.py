@@ -6,6 +6,7 @@ It reads the last user message as plain English. What it understands is listed i
 import re
 from collections.abc import AsyncGenerator
 from itertools import cycle, islice
+from textwrap import shorten
 
 import orjson
 
@@ -18,6 +19,7 @@ from responses_app.tool_items import OUTPUTS
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000
+MAX_QUOTED_CHARS = 200  # of a message, in a summary
 _WRITE = re.compile(r"\bwrite (\d{1,6}) words\b", re.IGNORECASE)
 _SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
 _PACE = re.compile(r"\bat (\d{1,5}) words (?:per|a) second\b", re.IGNORECASE)
@@ -48,7 +50,7 @@ def compose(call: ModelCall) -> list[Step]:
 
 
 def _summary(told: list[dict[str, str]]) -> str:
-    asked = [entry["text"] for entry in told if entry["from"] == "user"]
+    asked = [shorten(entry["text"], MAX_QUOTED_CHARS) for entry in told if entry["from"] == "user"]
     first_and_last = f' The user wrote {len(asked)} times, first: "{asked[0]}", last: "{asked[-1]}".' if asked else ""
     return f"{len(told)} entries were summed up by the built-in model.{first_and_last}"
 

@@ -28,6 +28,7 @@ from responses_app.services.conversations import items_of
 from responses_app.services.history import Turn, effective_instructions, input_of, turns_before
 from responses_app.states import Status
 from responses_app.tokens import newest_that_fit
+from responses_app.tool_items import all_call_ids
 
 # Where a request leaves it to us at which length a conversation is compacted.
 COMPACT_SHARE = 0.8  # of the context window
@@ -110,7 +111,7 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) ->
         items=build_items([*kept, *newer, *cut], settings.HERMES_TOOL_LABELS, pending),
         instructions=instructions,
         tools=agent.tools(tools),
-        used_call_ids=so_far.used_call_ids,
+        used_call_ids=so_far.used_call_ids | all_call_ids([*asked.before, *asked.new_input]),
         client_tools=tuple(tool for tool in tools or () if tool["type"] in CLIENT_TOOLS),
         hosted_tools=tuple(tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)),
         extras={} if is_chat else {name: request[name] for name in row.ignored if name in request},

@@ -17,6 +17,7 @@ from responses_app.openapi.words import (
     told,
     whole,
 )
+from responses_app.requests.compact import FIELDS
 from responses_app.requests.fields import METADATA_PAIRS
 from responses_app.requests.items import MAX_ID_CHARS, MAX_ITEMS
 from responses_app.requests.models import MAX_MODEL_CHARS
@@ -85,6 +86,11 @@ RESPONSE_FIELDS: dict[str, Schema] = {
     "top_logprobs": whole(0, 20),
     "truncation": enum(("auto", "disabled")),
 }
+COMPACT_FIELDS: dict[str, Schema] = {
+    **{name: RESPONSE_FIELDS[name] for name in FIELDS},
+    "model": any_of(RESPONSE_FIELDS["model"], {"type": "null"}, description="null is the default agent."),
+    "input": INPUT,
+}
 DECISION_FIELDS: dict[str, Schema] = {
     "choice": enum(("once", "session", "always", "deny", "approve", "approved", "allow")),
     "request_id": short("The call_id of one of several calls.", 200),
@@ -94,5 +100,6 @@ DECISION_FIELDS: dict[str, Schema] = {
 SCHEMAS: dict[str, Schema] = {
     "CreateResponse": fields(RESPONSE_FIELDS, ("input",)),
     "CountTokens": fields(RESPONSE_FIELDS),
+    "CompactConversation": fields(COMPACT_FIELDS, ("model",)),
     "Decision": fields(DECISION_FIELDS, ("choice",)),
 }

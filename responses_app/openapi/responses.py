@@ -64,6 +64,15 @@ SCHEMAS: dict[str, Schema] = {
     "ResponseList": list_of(ref("Response")),
     "ItemList": list_of(ref("Item")),
     "InputTokens": shape({"object": const("response.input_tokens"), "input_tokens": INTEGER}),
+    "Compaction": shape(
+        {
+            "id": STRING,
+            "object": const("response.compaction"),
+            "created_at": WHOLE_SECONDS,
+            "output": array(ref("Item")),
+            "usage": ref("Usage"),
+        }
+    ),
     "WaitingCall": shape(WAITING_CALL),
     "Approval": shape(
         {
@@ -133,6 +142,21 @@ PATHS: Paths = {
             (200, answer(json(ref("InputTokens")))),
             body=sent(ref("CountTokens"), is_required=False),
             errors=("404",),
+        )
+    },
+    "/v1/responses/compact": {
+        "post": operation(
+            "compact_conversation",
+            "A conversation as what its user said, and one item that stands for the rest",
+            (
+                200,
+                answer(
+                    json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER)
+                ),
+            ),
+            body=sent(ref("CompactConversation")),
+            parameters=[header(name) for name in GENERATING],
+            errors=(*OF_GENERATING, "502", "503"),
         )
     },
     "/v1/responses/{response_id}": {

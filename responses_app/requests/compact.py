@@ -24,6 +24,7 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
         raise InvalidRequest("model is required.", param="model", code="missing_required_parameter")
     given = {name: value for name, value in body.items() if value is not None}
     echo = {name: ECHOED[name](given[name], name) for name in FIELDS if name in given}
+    model = resolve_model(given.get("model"), principal)
     if "input" not in given and "previous_response_id" not in given:
         raise InvalidRequest(
             "Send input, previous_response_id or both: there is nothing to compact.",
@@ -31,7 +32,6 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
             code="missing_required_parameter",
         )
     items = read_input(given["input"], principal.owner_id) if "input" in given else []
-    model = resolve_model(given.get("model"), principal)
     profile = find_profile(model)
     kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if is_kept(item)]
     return Admission(
