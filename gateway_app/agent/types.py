@@ -125,9 +125,7 @@ class ModelFinished:
     usage: Usage
     message: str = ""  # for the client, where the reason does not say enough
     notes: tuple[Item, ...] = ()  # what the model is told behind the outputs of its calls
-    upstream_ids: tuple[str, ...] = field(
-        default=(), compare=False
-    )  # of the answer and its items, as the upstream calls them
+    upstream_ids: tuple[str, ...] = field(default=(), compare=False)  # the upstream's, of the answer and its items
 
 
 @dataclass(frozen=True, slots=True)
