@@ -251,7 +251,25 @@ def test_an_item_of_the_upstream_passes_where_there_is_one(front: Server, stub: 
         assert answer.headers["x-hermes-ignored"] == "input[0] (compaction)"
     else:
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "input[0].encrypted_content")
-    assert "context_management" not in str(stub.asked[-1].body) if stub.asked else True
+
+
+def test_an_item_of_the_upstream_outlives_our_summaries(front: Server, stub: ModelStub, mode: str) -> None:
+    if mode != "codex_responses":
+        pytest.skip("only this protocol has such items")
+    hosted = {"type": "compaction", "encrypted_content": "gAAAAA-of-the-upstream"}
+    rule = {"role": "developer", "content": "Speak plainly."}
+    talk = [hosted, rule, {"role": "user", "content": LONG}, {"role": "assistant", "content": "ok"}]
+    stub.play(Text("gist"), Finish())
+    stub.play(Text("yes"), Finish())
+    create(front, input=[*talk, {"role": "user", "content": "now"}], **MANAGED)
+    shown = stub.asked[-1].body["input"]
+    assert shown[0] == hosted
+    assert [item.get("role") for item in shown[1:]] == ["developer", "user", "user"]
+    assert "context_management" not in stub.asked[-1].body
+    stub.play(Text("gist"), Finish())
+    output = post(front, "/v1/responses/compact", input=talk).json()["output"]
+    create(front, input=[*output, {"role": "user", "content": "again"}])
+    assert hosted in stub.asked[-1].body["input"]
 
 
 def test_an_item_of_another_server_is_refused(

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from gateway_app.agent.context import text_of
 from gateway_app.agent.rounds import ask
@@ -42,23 +43,28 @@ async def compact(
     yield Compaction(stand(summary), finish.usage)
 
 
-async def run_compaction(
-    providers: Sequence[Provider], asked: ModelCall, retries: int, kept: Sequence[Item], spent: Usage | None
-) -> AsyncGenerator[AgentEvent]:
-    """A turn whose answer is what is kept as it is, then what stands for the rest.
+@dataclass(frozen=True)
+class Recap:
+    """A turn whose answer is what is kept as it is, then what stands for the rest."""
 
-    ``spent`` is known where an earlier attempt got as far as the summary.
-    """
-    for item in kept:
+    asked: ModelCall
+    kept: tuple[Item, ...]  # what is not told yet
+    carried: tuple[Item, ...] = ()  # what can't be summed up, inside
+
+    def standing(self, summary: str) -> Standing:
+        return Standing([*self.carried, summary_note(summary)])
+
+
+async def run_compaction(
+    providers: Sequence[Provider], recap: Recap, retries: int, spent: Usage | None
+) -> AsyncGenerator[AgentEvent]:
+    """``spent`` is known where an earlier attempt got as far as the summary."""
+    for item in recap.kept:
         yield OpaqueItem(item)
     if spent is None:
         spent = Usage()
-        async with aclosing(compact(providers, asked, retries, _beside_what_is_kept)) as events:
+        async with aclosing(compact(providers, recap.asked, retries, recap.standing)) as events:
             async for event in events:
                 yield event
                 spent += event.usage if isinstance(event, Compaction) else Usage()
     yield TurnFinished(spent)
-
-
-def _beside_what_is_kept(summary: str) -> Standing:
-    return Standing([summary_note(summary)])

@@ -5,10 +5,11 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway_app.agent.compaction import Recap
 from gateway_app.agent.context import as_note, build_items
 from gateway_app.agent.parameters import MODEL_PARAMETERS
 from gateway_app.agent.said import CONTINUE
-from gateway_app.agent.summary import summary_call
+from gateway_app.agent.summary import summary_call, unreadable
 from gateway_app.agent.types import ModelCall, ModelFailed
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.resumption import Resumed, read_so_far
@@ -45,7 +46,7 @@ class Brief:
     so_far: Resumed
     ledger: dict[str, ToolEvent]
     left_out: int = 0  # items of the oldest turns, for which there was no room
-    kept: tuple[Item, ...] | None = None  # where the turn is a compaction: what stays as it is, and is not told yet
+    recap: Recap | None = None  # where the turn is a compaction
 
 
 def brief_turn(row: Response, kept_in_memory: object, history: list[Event], builder: OutputBuilder) -> Brief:
@@ -88,8 +89,8 @@ def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agen
     said = [item for item in items if item.get("role") == "user" and MARK not in item]
     is_told = sum(item["type"] == "message" for item in so_far.items)
     call = ModelCall(row.model, build_items(items, settings.HERMES_TOOL_LABELS), parameters=_parameters(asked.request))
-    call = summary_call(call, call.items, asked.request.get("instructions"))
-    return Brief(agent, call, so_far, {}, kept=tuple(said[is_told:]))
+    summary = summary_call(call, call.items, asked.request.get("instructions"))
+    return Brief(agent, call, so_far, {}, recap=Recap(summary, tuple(said[is_told:]), tuple(unreadable(items))))
 
 
 def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> tuple[ModelCall, int]:

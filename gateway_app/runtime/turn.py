@@ -188,10 +188,10 @@ class TurnRun:
         recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden)
         ledger = Ledger(self.row, call.tools, brief.agent.workspace(self.row.owner_id), self._note, brief.ledger)
         providers, retries = get_providers(brief.agent.models()), settings.HERMES_STREAM_RETRIES
-        if brief.kept is None:
+        if brief.recap is None:
             turn = run_turn(providers, call, ledger.run, so_far, retries)
         else:
-            turn = run_compaction(providers, call, retries, brief.kept, so_far.spent_on_summaries)
+            turn = run_compaction(providers, brief.recap, retries, so_far.spent_on_summaries)
         async with aclosing(turn) as events:
             async for event in events:
                 if self._stop is not None:  # a provider may have swallowed the cancellation
