@@ -7,6 +7,7 @@ import httpx
 import openai
 import pytest
 
+from tests.compactions import COMPACT, SUMMARY, create, post
 from tests.harness import Server, eventually
 from tests.sockets import socket
 
@@ -15,20 +16,14 @@ TALK: list[dict[str, Any]] = [
     {"role": "assistant", "content": [{"type": "output_text", "text": "I will remember it."}]},
     {"role": "user", "content": "And my cat is called Otto."},
 ]
-SUMMARY = "[Summary of the conversation"
 
 
-def compact(
-    server: Server, key: str | None = None, headers: dict[str, str] | None = None, **body: Any
-) -> httpx.Response:
-    with server.http(key) as client:
-        return client.post("/v1/responses/compact", json={"model": "hermes-agent", **body}, headers=headers)
+def compact(server: Server, **body: Any) -> httpx.Response:
+    return post(server, COMPACT, **body)
 
 
 def compacted(server: Server, **body: Any) -> list[dict[str, Any]]:
-    answer = compact(server, **body)
-    assert answer.status_code == 200, answer.text
-    output: list[dict[str, Any]] = answer.json()["output"]
+    output: list[dict[str, Any]] = create(server, COMPACT, **body)["output"]
     return output
 
 
@@ -157,7 +152,7 @@ def test_an_item_that_is_not_as_it_was_made_is_refused(server: Server, change: s
 def test_an_item_is_its_owners_alone(server: Server) -> None:
     stranger = server.manage("createkey", "compaction-stranger")
     item = compacted(server, input=TALK)[-1]
-    answer = compact(server, stranger, input=[item])
+    answer = compact(server, key=stranger, input=[item])
     assert answer.status_code == 400
     error = answer.json()["error"]
     assert (error["param"], error["code"]) == ("input[0].encrypted_content", "invalid_encrypted_content")

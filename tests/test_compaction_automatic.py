@@ -6,25 +6,9 @@ import openai
 import pytest
 
 from tests.checker import check_log
+from tests.compactions import LONG, MANAGED, SUMMARY, THRESHOLD, create, kinds
 from tests.harness import Server, script, text
 from tests.sockets import socket
-
-THRESHOLD = 1000
-LONG = "word " * 900  # about 1,125 tokens
-MANAGED: dict[str, Any] = {"context_management": [{"type": "compaction", "compact_threshold": THRESHOLD}]}
-SUMMARY = "[Summary of the conversation"
-
-
-def create(server: Server, **body: Any) -> dict[str, Any]:
-    with server.http() as client:
-        answer = client.post("/v1/responses", json=body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
-
-
-def kinds(body: dict[str, Any]) -> list[str]:
-    return [item["type"] for item in body["output"]]
 
 
 def shown(server: Server, marker: str) -> list[str]:

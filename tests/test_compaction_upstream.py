@@ -2,18 +2,18 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.checker import check_log, traces
+from tests.compactions import COMPACT, LONG, MANAGED, create, kinds, post
+from tests.conftest import Database
 from tests.harness import Server, created_id, events, eventually, frames, text
 from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, ModelStub, Text
 
-LONG = "word " * 900  # about 1,125 tokens
-MANAGED: dict[str, Any] = {"context_management": [{"type": "compaction", "compact_threshold": 1000}]}
 TALK: list[dict[str, Any]] = [
     {"role": "user", "content": "first words"},
     {"role": "assistant", "content": "first answer"},
@@ -23,38 +23,44 @@ CALLED = ("function_call", "function_call_output")
 TOOLS = [{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]
 
 
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelStub]:
+    with ModelStub() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["chat_completions", "codex_responses"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def running(
+    database: Database, tmp_path_factory: pytest.TempPathFactory, model: ModelStub, mode: str
+) -> Iterator[Server]:
+    upstream = {"HERMES_PROVIDER": "custom", "HERMES_BASE_URL": model.url, "HERMES_MODEL": "m"}
+    settings = {"HERMES_API_MODE": mode, "HERMES_STREAM_RETRIES": "1", "HERMES_LEASE_SECS": "2"}
+    server = database.server(tmp_path_factory.mktemp(mode) / "h", Server, **upstream, **settings).start()
+    yield server
+    server.kill()
+
+
 @pytest.fixture
-def front(make_server: Callable[..., Server], stub: ModelStub, mode: str) -> Server:
-    return make_server(
-        HERMES_PROVIDER="custom",
-        HERMES_BASE_URL=stub.url,
-        HERMES_MODEL="m",
-        HERMES_API_MODE=mode,
-        HERMES_STREAM_RETRIES="1",
-        HERMES_LEASE_SECS="1",
-    )
+def stub(model: ModelStub) -> ModelStub:
+    model.asked.clear()
+    return model
 
 
-def post(server: Server, path: str = "/v1/responses", **body: Any) -> httpx.Response:
-    with server.http() as client:
-        return client.post(path, json={"model": "hermes-agent", **body})
-
-
-def create(server: Server, **body: Any) -> dict[str, Any]:
-    answer = post(server, **body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+@pytest.fixture
+def front(running: Server) -> Server:
+    """One for all: a test that kills it starts it again."""
+    return running if running.process is not None else running.start()
 
 
 def sent(stub: ModelStub, number: int = -1) -> str:
     """Everything a request showed the model, in either protocol."""
     body = stub.asked[number].body
     return str(body.get("messages") or body.get("input"))
-
-
-def kinds(body: dict[str, Any]) -> list[str]:
-    return [item["type"] for item in body["output"]]
 
 
 def in_background(work: Callable[[], Any]) -> threading.Thread:
@@ -65,7 +71,7 @@ def in_background(work: Callable[[], Any]) -> threading.Thread:
 
 def test_a_summary_is_an_ordinary_question(front: Server, stub: ModelStub) -> None:
     stub.play(Text("the "), Text("gist"), Finish())
-    made = post(front, "/v1/responses/compact", input=TALK, instructions="Mind the dates.").json()
+    made = post(front, COMPACT, input=TALK, instructions="Mind the dates.").json()
     asked = stub.asked[-1].body
     assert "tools" not in asked
     assert "Mind the dates." in str(asked)
@@ -82,7 +88,7 @@ def test_what_broke_is_asked_again_and_a_cut_summary_is_continued(front: Server,
     stub.play(Answer(503, b"{}"))
     stub.play(Text("one "), Cut())
     stub.play(Text("two"), Finish())
-    made = post(front, "/v1/responses/compact", input=TALK).json()
+    made = post(front, COMPACT, input=TALK).json()
     create(front, input=[*made["output"], {"role": "user", "content": "x"}])
     assert "one two" in sent(stub)
 
@@ -100,7 +106,7 @@ def test_no_summary_is_an_http_error(
     front: Server, stub: ModelStub, steps: tuple[Any, ...], status: int, code: str | None
 ) -> None:
     stub.play(*steps)
-    answer = post(front, "/v1/responses/compact", input=TALK)
+    answer = post(front, COMPACT, input=TALK)
     assert answer.status_code == status, answer.text
     assert code is None or answer.json()["error"]["code"] == code
 
@@ -206,7 +212,7 @@ def test_a_kill_in_a_compaction_is_made_good_for_who_asks_again(front: Server, s
 
     def ask() -> httpx.Response:
         with front.http() as client:
-            return client.post("/v1/responses/compact", json=asked, headers=headers, timeout=60)
+            return client.post(COMPACT, json=asked, headers=headers, timeout=60)
 
     def ask_and_be_cut() -> None:
         with pytest.raises(httpx.TransportError):
@@ -267,18 +273,9 @@ def test_an_item_of_the_upstream_outlives_our_summaries(front: Server, stub: Mod
     assert [item.get("role") for item in shown[1:]] == ["developer", "user", "user"]
     assert "context_management" not in stub.asked[-1].body
     stub.play(Text("gist"), Finish())
-    output = post(front, "/v1/responses/compact", input=talk).json()["output"]
+    output = post(front, COMPACT, input=talk).json()["output"]
     create(front, input=[*output, {"role": "user", "content": "again"}])
     assert hosted in stub.asked[-1].body["input"]
-
-
-def test_an_item_of_another_server_is_refused(
-    front: Server, stub: ModelStub, make_server: Callable[..., Server]
-) -> None:
-    other = make_server()
-    item = post(other, "/v1/responses/compact", input=TALK).json()["output"][-1]
-    answer = post(front, input=[item])
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "input[0].encrypted_content")
 
 
 def test_limits_of_the_turn_are_those_of_its_answer(front: Server, stub: ModelStub) -> None:
