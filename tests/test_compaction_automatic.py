@@ -5,6 +5,8 @@ from typing import Any
 import openai
 import pytest
 
+from responses_app.compactions import MARK
+from responses_app.tokens import newest_that_fit
 from tests.checker import check_log
 from tests.compactions import LONG, MANAGED, SUMMARY, THRESHOLD, create, kinds
 from tests.harness import Server, script, text
@@ -182,3 +184,12 @@ def test_what_may_be_left_out_may_be_left_out(server: Server, value: Any) -> Non
     assert answer.status_code == 200
     named = answer.headers.get("x-hermes-ignored")
     assert named == ("context_management[0].new" if value and "new" in value[0] else None)
+
+
+def test_truncation_drops_turns_and_never_a_summary() -> None:
+    summary = {"type": "message", "role": "user", "content": SUMMARY, MARK: "summary"}
+    first, second = ({"type": "message", "role": "user", "content": f"{name} {LONG}"} for name in ("first", "second"))
+    older = [first, summary, second]
+    assert newest_that_fit(older, 5000, [], None, []) == older
+    assert newest_that_fit(older, 1500, [], None, []) == [summary, second]
+    assert newest_that_fit(older, 100, [], None, []) == [summary]

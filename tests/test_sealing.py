@@ -56,5 +56,5 @@ def test_a_context_begins_at_the_newest_that_stands_for_all() -> None:
 
 
 def test_what_cannot_be_opened_any_more_leaves_the_history_as_it_is() -> None:
-    foreign = {"type": "compaction", "encrypted_content": "of an upstream"}
-    assert standing_context(7, [*SAID, compaction(8, replaces_all=True), foreign]) == [[*SAID, foreign]]
+    foreign = [{"type": "compaction", "encrypted_content": "of an upstream"}, {"type": "compaction"}]
+    assert standing_context(7, [*SAID, compaction(8, replaces_all=True), *foreign]) == [[*SAID, *foreign]]

@@ -20,7 +20,7 @@ def open_compaction(owner_id: int, encrypted_content: str) -> Standing:
 
 def is_foreign(item: Item) -> bool:
     """A compaction of another kind of server: only an upstream can tell what it stands for."""
-    return item["type"] == COMPACTION and not is_sealed(item["encrypted_content"])
+    return item["type"] == COMPACTION and not is_sealed(str(item.get("encrypted_content")))
 
 
 def standing_context(owner_id: int, *parts: Sequence[Item]) -> list[list[Item]]:
