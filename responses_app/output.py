@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from responses_app import events
+from responses_app.compactions import COMPACTION
 from responses_app.events import TOOL_CALLED, Event
 from responses_app.fold import Item, Snapshot
 from responses_app.ids import item_id
@@ -155,6 +156,15 @@ class OutputBuilder:
         self.close("completed")
         index = self._add({key: value for key, value in item.items() if key not in ("id", "status")})
         self._close_item(index, str(item.get("status") or "completed"))
+
+    def compaction_started(self, content: str) -> None:
+        """The content stands for nothing; ``compacted`` puts what stands for the conversation in its place."""
+        self.close("completed")
+        index = self._add({"type": COMPACTION, "encrypted_content": content})
+        self._emit(self._at(index, "response.compaction.compacting"))
+
+    def compacted(self, content: str) -> None:
+        self._close_item(self._open[-1], "completed", encrypted_content=content)
 
     def close(self, status: str) -> None:
         """Close whatever is still being said, in order; what was sent stays as it is."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from responses_app.compactions import MARK
 from responses_app.fold import Item
 
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
@@ -23,14 +24,15 @@ def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any
 def newest_that_fit(
     older: list[Item], window: int, newer: list[Item], instructions: str | None, tools: list[Any]
 ) -> list[Item]:
-    """The older items without the oldest turns, as many as must go; what is newer always stays."""
+    """The older items without the oldest turns, as many as must go; what is newer always stays, and summaries do."""
     room = window - estimate_tokens(newer, instructions, tools)
     starts = [index for index, item in enumerate(older) if item.get("role") == "user"] or [0]
     sizes = [_item_tokens(item) for item in older]
+    summed_up = [size if MARK in item else 0 for size, item in zip(sizes, older, strict=True)]
     for start in (0, *(index for index in starts if index)):
-        if sum(sizes[start:]) <= room:
-            return older[start:]
-    return []
+        if sum(summed_up[:start]) + sum(sizes[start:]) <= room:
+            return [item for index, item in enumerate(older) if index >= start or MARK in item]
+    return [item for item in older if MARK in item]
 
 
 def _item_tokens(item: Item) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 
 GATE_POLL_SECS = 0.005
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}

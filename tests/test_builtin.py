@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import ModelCall, TextDelta, ToolContext
+from gateway_app.agent.tool_types import ToolContext
+from gateway_app.agent.types import ModelCall, TextDelta
 from gateway_app.providers.builtin import BuiltinProvider, compose
 from gateway_app.providers.script import Call, Fail, Say, Think
 from gateway_app.tools import builtin_tools

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_app.agent.types import ToolContext
+from gateway_app.agent.tool_types import ToolContext
 from gateway_app.tools.mcp.config import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.chat_client import WEATHER
+from tests.compactions import SUMMARY
 from tests.harness import Server, script, text
 from tests.test_streaming import FULL
 
@@ -132,6 +133,14 @@ def test_the_ai_sdk_replays_its_turns_by_reference(server: Server, run: Run) -> 
     seen = run("turns", program="ai.mjs")
     assert 'first: "ai sdk turn one"' in seen["second"]
     assert server.model_calls("ai sdk turn two")[0]["texts"][1] == seen["first"]
+
+
+def test_the_ai_sdk_goes_on_over_a_compaction(server: Server, run: Run) -> None:
+    seen = run("compaction", program="ai.mjs")
+    assert "error" not in seen["parts"]
+    assert "ai sdk comes back" in seen["text"]
+    shown = server.model_calls("ai sdk comes back")[-1]["texts"]
+    assert any(entry.startswith(SUMMARY) for entry in shown)
 
 
 def test_the_chat_helper_accepts_text_calls_and_tools_of_the_server(run: Run) -> None:

@@ -1,6 +1,6 @@
 """Real answers, held against the document: each operation's success, its errors and its streams."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -25,7 +25,7 @@ SENT_BACK = [
 ]
 UNKNOWN = "nothing-of-this-name"
 WRONG = "x" * 300
-NEEDED = {"input": "x", "messages": [user("x")]}
+NEEDED = {"input": "x", "messages": [user("x")], "model": "hermes-agent"}
 STATUSES = {"/v1/responses": 200, "/v1/chat/completions": 200, "/v1/runs": 202, "/api/sessions": 201}
 # What no field is; a schema that refuses it must be right.
 NONSENSE: tuple[Any, ...] = (-1.5, [[1]], {"no": {"such": "thing"}}, "\u00e9 no such thing")
@@ -98,9 +98,18 @@ def responses(client: Client) -> None:
     client.get("/v1/responses", params={"status": "completed", "model": "hermes-agent", "limit": 5})
     client.get("/v1/responses", 400, params={"limit": 0})
     client.post("/v1/responses/input_tokens", {"input": "How many?"})
+    compact(client)
     running = client.post("/v1/responses", {"input": script({"gate": "never"}), "background": True})
     client.post(f"/v1/responses/{running['id']}/cancel")
     client.ask("DELETE", path)
+
+
+def compact(client: Client) -> None:
+    path, long = "/v1/responses/compact", {"role": "assistant", "content": "long ago " * 500}
+    output = client.post(path, {"model": None, "input": [{"role": "user", "content": "x"}, long]})["output"]
+    client.post(path, {"model": None, "input": [{**output[-1], "encrypted_content": "x"}]}, 400)
+    managed = {"context_management": [{"type": "compaction", "compact_threshold": 1000}], "stream": True}
+    client.post("/v1/responses", {"input": [*output, long, {"role": "user", "content": "now"}], **managed})
 
 
 def repeated(client: Client) -> None:
@@ -207,16 +216,7 @@ def sessions(client: Client) -> None:
     client.get("/api/sessions", params={"limit": 10})
 
 
-DOORS: tuple[Callable[[Client], None], ...] = (
-    discovery,
-    responses,
-    repeated,
-    approvals,
-    conversations,
-    chat,
-    runs,
-    sessions,
-)
+DOORS = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions)
 
 
 # -- the tests --------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def valid_body(template: str) -> dict[str, Any]:
     return bodies.get(template.rsplit("/", 1)[1], {"items": [], "metadata": {}})
 
 
-@pytest.mark.parametrize("path", STATUSES)
+@pytest.mark.parametrize("path", [*STATUSES, "/v1/responses/compact"])
 def test_what_the_document_refuses_is_refused(client: Client, path: str) -> None:
     schema = client.reader.body_schema("post", path)
     least = {name: value for name, value in NEEDED.items() if name in schema.get("required", ())}

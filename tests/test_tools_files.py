@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.types import ToolContext
+from gateway_app.agent.tool_types import ToolContext
 from gateway_app.tools import builtin_tools, search_files
 from gateway_app.tools.output import MAX_RESULT_CHARS
 from gateway_app.tools.tree import is_match

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.sandbox import bubblewrap, wrapped
 from gateway_app.tools.terminal import make_terminal

@@ -5,22 +5,25 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from gateway_app.agent.compaction import compact
 from gateway_app.agent.rounds import ask
 from gateway_app.agent.said import Said, follow
+from gateway_app.agent.summary import plan_compaction, summary_call
+from gateway_app.agent.tool_types import RunTool, ToolCall
 from gateway_app.agent.types import (
     AgentEvent,
+    Compaction,
     Item,
     ModelCall,
     ModelFinished,
     Provider,
     RoundFinished,
-    RunTool,
-    ToolCall,
     ToolFinished,
     TurnFinished,
     TurnParked,
     Usage,
 )
+from responses_app.tool_items import all_call_ids
 
 MAX_ITERATIONS = 90
 TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."
@@ -38,6 +41,7 @@ class SoFar:
     pending: tuple[ToolCall, ...] = ()  # whole calls without a result
     usage: Usage = field(default_factory=Usage)
     uncounted: int = 0  # tokens, about, of answers that broke off before any usage
+    spent_on_summaries: Usage | None = None  # of that; None when there is no whole summary
     tool_calls: int = 0  # of the server's tools, results or not
     rounds: int = 0
     last_round: RoundFinished | None = None  # when nothing was said after it
@@ -51,6 +55,9 @@ async def run_turn(
     turn = _Turn(call, so_far)
     for _ in range(so_far.rounds, MAX_ITERATIONS):
         if turn.must_ask:
+            async with aclosing(turn.compact(providers, retries)) as events:
+                async for event in events:
+                    yield event
             async with aclosing(turn.ask(providers, retries)) as events:
                 async for event in events:
                     yield event
@@ -71,6 +78,8 @@ class _Turn:
         self.usage, self._uncounted = so_far.usage, so_far.uncounted
         self.end: TurnFinished | TurnParked | None = None
         self._call = call
+        self._summary_tokens = (so_far.spent_on_summaries or Usage()).output_tokens
+        self._must_continue = so_far.is_message_cut
         self._client_names = {tool["name"] for tool in call.client_tools}
         self._pending = list(so_far.pending)
         self._called = so_far.tool_calls
@@ -82,6 +91,26 @@ class _Turn:
     @property
     def must_ask(self) -> bool:
         return self.end is None and not self._pending
+
+    async def compact(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
+        """Where the conversation has become too long, its summary takes its place before the model is asked."""
+        plan = None if self._must_continue else plan_compaction(self._call)
+        self._must_continue = False  # a message that was cut off is continued below its own words
+        if plan is None:
+            return
+        asked = summary_call(self._call, plan.covered)
+        async with aclosing(compact(providers, asked, retries, plan.standing)) as events:
+            async for event in events:
+                yield event
+                if isinstance(event, Compaction) and event.standing is not None:
+                    self.usage += event.usage
+                    self._summary_tokens += event.usage.output_tokens
+                    self._replace_conversation(list(event.standing.items))
+
+    def _replace_conversation(self, items: list[Item]) -> None:
+        """The ids of calls that are no longer shown stay taken: the ledger knows them."""
+        used = self._call.used_call_ids | all_call_ids(self._call.items)
+        self._call = replace(self._call, items=items, used_call_ids=used)
 
     async def ask(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
         left = self._tokens_left()
@@ -144,7 +173,8 @@ class _Turn:
     def _tokens_left(self) -> int | None:
         """The limit is one for the whole turn, however often the model is asked."""
         limit = self._call.max_output_tokens
-        return None if limit is None else limit - self.usage.output_tokens - self._uncounted
+        answered = self.usage.output_tokens + self._uncounted - self._summary_tokens
+        return None if limit is None else limit - answered
 
     def _served(self) -> list[ToolCall]:
         return [tool_call for tool_call in self._pending if tool_call.name not in self._client_names]

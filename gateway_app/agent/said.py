@@ -5,6 +5,7 @@ from dataclasses import replace
 import orjson
 
 from gateway_app.agent.context import as_note
+from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import (
     CallArguments,
     CallFinished,
@@ -22,7 +23,6 @@ from gateway_app.agent.types import (
     ReasoningSealed,
     RefusalDelta,
     TextDelta,
-    ToolCall,
 )
 
 CONTINUE = (

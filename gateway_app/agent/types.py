@@ -1,9 +1,11 @@
-"""What passes between the agent loop, the providers and the tools."""
+"""What passes between the agent loop and the providers."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol
+
+from gateway_app.agent.tool_types import Tool
+from responses_app.compactions import Standing
 
 Item = dict[str, Any]
 
@@ -124,9 +126,7 @@ class ModelFinished:
     usage: Usage
     message: str = ""  # for the client, where the reason does not say enough
     notes: tuple[Item, ...] = ()  # what the model is told behind the outputs of its calls
-    upstream_ids: tuple[str, ...] = field(
-        default=(), compare=False
-    )  # of the answer and its items, as the upstream calls them
+    upstream_ids: tuple[str, ...] = field(default=(), compare=False)  # the upstream's, of the answer and its items
     uncounted: int = field(default=0, compare=False)  # tokens, about, of answers that broke off before any usage
 
 
@@ -138,6 +138,14 @@ class RoundFinished:
     usage: Usage
     message: str = ""
     upstream_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A summary takes the place of the conversation so far; it is only begun where nothing stands for it yet."""
+
+    standing: Standing | None = None
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +172,7 @@ class TurnFinished:
 Spoken = MessageStarted | TextDelta | Annotation | ReasoningDelta | ReasoningSealed | RefusalDelta | OpaqueItem
 Delta = Spoken | Cut | Quirk | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
-AgentEvent = Delta | RoundFinished | ToolFinished | TurnParked | TurnFinished
+AgentEvent = Delta | Compaction | RoundFinished | ToolFinished | TurnParked | TurnFinished
 
 
 class ModelFailed(Exception):
@@ -187,44 +195,6 @@ class ModelFailed(Exception):
         self.usage = usage or Usage()  # what the upstream counted before it failed
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    call_id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What the model reads of a call; a failure is a result too."""
-
-    output: str
-    is_error: bool = False
-
-
-@dataclass(frozen=True)
-class ToolContext:
-    """Where a call runs, and whom it tells what it has so far."""
-
-    workspace: Path  # shared by every conversation of one owner and profile
-    report: Callable[[str], None]  # a piece of output, as it appears
-
-
-@dataclass(frozen=True)
-class Tool:
-    """Something the server can do for the model; one file each in ``tools/``."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-    run: Callable[[dict[str, Any], ToolContext], Awaitable[str]]
-    is_replay_safe: bool = False  # an interrupted call may simply run again
-    # Why these arguments need somebody's consent, or "" when they do not.
-    asks_approval: Callable[[dict[str, Any]], str] | None = None
-    time_limit_secs: float = 300
-    server_label: str = ""  # the MCP server it comes from
-
-
 @dataclass(frozen=True)
 class ModelCall:
     """One question to a model. Items are in the shape of OpenAI's Responses API."""
@@ -238,6 +208,7 @@ class ModelCall:
     tool_choice: Any = "auto"
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
+    compact_threshold: int | None = None  # in tokens: where a summary takes the place of the conversation
     # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
     # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.
@@ -292,7 +263,3 @@ class Provider(Protocol):
     """A way to reach a model; one file each in ``providers/``."""
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
-
-
-# None: the call waits for somebody's consent.
-RunTool = Callable[[ToolCall], Awaitable[ToolResult | None]]

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from responses_app.errors import SERVER, ApiError, NotFound
+from responses_app.errors import NotFound
+from responses_app.failures import TurnFailed, failed_turn
 from responses_app.fold import Item, ResponseBody
 from responses_app.ids import RESPONSE_PREFIX
 from responses_app.requests.options import client_tool_names
@@ -11,10 +12,7 @@ from responses_app.states import OPEN, Status
 from responses_app.tool_items import CALLS
 
 PREFIX = "chatcmpl-"
-AUTH_FAILED = "upstream_auth_failed"
-RATE_LIMIT = "rate_limit_error"
 _FAULTS = ("upstream_cut", "tool_call_dropped", "server_interrupted")  # ends that are nobody's wish
-_FAILURE_STATUS = {"server_error": 500, "rate_limit_exceeded": 429}  # any other code blames the request
 
 
 def completion_id(response_id: str) -> str:
@@ -30,15 +28,6 @@ class CompletionNotFound(NotFound):
 
     def __init__(self, completion: str) -> None:
         super().__init__(f"Chat completion not found: {completion}", param="completion_id")
-
-
-class CompletionFailed(ApiError):
-    """The model gave no answer; ``x-should-retry`` says whether asking again would repeat what tools did."""
-
-    def __init__(self, message: str, code: str, status: int, *, has_run_tools: bool) -> None:
-        super().__init__(message, code=code, status=status)
-        self.type = RATE_LIMIT if status == 429 else SERVER if status >= 500 else self.type
-        self.headers = {"x-should-retry": "false"} if has_run_tools else {}
 
 
 def completion(body: ResponseBody) -> dict[str, Any]:
@@ -106,17 +95,14 @@ def trouble_of(body: ResponseBody) -> dict[str, Any] | None:
     }
 
 
-def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> CompletionFailed | None:
+def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> TurnFailed | None:
     """The error in place of an answer, if that is what became of it."""
     if body["status"] == Status.FAILED:
-        code, message = body["error"]["code"], body["error"]["message"]
-        if message.startswith(AUTH_FAILED):
-            return CompletionFailed(message, AUTH_FAILED, 502, has_run_tools=has_run_tools)
-        return CompletionFailed(message, code, _FAILURE_STATUS.get(code, 400), has_run_tools=has_run_tools)
+        return failed_turn(body["error"], has_run_tools=has_run_tools)
     is_empty = not _texts(body, "text") and not client_calls(body)
     if body["status"] == Status.INCOMPLETE and _incomplete_reason(body) in _FAULTS and is_empty:
         said = (trouble_of(body) or {})["error"]
-        return CompletionFailed(said, "agent_incomplete", 502, has_run_tools=has_run_tools)
+        return TurnFailed(said, "agent_incomplete", 502, has_run_tools=has_run_tools)
     return None
 
 

@@ -40,10 +40,9 @@ from responses_app.openapi.words import (
     union,
     whole,
 )
-from responses_app.requests.create import MAX_TOKENS
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.items import MAX_ITEMS
-from responses_app.requests.options import EFFORTS, MAX_TOOLS
+from responses_app.requests.options import EFFORTS, MAX_TOKENS, MAX_TOOLS
 
 # -- what is asked ----------------------------------------------------------------------
 _STOP = text("The answer ends there.", minLength=1, maxLength=MAX_STOP_CHARS)

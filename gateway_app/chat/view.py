@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 
 from gateway_app.chat.completion import (
-    CompletionFailed,
     call_head,
     client_names,
     envelope,
@@ -20,6 +19,7 @@ from gateway_app.chat.progress import ToolProgress
 from responses_app.errors import ApiError
 from responses_app.eventlog import Segment
 from responses_app.events import CREATED, TERMINAL_TYPES, Event, decode_frames
+from responses_app.failures import TurnFailed
 from responses_app.fold import Item, ResponseBody
 from responses_app.states import Status
 from responses_app.streaming.log_views import LogView
@@ -123,8 +123,8 @@ def _frame(payload: dict[str, Any]) -> bytes:
     return b"data: %s\n\n" % orjson.dumps(payload)
 
 
-def _dropped_call(name: str) -> CompletionFailed:
-    return CompletionFailed(_DROPPED.format(name), "tool_call_dropped", 502, has_run_tools=False)
+def _dropped_call(name: str) -> TurnFailed:
+    return TurnFailed(_DROPPED.format(name), "tool_call_dropped", 502, has_run_tools=False)
 
 
 _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {

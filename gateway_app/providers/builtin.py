@@ -6,10 +6,12 @@ It reads the last user message as plain English. What it understands is listed i
 import re
 from collections.abc import AsyncGenerator
 from itertools import cycle, islice
+from textwrap import shorten
 
 import orjson
 
 from gateway_app.agent.context import text_of
+from gateway_app.agent.summary import told_lines
 from gateway_app.agent.types import Item, ModelCall, ModelEvent
 from gateway_app.providers.sampling import choose_call, sample
 from gateway_app.providers.script import Fail, Say, Step, Think, after, asked_and_said, play, words
@@ -17,6 +19,7 @@ from responses_app.tool_items import OUTPUTS
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000
+MAX_QUOTED_CHARS = 200  # of a message, in a summary
 _WRITE = re.compile(r"\bwrite (\d{1,6}) words\b", re.IGNORECASE)
 _SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
 _PACE = re.compile(r"\bat (\d{1,5}) words (?:per|a) second\b", re.IGNORECASE)
@@ -42,7 +45,14 @@ class BuiltinProvider:
 def compose(call: ModelCall) -> list[Step]:
     """The script for a call: what its last user message asks for, behind what was said of it."""
     last, said = asked_and_said(call)
-    return after(_compose(last, call), said)
+    told = told_lines(call)
+    return after(_compose(last, call) if told is None else [Say(_summary(told))], said)
+
+
+def _summary(told: list[dict[str, str]]) -> str:
+    asked = [shorten(entry["text"], MAX_QUOTED_CHARS) for entry in told if entry["from"] == "user"]
+    first_and_last = f' The user wrote {len(asked)} times, first: "{asked[0]}", last: "{asked[-1]}".' if asked else ""
+    return f"{len(told)} entries were summed up by the built-in model.{first_and_last}"
 
 
 def _compose(last: Item, call: ModelCall) -> list[Step]:

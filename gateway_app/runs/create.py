@@ -44,7 +44,7 @@ def read_run(
     given = {name: value for name, value in body.items() if value is not None}
     unused = sorted(given.keys() & {*UNUSED, *DELIVERY})
     chosen = _read_session(given)
-    past = read_history(given.get(HISTORY, []), HISTORY)
+    past = read_history(given.get(HISTORY, []), principal.owner_id)
     asked = {name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)}
     if "input" in asked:
         asked["input"] = as_items(asked["input"])
@@ -63,10 +63,10 @@ def read_run(
     )
 
 
-def read_history(value: Any, name: str) -> list[dict[str, Any]]:
+def read_history(value: Any, owner_id: int, name: str = HISTORY) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise InvalidRequest(f"{name} must be an array of messages.", param=name, code="invalid_type")
-    return read_input(as_items(value), name) if value else []
+    return read_input(as_items(value), owner_id, name) if value else []
 
 
 def as_items(value: Any) -> Any:

@@ -10,7 +10,8 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.types import Tool, wire_name
+from gateway_app.agent.tool_types import Tool
+from gateway_app.agent.types import wire_name
 from gateway_app.providers.config import Model
 from gateway_app.providers.profiles import models_of
 from gateway_app.runtime.toolset import mcp_tools

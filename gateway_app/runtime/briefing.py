@@ -1,15 +1,19 @@
 """What a model is told, read when its turn starts: a turn before it may just have ended."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 
+from gateway_app.agent.compaction import Recap
 from gateway_app.agent.context import as_note, build_items
 from gateway_app.agent.parameters import MODEL_PARAMETERS
 from gateway_app.agent.said import CONTINUE
+from gateway_app.agent.summary import summary_call, unreadable
 from gateway_app.agent.types import ModelCall, ModelFailed
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.resumption import Resumed, read_so_far
+from responses_app.compactions import MARK
 from responses_app.errors import InvalidRequest
 from responses_app.events import Event
 from responses_app.fold import Item
@@ -20,11 +24,16 @@ from responses_app.requests.options import CLIENT_TOOLS
 from responses_app.requests.server_tools import is_own
 from responses_app.services.admission import Admission
 from responses_app.services.answers import check_answers
+from responses_app.services.compactions import standing_context
 from responses_app.services.conversations import items_of
-from responses_app.services.history import effective_instructions, input_of, turns_before
+from responses_app.services.history import Turn, effective_instructions, input_of, turns_before
 from responses_app.states import Status
 from responses_app.tokens import newest_that_fit
+from responses_app.tool_items import all_call_ids
 
+# Where a request leaves it to us at which length a conversation is compacted.
+COMPACT_SHARE = 0.8  # of the context window
+COMPACT_TOKENS = 100_000  # where that is not known
 CHAT_FIELDS = "chat"  # under this name a stored chat request keeps what the Responses API has no word for
 
 
@@ -36,7 +45,8 @@ class Brief:
     call: ModelCall
     so_far: Resumed
     ledger: dict[str, ToolEvent]
-    left_out: int  # items of the oldest turns, for which there was no room
+    left_out: int = 0  # items of the oldest turns, for which there was no room
+    recap: Recap | None = None  # where the turn is a compaction
 
 
 def brief_turn(row: Response, kept_in_memory: object, history: list[Event], builder: OutputBuilder) -> Brief:
@@ -44,11 +54,24 @@ def brief_turn(row: Response, kept_in_memory: object, history: list[Event], buil
     ledger = {event.call_id: event for event in ToolEvent.objects.filter(response_id=row.pk)} if row.attempt > 1 else {}
     so_far = read_so_far(history, builder, ledger)
     agent = agent_of(row.model)
-    call, left_out = _brief_model(row, kept_in_memory, so_far, agent)
+    asked = _read_asked(row, kept_in_memory)
+    if row.kind == Kind.COMPACTION:
+        return _brief_compaction(row, asked, so_far, agent)
+    call, left_out = _brief_model(row, asked, so_far, agent)
     return Brief(agent, call, so_far, ledger, left_out)
 
 
-def _brief_model(row: Response, kept_in_memory: object, so_far: Resumed, agent: Agent) -> tuple[ModelCall, int]:
+@dataclass(frozen=True)
+class _Asked:
+    """A request, and the conversation it goes on from."""
+
+    request: dict[str, Any]
+    new_input: list[Item]
+    turns: list[Turn]
+    before: list[Item]
+
+
+def _read_asked(row: Response, kept_in_memory: object) -> _Asked:
     turns = turns_before(row.previous_id) if row.conversation_id is None else []
     before = [] if row.conversation_id is None else items_of(row.conversation_id)
     before += [item for turn in turns for item in (*turn.input, *turn.output)]
@@ -57,23 +80,39 @@ def _brief_model(row: Response, kept_in_memory: object, so_far: Resumed, agent: 
     else:
         request, new_input = row.request, input_of(row.pk)
     _check_parent(row, before, new_input)
+    return _Asked(request, new_input, turns, before)
+
+
+def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> Brief:
+    """The words of the user stay; the model is asked for a summary of everything."""
+    (items,) = standing_context(row.owner_id, [*asked.before, *asked.new_input])
+    said = [item for item in items if item.get("role") == "user" and MARK not in item]
+    is_told = sum(item["type"] == "message" for item in so_far.items)
+    call = ModelCall(row.model, build_items(items, settings.HERMES_TOOL_LABELS), parameters=_parameters(asked.request))
+    summary = summary_call(call, call.items, asked.request.get("instructions"))
+    return Brief(agent, call, so_far, {}, recap=Recap(summary, tuple(said[is_told:]), tuple(unreadable(items))))
+
+
+def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> tuple[ModelCall, int]:
+    request = asked.request
+    older, newer = standing_context(row.owner_id, asked.before, [*asked.new_input, *so_far.items])
     tools = request.get("tools")
-    inherited = [] if row.is_history_resent else turns
+    inherited = [] if row.is_history_resent else asked.turns
     wanted = effective_instructions(request.get("instructions"), inherited)
     of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
     instructions = "\n\n".join(filter(None, (agent.instructions, of_session, wanted))) or None
-    kept = before
+    kept = older
     if request.get("truncation") == "auto" and agent.context_window:
-        kept = newest_that_fit(before, agent.context_window, [*new_input, *so_far.items], instructions, tools or [])
+        kept = newest_that_fit(older, agent.context_window, newer, instructions, tools or [])
     pending = {call.call_id for call in so_far.pending}
     cut = [as_note(CONTINUE)] if so_far.is_message_cut else []
     is_chat = row.kind == Kind.CHAT
     call = ModelCall(
         model=row.model,
-        items=build_items([*kept, *new_input, *so_far.items, *cut], settings.HERMES_TOOL_LABELS, pending),
+        items=build_items([*kept, *newer, *cut], settings.HERMES_TOOL_LABELS, pending),
         instructions=instructions,
         tools=agent.tools(tools),
-        used_call_ids=so_far.used_call_ids,
+        used_call_ids=so_far.used_call_ids | all_call_ids([*asked.before, *asked.new_input]),
         client_tools=tuple(tool for tool in tools or () if tool["type"] in CLIENT_TOOLS),
         hosted_tools=tuple(tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)),
         extras={} if is_chat else {name: request[name] for name in row.ignored if name in request},
@@ -81,9 +120,21 @@ def _brief_model(row: Response, kept_in_memory: object, so_far: Resumed, agent: 
         tool_choice=request.get("tool_choice") or "auto",
         max_output_tokens=request.get("max_output_tokens"),
         max_tool_calls=request.get("max_tool_calls"),
-        parameters={name: request[name] for name in MODEL_PARAMETERS if request.get(name) is not None},
+        compact_threshold=_compact_threshold(request, agent),
+        parameters=_parameters(request),
     )
-    return call, len(before) - len(kept)
+    return call, len(older) - len(kept)
+
+
+def _parameters(request: dict[str, Any]) -> dict[str, Any]:
+    return {name: request[name] for name in MODEL_PARAMETERS if request.get(name) is not None}
+
+
+def _compact_threshold(request: dict[str, Any], agent: Agent) -> int | None:
+    for entry in request.get("context_management") or ():
+        by_window = int(agent.context_window * COMPACT_SHARE)
+        return int(entry.get("compact_threshold") or by_window or COMPACT_TOKENS)
+    return None
 
 
 def _check_conversation(row: Response) -> None:

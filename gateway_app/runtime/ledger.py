@@ -12,7 +12,7 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from gateway_app.agent.types import Tool, ToolCall, ToolContext, ToolResult
+from gateway_app.agent.tool_types import Tool, ToolCall, ToolContext, ToolResult
 from gateway_app.runtime.progress import Progress
 from responses_app.eventlog import event_store
 from responses_app.events import Event, clean_text

@@ -6,13 +6,18 @@ from typing import Any
 
 from gateway_app.agent import types
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.types import AgentEvent, Tool
+from gateway_app.agent.tool_types import Tool
+from gateway_app.agent.types import AgentEvent
+from responses_app.compactions import Standing
 from responses_app.events import TOOL_CALLED
 from responses_app.output import OutputBuilder
 
 INTERNAL_TOOL_PREFIX = "_"
 MODEL_FINISHED = "hermes.model.finished"
 QUIRK = "hermes.quirk"
+COMPACTED = "hermes.context.compacted"
+
+Seal = Callable[[Standing], str]
 
 
 class Recorder:
@@ -24,12 +29,14 @@ class Recorder:
         tools: Mapping[str, Tool],
         client_names: set[str],
         form: str,
+        seal: Seal,
         hidden: Iterable[str] = (),
     ) -> None:
         self._builder = builder
         self._tools = tools
         self._client_names = client_names
         self._form = form
+        self._seal = seal
         self._served: dict[str, str] = {}  # call id -> name
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in hidden}
@@ -78,6 +85,13 @@ class Recorder:
             told["upstream_ids"] = list(event.upstream_ids)
         self._builder.add({"type": MODEL_FINISHED, **told})
 
+    def _compaction(self, event: types.Compaction) -> None:
+        if event.standing is None:
+            self._builder.compaction_started(self._seal(Standing()))
+            return
+        self._builder.compacted(self._seal(event.standing))
+        self._builder.add({"type": COMPACTED, "usage": asdict(event.usage)})
+
     def _quirk(self, event: types.Quirk) -> None:
         self._builder.add({"type": QUIRK, "name": event.name})
 
@@ -97,4 +111,5 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.CallFinished: Recorder._call_finished,
     types.ToolFinished: Recorder._tool_finished,
     types.RoundFinished: Recorder._round_finished,
+    types.Compaction: Recorder._compaction,
 }

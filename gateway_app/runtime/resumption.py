@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from gateway_app.agent.context import as_function_call, text_of
 from gateway_app.agent.loop import SoFar
-from gateway_app.agent.types import Item, RoundFinished, ToolCall, Usage
+from gateway_app.agent.tool_types import ToolCall
+from gateway_app.agent.types import Item, RoundFinished, Usage
 from gateway_app.runtime.ledger import shown
-from gateway_app.runtime.recording import MODEL_FINISHED, QUIRK
+from gateway_app.runtime.recording import COMPACTED, MODEL_FINISHED, QUIRK
 from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
 from responses_app.output import OutputBuilder
@@ -49,6 +50,7 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         pending=tuple(pending),
         usage=log.usage,
         uncounted=sum(tokens_of(len(text_of(item))) for item in builder.output if _is_cut_message(item)),
+        spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
@@ -62,6 +64,7 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
 class _Log:
     def __init__(self) -> None:
         self.usage = Usage()
+        self.spent_on_summaries: Usage | None = None
         self.rounds = 0
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
@@ -80,6 +83,10 @@ class _Log:
             self.usage += spent
             self.rounds += 1
             self.last_round = RoundFinished(event["reason"], spent, event["message"])
+        elif kind == COMPACTED:
+            spent = Usage(**event["usage"])
+            self.usage += spent
+            self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
         elif kind == TOOL_CALLED and event["output_index"] is None:
             self.hidden.append({**event, "before": self._item_count})
         elif kind == TOOL_CALLED:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from gateway_app.agent.types import Tool
+from gateway_app.agent.tool_types import Tool
 
 if TYPE_CHECKING:
     from gateway_app.tools.mcp.toolset import McpToolset, ServerState

@@ -7,14 +7,16 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
+from gateway_app.agent.compaction import run_compaction
 from gateway_app.agent.loop import run_turn
-from gateway_app.agent.types import ModelFailed, Quirk, RoundFinished, TurnFinished, TurnParked, Usage
+from gateway_app.agent.types import Compaction, ModelFailed, Quirk, RoundFinished, TurnFinished, TurnParked, Usage
 from gateway_app.providers import get_providers
 from gateway_app.runtime.briefing import Brief, brief_turn
 from gateway_app.runtime.ledger import Ledger
@@ -26,6 +28,7 @@ from responses_app.events import Event, clean_text, decode_frames
 from responses_app.output import OutputBuilder
 from responses_app.services.approvals import park
 from responses_app.services.claim import Claimed
+from responses_app.services.compactions import seal_compaction
 from responses_app.services.settle import begin, settle
 from responses_app.states import IncompleteReason, Status
 
@@ -181,9 +184,14 @@ class TurnRun:
         call, so_far = brief.call, brief.so_far
         tools = {tool.name: tool for tool in call.tools}
         client_names = {tool["name"] for tool in call.client_tools}
-        recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, so_far.hidden)
+        seal = partial(seal_compaction, self.row.owner_id)
+        recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden)
         ledger = Ledger(self.row, call.tools, brief.agent.workspace(self.row.owner_id), self._note, brief.ledger)
-        turn = run_turn(get_providers(brief.agent.models()), call, ledger.run, so_far, settings.HERMES_STREAM_RETRIES)
+        providers, retries = get_providers(brief.agent.models()), settings.HERMES_STREAM_RETRIES
+        if brief.recap is None:
+            turn = run_turn(providers, call, ledger.run, so_far, retries)
+        else:
+            turn = run_compaction(providers, brief.recap, retries, so_far.spent_on_summaries)
         async with aclosing(turn) as events:
             async for event in events:
                 if self._stop is not None:  # a provider may have swallowed the cancellation
@@ -192,7 +200,7 @@ class TurnRun:
                     return event
                 if isinstance(event, TurnParked):
                     return None
-                if isinstance(event, RoundFinished):
+                if isinstance(event, RoundFinished | Compaction):
                     self._usage += event.usage
                 elif isinstance(event, Quirk):
                     self._quirks.append(event.name)

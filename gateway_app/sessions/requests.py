@@ -83,7 +83,7 @@ def read_chat(body: dict[str, Any], principal: Principal, session: Session, tool
         asked = {"model": session.model, **asked}
     asked["input"] = _as_input(asked["input"])
     # Errors name what the client wrote.
-    read_input(asked["input"], "message" if "message" in given else "input")
+    read_input(asked["input"], principal.owner_id, "message" if "message" in given else "input")
     text(given.get("system_message", ""), "system_message")
     admission = read_create(asked, principal, session.public_id, tool_form).admission
     if not admission.is_stored:

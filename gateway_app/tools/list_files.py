@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.output import shown
 from gateway_app.tools.schema import checked, parameters_of
 from gateway_app.tools.tree import MAX_DEPTH, SKIPPED_FOLDERS, Entry, Walk, is_match

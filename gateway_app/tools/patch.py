@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.schema import checked, parameters_of
 from gateway_app.tools.workspace import PATH, PathRefused, explained, locate, open_regular, opened_folder
 from gateway_app.tools.write_file import encoded, replace_file

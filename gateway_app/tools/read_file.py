@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.schema import checked, parameters_of
 from gateway_app.tools.workspace import PATH, PathRefused, explained, opened_file
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools import search_worker
 from gateway_app.tools.output import Output
 from gateway_app.tools.processes import Program, run_program

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.types import Tool, ToolContext
+from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.output import Output
 from gateway_app.tools.processes import Program, run_program
 from gateway_app.tools.sandbox import bubblewrap, wrapped

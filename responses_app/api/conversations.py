@@ -39,7 +39,7 @@ class ConversationsView(APIView):
         owner_id = owner_of(request)
         name = _read_name(body.get("name"))
         pairs = _read_metadata(body)
-        items = _read_items(body["items"]) if body.get("items") not in (None, []) else []
+        items = _read_items(body["items"], owner_id) if body.get("items") not in (None, []) else []
         made = event_store.submit(lambda: create_conversation(owner_id, name=name, metadata=pairs, items=items))
         return JsonAnswer(_shown(made.result()), headers=_ignored(body, "items", "metadata", "name"))
 
@@ -77,7 +77,7 @@ class ConversationItemsView(APIView):
         conversation = _find(request, conversation_id)
         body = read_body(request)
         _require(body, "items")
-        items = _read_items(body["items"])
+        items = _read_items(body["items"], conversation.owner_id)
         added = event_store.submit(lambda: add_items(conversation.pk, items)).result()
         data = [shown_item(item) for item in added]
         return JsonAnswer(envelope(data, has_more=False), headers=_ignored(body, "items", "include"))
@@ -135,12 +135,12 @@ def _read_name(value: Any) -> str | None:
     return name
 
 
-def _read_items(value: Any) -> list[Item]:
+def _read_items(value: Any, owner_id: int) -> list[Item]:
     if not isinstance(value, list):
         raise wrong_type("items", "an array of items")
     if len(value) > MAX_NEW_ITEMS:
         raise InvalidRequest(f"items may hold at most {MAX_NEW_ITEMS} items.", param="items", code="out_of_range")
-    items = read_input(value, "items")
+    items = read_input(value, owner_id, "items")
     for index, item in enumerate(items):
         if item["type"] == "item_reference":
             raise InvalidRequest(

@@ -9,6 +9,7 @@ from responses_app.api.bodies import read_body
 from responses_app.errors import NotFound, PreviousResponseNotFound
 from responses_app.requests.create import read_create
 from responses_app.services.admission import Admission
+from responses_app.services.compactions import standing_context
 from responses_app.services.conversations import find_conversation, items_of
 from responses_app.services.history import Turn, effective_instructions, turns_before
 from responses_app.services.lookup import find_response
@@ -23,8 +24,10 @@ class InputTokensView(APIView):
         admission = read_create({"input": "", **given}, principal).admission
         turns = _history(admission)
         before = [item for turn in turns for item in (*turn.input, *turn.output)]
+        new = resolve_references(admission.owner_id, admission.items)
+        (shown,) = standing_context(admission.owner_id, before + new)
         tokens = estimate_tokens(
-            before + resolve_references(admission.owner_id, admission.items),
+            shown,
             effective_instructions(admission.echo.get("instructions"), turns),
             admission.echo.get("tools", []),
         )

@@ -23,6 +23,7 @@ class Kind(models.TextChoices):
     CHAT = "chat"
     RUNS = "runs"
     SESSION_CHAT = "session_chat"
+    COMPACTION = "compaction"
 
 
 MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
@@ -33,7 +34,8 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return self.filter(status__in=OPEN)
 
     def visible_to(self, owner_id: int) -> "ResponseQuerySet":
-        return self.filter(owner_id=owner_id, is_stored=True)
+        """What clients find by its id; a compaction is told once, to who asked for it."""
+        return self.filter(owner_id=owner_id, is_stored=True).exclude(kind=Kind.COMPACTION)
 
     def claimable(self, now: datetime, owner: str) -> "ResponseQuerySet":
         """Not ended, held by nobody alive, its session is free, and this process has what it needs.

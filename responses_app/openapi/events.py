@@ -48,6 +48,7 @@ EVENTS: dict[str, dict[str, Schema]] = {
     "response.mcp_call_arguments.done": {**_AT, "arguments": STRING},
     "response.mcp_call.completed": _AT,
     "response.mcp_call.failed": _AT,
+    "response.compaction.compacting": _AT,
 }
 SCHEMAS: dict[str, Schema] = {
     "ResponseEvent": union(

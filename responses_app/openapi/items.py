@@ -75,6 +75,7 @@ KNOWN_ITEMS: dict[str, Schema] = {
     "function_call_output": _item(_ANSWER),
     "custom_tool_call_output": _item(_ANSWER),
     # One that a client sent is shown as it was sent.
+    "compaction": loose(_item({"encrypted_content": text("Opaque, and for its owner alone.")}, "status")),
     "mcp_call": loose(
         _item(
             {
@@ -177,6 +178,7 @@ INPUT_ITEM = any_of(
     _sent("custom_tool_call_output", {"call_id": STRING, "output": _CONTENT}),
     _sent("mcp_call", {"server_label": STRING, "name": STRING, "arguments": STRING}),
     _sent("reasoning", {"summary": nullable(array(ANYTHING))}, "summary"),
+    _sent("compaction", {"encrypted_content": text("As this server made it for you.")}),
     _sent("item_reference", {"id": STRING}, "type"),
     loose(shape({"type": enum(sorted(KEPT_TYPES - {"mcp_call"}))})),
     description="Whatever a response has put out can be sent back as it is.",

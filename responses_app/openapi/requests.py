@@ -17,11 +17,11 @@ from responses_app.openapi.words import (
     told,
     whole,
 )
-from responses_app.requests.create import MAX_TOKENS
+from responses_app.requests.compact import FIELDS
 from responses_app.requests.fields import METADATA_PAIRS
 from responses_app.requests.items import MAX_ID_CHARS, MAX_ITEMS
 from responses_app.requests.models import MAX_MODEL_CHARS
-from responses_app.requests.options import EFFORTS, INCLUDES, MAX_TOOLS, SUMMARIES
+from responses_app.requests.options import EFFORTS, INCLUDES, MAX_TOKENS, MAX_TOOLS, MIN_COMPACT_TOKENS, SUMMARIES
 
 TIERS = ("auto", "default", "flex", "priority", "scale")
 
@@ -41,6 +41,18 @@ INPUT = any_of(
 )
 GIVEN_METADATA = {**METADATA, "maxProperties": METADATA_PAIRS}
 
+COMPACTION = loose(
+    shape(
+        {
+            "type": enum(("compaction",)),
+            "compact_threshold": told(
+                whole(MIN_COMPACT_TOKENS, MAX_TOKENS), "In tokens: where a summary takes the place of the conversation."
+            ),
+        },
+        ("compact_threshold",),
+    )
+)
+
 # Fields that every door calls the same.
 SHARED: dict[str, Schema] = {
     "metadata": GIVEN_METADATA,
@@ -58,6 +70,7 @@ SHARED: dict[str, Schema] = {
 RESPONSE_FIELDS: dict[str, Schema] = {
     **SHARED,
     "background": told(BOOLEAN, "Answers at once; needs store."),
+    "context_management": array(COMPACTION, maxItems=1),
     "conversation": any_of(short("An id or a name.", 200), loose(shape({"id": STRING}))),
     "include": array(enum(INCLUDES)),
     "input": INPUT,
@@ -73,6 +86,11 @@ RESPONSE_FIELDS: dict[str, Schema] = {
     "top_logprobs": whole(0, 20),
     "truncation": enum(("auto", "disabled")),
 }
+COMPACT_FIELDS: dict[str, Schema] = {
+    **{name: RESPONSE_FIELDS[name] for name in FIELDS},
+    "model": any_of(RESPONSE_FIELDS["model"], {"type": "null"}, description="null is the default agent."),
+    "input": INPUT,
+}
 DECISION_FIELDS: dict[str, Schema] = {
     "choice": enum(("once", "session", "always", "deny", "approve", "approved", "allow")),
     "request_id": short("The call_id of one of several calls.", 200),
@@ -82,5 +100,6 @@ DECISION_FIELDS: dict[str, Schema] = {
 SCHEMAS: dict[str, Schema] = {
     "CreateResponse": fields(RESPONSE_FIELDS, ("input",)),
     "CountTokens": fields(RESPONSE_FIELDS),
+    "CompactConversation": fields(COMPACT_FIELDS, ("model",)),
     "Decision": fields(DECISION_FIELDS, ("choice",)),
 }

@@ -3,7 +3,7 @@
 from responses_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from responses_app.models.tool_events import Decision
 from responses_app.openapi import events
-from responses_app.openapi.answers import answer, generating, json, operation, sent
+from responses_app.openapi.answers import OF_GENERATING, answer, generating, json, operation, sent
 from responses_app.openapi.words import (
     BOOLEAN,
     INTEGER,
@@ -25,8 +25,8 @@ from responses_app.openapi.words import (
     shape,
     text,
 )
-from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
-from responses_app.requests.idempotency import REPLAYED_HEADER
+from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, SESSION_KEY_HEADER
+from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
 from responses_app.states import Status
 
 WAITING_CALL: dict[str, Schema] = {
@@ -63,6 +63,15 @@ SCHEMAS: dict[str, Schema] = {
     "ResponseList": list_of(ref("Response")),
     "ItemList": list_of(ref("Item")),
     "InputTokens": shape({"object": const("response.input_tokens"), "input_tokens": INTEGER}),
+    "Compaction": shape(
+        {
+            "id": STRING,
+            "object": const("response.compaction"),
+            "created_at": WHOLE_SECONDS,
+            "output": array(ref("Item")),
+            "usage": ref("Usage"),
+        }
+    ),
     "WaitingCall": shape(WAITING_CALL),
     "Approval": shape(
         {
@@ -93,6 +102,7 @@ SCHEMAS: dict[str, Schema] = {
     "ModelList": shape({"object": const("list"), "data": array(ref("Model"))}),
     "Health": shape({"status": enum(("ok", "degraded")), "platform": const("hermes-agent"), "version": STRING}),
 }
+_COMPACTED = answer(json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER))
 
 PATHS: Paths = {
     "/health": {"get": operation("health", "Does it answer?", _HEALTH, is_open=True)},
@@ -131,6 +141,16 @@ PATHS: Paths = {
             (200, answer(json(ref("InputTokens")))),
             body=sent(ref("CountTokens"), is_required=False),
             errors=("404",),
+        )
+    },
+    "/v1/responses/compact": {
+        "post": operation(
+            "compact_conversation",
+            "A conversation as what its user said, and one item that stands for the rest",
+            (200, _COMPACTED),
+            body=sent(ref("CompactConversation")),
+            parameters=[header(SESSION_KEY_HEADER), header(KEY_HEADER)],
+            errors=(*OF_GENERATING, "502", "503"),
         )
     },
     "/v1/responses/{response_id}": {

@@ -9,21 +9,20 @@ from responses_app.errors import InvalidRequest
 from responses_app.principals import Principal
 from responses_app.requests import options
 from responses_app.requests.fields import Reader, boolean, choice, integer, metadata, number, short_text, text
-from responses_app.requests.items import KEPT_TYPES, MAX_ID_CHARS, read_input
+from responses_app.requests.items import MAX_ID_CHARS, is_kept, read_input
 from responses_app.requests.models import resolve_model
 from responses_app.requests.server_tools import is_own, read_form, server_tool_names
 from responses_app.services.admission import Admission
 from responses_app.services.profiles import find_profile
 
-MAX_TOKENS = 2**31 - 1
 LOGPROBS = "message.output_text.logprobs"
 
 # Fields whose value the response object repeats.
 ECHOED: dict[str, Reader] = {
     "background": boolean,
     "instructions": text,
-    "max_output_tokens": integer(1, MAX_TOKENS),
-    "max_tool_calls": integer(1, MAX_TOKENS),
+    "max_output_tokens": integer(1, options.MAX_TOKENS),
+    "max_tool_calls": integer(1, options.MAX_TOKENS),
     "metadata": metadata,
     "parallel_tool_calls": boolean,
     "previous_response_id": short_text(MAX_ID_CHARS),
@@ -43,6 +42,7 @@ ECHOED: dict[str, Reader] = {
 }
 # Fields that are checked and acted on, and not repeated.
 UNECHOED: dict[str, Reader] = {
+    "context_management": options.context_management,
     "conversation": options.conversation,
     "include": options.include,
     "stream": boolean,
@@ -75,7 +75,7 @@ def read_create(
     other = {name: read(given[name], name) for name, read in UNECHOED.items() if name in given}
     if "input" not in given:
         raise InvalidRequest("input is required.", param="input", code="missing_required_parameter")
-    items = read_input(given["input"])
+    items = read_input(given["input"], principal.owner_id)
     _check_together(given, echo)
     model = resolve_model(given.get("model"), principal)
     _check_choice(echo.get("tool_choice"), echo.get("tools"), model)
@@ -136,6 +136,11 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, 
     fields += [
         f"{name}.{key}" for name, known in NESTED.items() for key in sorted(given.get(name, {})) if key not in known
     ]
+    fields += [
+        f"context_management[{n}].{key}"
+        for n, entry in enumerate(given.get("context_management", []))
+        for key in sorted(entry.keys() - {"type", "compact_threshold"})
+    ]
     if (given.get("stream_options") or {}).get("include_obfuscation"):
         fields.append("stream_options.include_obfuscation")
     if echo.get("top_logprobs") and not _is_included(LOGPROBS):
@@ -146,5 +151,5 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, 
         for n, tool in enumerate(echo.get("tools", []))
         if tool["type"] not in options.CLIENT_TOOLS and not is_own(tool)
     ]
-    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if item["type"] in KEPT_TYPES]
+    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if is_kept(item)]
     return (*fields, *wishes, *tools, *kept)

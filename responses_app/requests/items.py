@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from responses_app.compactions import COMPACTION
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
 from responses_app.requests.content import read_content, read_tool_output
 from responses_app.requests.fields import choice, short_text, text, wrong_type
+from responses_app.sealing import NotSealedHere
+from responses_app.services.compactions import is_foreign, open_compaction
+from responses_app.services.profiles import is_any_upstream_of_responses
 from responses_app.tool_items import ARGUMENTS_OF
 
 ROLES = ("user", "assistant", "system", "developer")
@@ -15,7 +19,7 @@ MAX_ID_CHARS = 256
 # Kinds that clients send back and only an upstream with the Responses API can use.
 KEPT_TYPES = frozenset(
     {
-        *("apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction"),
+        *("apply_patch_call", "apply_patch_call_output", "code_interpreter_call"),
         *("computer_call", "computer_call_output", "file_search_call"),
         *("image_generation_call", "local_shell_call", "local_shell_call_output"),
         *("mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools"),
@@ -24,7 +28,8 @@ KEPT_TYPES = frozenset(
 )
 
 
-def read_input(value: Any, name: str = "input") -> list[Item]:
+def read_input(value: Any, owner_id: int, name: str = "input") -> list[Item]:
+    """What is sealed in it must have been sealed for this owner."""
     if isinstance(value, str):
         return [_message("user", [{"type": "input_text", "text": value}])]
     if not isinstance(value, list):
@@ -33,7 +38,16 @@ def read_input(value: Any, name: str = "input") -> list[Item]:
         raise InvalidRequest(f"{name} must not be empty.", param=name)
     if len(value) > MAX_ITEMS:
         raise InvalidRequest(f"{name} may hold at most {MAX_ITEMS} items.", param=name)
-    return [_read_item(item, f"{name}[{index}]") for index, item in enumerate(value)]
+    items = [_read_item(item, f"{name}[{index}]") for index, item in enumerate(value)]
+    for index, item in enumerate(items):
+        if item["type"] == COMPACTION:
+            _check_compaction(item, owner_id, f"{name}[{index}].encrypted_content")
+    return items
+
+
+def is_kept(item: Item) -> bool:
+    """Does nothing here act on it?"""
+    return item["type"] in KEPT_TYPES or is_foreign(item)
 
 
 def _read_item(item: Any, name: str) -> Item:
@@ -98,6 +112,24 @@ def _read_reasoning(item: Item, name: str) -> Item:
     return {"type": "reasoning", "status": "completed", "summary": summary, **kept}
 
 
+def _read_compaction(item: Item, name: str) -> Item:
+    content = text(item.get("encrypted_content"), f"{name}.encrypted_content")
+    return dict(item) if is_foreign(item) else {"type": COMPACTION, "encrypted_content": content}
+
+
+def _check_compaction(item: Item, owner_id: int, name: str) -> None:
+    if is_foreign(item) and is_any_upstream_of_responses():
+        return  # the upstream's own, for all we know
+    try:
+        open_compaction(owner_id, item["encrypted_content"])
+    except NotSealedHere:
+        raise InvalidRequest(
+            f"{name} is not as this server made it for you: it was altered or cut, or is somebody else's.",
+            param=name,
+            code="invalid_encrypted_content",
+        ) from None
+
+
 def _read_reference(item: Item, name: str) -> Item:
     return {"type": "item_reference", "id": _id(item.get("id"), f"{name}.id")}
 
@@ -111,5 +143,6 @@ _READERS: dict[str, Callable[[Item, str], Item]] = {
     "custom_tool_call_output": _read_call_output,
     "mcp_call": _read_mcp_call,
     "reasoning": _read_reasoning,
+    COMPACTION: _read_compaction,
     "item_reference": _read_reference,
 }

@@ -4,10 +4,12 @@ import re
 from typing import Any
 
 from responses_app.errors import InvalidRequest
-from responses_app.requests.fields import boolean, choice, short_text, text, wrong_type
+from responses_app.requests.fields import boolean, choice, integer, short_text, text, wrong_type
 from responses_app.requests.server_tools import read_mcp
 
 MAX_TOOLS = 512
+MAX_TOKENS = 2**31 - 1
+MIN_COMPACT_TOKENS = 1000
 CLIENT_TOOLS = ("function", "custom")  # run by the client, which gets the calls
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
@@ -155,3 +157,18 @@ def conversation(value: Any, name: str) -> str:
     if isinstance(value, dict):
         return str(short_text(200)(value.get("id"), f"{name}.id"))
     return str(short_text(200)(value, name))
+
+
+def context_management(value: Any, name: str) -> list[dict[str, Any]]:
+    """How the server keeps the context short: there is one way, and it is asked for at most once."""
+    if not isinstance(value, list):
+        raise wrong_type(name, "an array of objects")
+    if len(value) > 1:
+        raise InvalidRequest(f"{name} may hold one entry.", param=f"{name}[1]")
+    for n, given in enumerate(value):
+        entry = an_object(given, f"{name}[{n}]")
+        choice("compaction")(entry.get("type"), f"{name}[{n}].type")
+        if entry.get("compact_threshold") is not None:
+            read = integer(MIN_COMPACT_TOKENS, MAX_TOKENS)
+            read(entry["compact_threshold"], f"{name}[{n}].compact_threshold")
+    return value

@@ -102,6 +102,9 @@ def has_expired() -> bool:
     return IdempotencyKey.objects.expired().exists()
 
 
-def forget_expired() -> None:
-    oldest = IdempotencyKey.objects.expired().order_by("expires_at").values_list("pk", flat=True)[:FORGET_AT_ONCE]
-    IdempotencyKey.objects.filter(pk__in=list(oldest)).delete()
+def forget_expired() -> list[str]:
+    """The oldest of them; says to which responses they led."""
+    oldest = IdempotencyKey.objects.expired().order_by("expires_at").values_list("pk", "response_id")[:FORGET_AT_ONCE]
+    forgotten = dict(oldest)
+    IdempotencyKey.objects.filter(pk__in=list(forgotten)).delete()
+    return list(forgotten.values())

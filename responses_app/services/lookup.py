@@ -6,13 +6,13 @@ from django.utils import timezone
 from responses_app.errors import ResponseDeleted, ResponseNotFound
 from responses_app.eventlog import event_store
 from responses_app.models import Response
-from responses_app.models.responses import access_step
+from responses_app.models.responses import Kind, access_step
 
 
 def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = True) -> Response:
     """The owner's response; somebody else's, and one that was not stored, does not exist."""
-    visible = Response.objects.filter(owner_id=owner_id)
-    return _found(visible.filter(is_stored=True) if must_be_stored else visible, response_id)
+    everything = Response.objects.filter(owner_id=owner_id).exclude(kind=Kind.COMPACTION)
+    return _found(Response.objects.visible_to(owner_id) if must_be_stored else everything, response_id)
 
 
 def any_response(response_id: str, *, must_be_stored: bool = True) -> Response:

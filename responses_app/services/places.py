@@ -7,8 +7,10 @@ from django.utils import timezone
 from responses_app.errors import InvalidRequest, PreviousResponseNotFound
 from responses_app.fold import Item
 from responses_app.models import Conversation, Response, Session
+from responses_app.models.responses import Kind
 from responses_app.services.admission import Admission
 from responses_app.services.answers import check_answers
+from responses_app.services.compactions import standing_context
 from responses_app.services.conversations import items_of, open_conversation
 from responses_app.services.history import turns_before
 from responses_app.services.references import resolve_references
@@ -37,6 +39,8 @@ def find_place(admission: Admission) -> Place:
     items = resolve_references(admission.owner_id, admission.items)
     if admission.retry_of is not None:
         place = _same_place(admission.retry_of, items)
+    elif admission.kind == Kind.COMPACTION:
+        place = _aside(admission, items)
     elif admission.previous_id is not None:
         previous = _previous(admission.owner_id, admission.previous_id)
         place = _continued(admission, items, _chosen(admission) or previous.session, previous)
@@ -69,6 +73,18 @@ def _continued(admission: Admission, items: list[Item], session: Session, previo
     return Place(session, items, previous, has_server_history=True)
 
 
+def _aside(admission: Admission, items: list[Item]) -> Place:
+    """Beside the conversation it looks at, whose turns neither wait for it nor go on from it."""
+    session = Session.objects.opened(admission.owner_id, None, admission.kind)
+    if admission.previous_id is None:
+        place = _self_contained(admission, items, session)
+    else:
+        place = Place(session, items, _previous(admission.owner_id, admission.previous_id), has_server_history=True)
+    parent = None if place.previous is None else place.previous.session
+    Session.objects.filter(pk=session.pk).update(parent=parent, is_hidden=True)
+    return place
+
+
 def _same_place(response_id: str, items: list[Item]) -> Place:
     row = Response.objects.select_related("session", "previous").get(pk=response_id)
     repeated = None
@@ -89,7 +105,10 @@ def _check_window(admission: Admission, place: Place) -> None:
     if not admission.context_window or admission.echo.get("truncation") == "auto":
         return
     echo = admission.echo
-    tokens = estimate_tokens([*_older(place), *place.items], echo.get("instructions"), echo.get("tools") or [])
+    shown = standing_context(admission.owner_id, _older(place), place.items)
+    tokens = estimate_tokens(
+        [item for part in shown for item in part], echo.get("instructions"), echo.get("tools") or []
+    )
     if tokens > admission.context_window:
         raise InvalidRequest(
             f"The input has about {tokens} tokens, and this model takes {admission.context_window}. "

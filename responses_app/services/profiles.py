@@ -33,6 +33,12 @@ def profile_names(key_id: int | None = None) -> list[str]:
     return sorted(name for name in known if (allowed is None or name in allowed) and not is_default(name))
 
 
+def is_any_upstream_of_responses() -> bool:
+    """Does any model of this server understand items that only the Responses API has?"""
+    models = [*settings.HERMES_MODELS, *(profile.upstream for profile in settings.HERMES_PROFILES.values())]
+    return any(m.get("api_mode") == "codex_responses" and m.get("provider") != "builtin" for m in models)
+
+
 def _allowed(key_id: int) -> set[str] | None:
     """A key's list is one of rows; an entry of config.yaml is on it where a row has its name."""
     key = ApiKey.objects.filter(pk=key_id, is_limited=True)

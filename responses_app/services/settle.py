@@ -13,6 +13,7 @@ from responses_app.eventlog.segments import insert_fenced, stamped
 from responses_app.fold import Item, ResponseBody
 from responses_app.metrics import responses_ended
 from responses_app.models import Response, Session, ToolEvent
+from responses_app.models.responses import Kind
 from responses_app.services.context_hash import EMPTY, hash_after, spoken
 from responses_app.services.conversations import append_response
 from responses_app.services.history import input_of
@@ -83,8 +84,8 @@ def _measures(row: Response, body: ResponseBody, first_output_at: datetime | Non
 
 
 def _hashes(row: Response, output: list[Item]) -> dict[str, str]:
-    """A conversation's context is its items, not a chain: nobody repeats it to us."""
-    if row.conversation_id is not None:
+    """A conversation's context is its items, not a chain: nobody repeats it to us. Nothing follows a compaction."""
+    if row.conversation_id is not None or row.kind == Kind.COMPACTION:
         return {}
     before = (EMPTY, EMPTY)
     if row.previous_id is not None:

@@ -6,7 +6,8 @@ from django.utils import timezone
 
 from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import merge, read_whole, replace_with_merged
-from responses_app.models import Response
+from responses_app.models import IdempotencyKey, Response
+from responses_app.models.responses import Kind
 from responses_app.services.delete import erase
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.states import TERMINAL
@@ -20,10 +21,12 @@ async def tidy_next() -> bool:
     if row is None:
         is_due = await event_store.read(has_expired)
         if is_due:
-            await event_store.write(forget_expired)
+            await event_store.write(_forget)
         return is_due
     if row.deleted_at is not None:
         await event_store.write(lambda: erase(row.pk))
+        return True
+    if row.kind == Kind.COMPACTION and await event_store.write(lambda: _erase_spent([row.pk])):
         return True
     merged = await event_store.read(lambda: merge(read_whole(row.pk)))
     await event_store.write(lambda: replace_with_merged(row.pk, merged))
@@ -32,4 +35,18 @@ async def tidy_next() -> bool:
 
 def _next_untidy() -> Response | None:
     ended = Response.objects.filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
-    return ended.filter(status__in=TERMINAL).only("pk", "deleted_at").order_by("finished_at").first()
+    return ended.filter(status__in=TERMINAL).only("pk", "deleted_at", "kind").order_by("finished_at").first()
+
+
+def _forget() -> None:
+    _erase_spent(forget_expired())
+
+
+def _erase_spent(response_ids: list[str]) -> bool:
+    """Compactions that no repeated request can ask for any more: nobody else could read or delete them."""
+    asked_for = IdempotencyKey.objects.current().filter(response_id__in=response_ids).values("response_id")
+    spent = Response.objects.filter(pk__in=response_ids, kind=Kind.COMPACTION).exclude(pk__in=asked_for)
+    for row in spent.filter(deleted_at__isnull=True):
+        Response.objects.filter(pk=row.pk).update(deleted_at=timezone.now())
+        erase(row.pk)  # one that still runs is erased when it has ended
+    return spent.exists()

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 from responses_app.errors import InvalidRequest, NotFound
 from responses_app.handshakes import refuse_handshake
 from responses_app.requests.headers import read_flag
+from responses_app.streaming.compact import CompactConsumer
 from responses_app.streaming.create import CreateResponseConsumer
 from responses_app.streaming.resume import ResumeResponseConsumer
 from responses_app.streaming.socket import ResponsesSocket
@@ -40,6 +41,7 @@ def _asks_for_stream(scope: dict[str, Any]) -> bool:
 
 RESPONSES_ROUTES = (
     StreamingRoute("POST", re.compile(r"/v1/responses"), CreateResponseConsumer.as_asgi()),
+    StreamingRoute("POST", re.compile(r"/v1/responses/compact"), CompactConsumer.as_asgi()),
     StreamingRoute(
         "GET",
         re.compile(r"/v1/responses/(?P<response_id>[^/]+)"),

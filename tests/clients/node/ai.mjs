@@ -44,6 +44,25 @@ const scenarios = {
     const next = await generateText({ model, messages, maxRetries: 0 });
     return { first: answer.text, second: next.text };
   },
+  async compaction() {
+    const managed = createOpenAI({ baseURL, apiKey, fetch: (url, sent) => fetch(url, { ...sent, body: compacting(sent) }) });
+    const asked = { model: managed.responses("hermes-agent"), maxRetries: 0 };
+    const messages = [{ role: "user", content: `ai sdk talks ${"word ".repeat(900)}` }];
+    const parts = [];
+    for (const question of ["ai sdk goes on", "ai sdk comes back"]) {
+      const result = streamText({ ...asked, messages });
+      for await (const part of result.fullStream) parts.push(part.type);
+      messages.push(...(await result.response).messages, { role: "user", content: question });
+    }
+    const result = streamText({ ...asked, messages });
+    for await (const part of result.fullStream) parts.push(part.type);
+    return { text: await result.text, parts };
+  },
 };
+
+function compacting(sent) {
+  const context_management = [{ type: "compaction", compact_threshold: 1000 }];
+  return JSON.stringify({ ...JSON.parse(sent.body), context_management });
+}
 
 console.log(JSON.stringify(await scenarios[scenario]()));

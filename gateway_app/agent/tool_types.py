@@ -1,0 +1,48 @@
+"""What passes between the agent loop and the tools."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model reads of a call; a failure is a result too."""
+
+    output: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """Where a call runs, and whom it tells what it has so far."""
+
+    workspace: Path  # shared by every conversation of one owner and profile
+    report: Callable[[str], None]  # a piece of output, as it appears
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something the server can do for the model; one file each in ``tools/``."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[dict[str, Any], ToolContext], Awaitable[str]]
+    is_replay_safe: bool = False  # an interrupted call may simply run again
+    # Why these arguments need somebody's consent, or "" when they do not.
+    asks_approval: Callable[[dict[str, Any]], str] | None = None
+    time_limit_secs: float = 300
+    server_label: str = ""  # the MCP server it comes from
+
+
+# None: the call waits for somebody's consent.
+RunTool = Callable[[ToolCall], Awaitable[ToolResult | None]]

@@ -1,0 +1,50 @@
+"""Compaction items: sealed for their owner, and opened where a conversation is shown to a model."""
+
+from collections.abc import Sequence
+
+import orjson
+
+from responses_app.compactions import COMPACTION, Standing
+from responses_app.fold import Item
+from responses_app.sealing import NotSealedHere, is_sealed, seal, unseal
+
+
+def seal_compaction(owner_id: int, standing: Standing) -> str:
+    return seal(owner_id, orjson.dumps({"items": list(standing.items), "replaces_all": standing.replaces_all}))
+
+
+def open_compaction(owner_id: int, encrypted_content: str) -> Standing:
+    """Raises NotSealedHere."""
+    return Standing(**orjson.loads(unseal(owner_id, encrypted_content)))
+
+
+def is_foreign(item: Item) -> bool:
+    """A compaction of another kind of server: only an upstream can tell what it stands for."""
+    return item["type"] == COMPACTION and not is_sealed(str(item.get("encrypted_content")))
+
+
+def standing_context(owner_id: int, *parts: Sequence[Item]) -> list[list[Item]]:
+    """A conversation, in parts, as its compactions leave it.
+
+    The newest that stands for all before it is where it begins. One that can't be opened any more, as after an
+    import from another server, is left out: what it stood for is still there.
+    """
+    shown: list[list[Item]] = []
+    for part in parts:
+        shown.append([])
+        for item in part:
+            if item["type"] != COMPACTION or is_foreign(item):
+                shown[-1].append(item)
+                continue
+            standing = _opened(owner_id, item)
+            if standing.replaces_all:
+                shown = [[] for _ in shown]
+            shown[-1] += standing.items
+    return shown
+
+
+def _opened(owner_id: int, item: Item) -> Standing:
+    try:
+        return open_compaction(owner_id, item["encrypted_content"])
+    except NotSealedHere:
+        return Standing()

@@ -1,0 +1,60 @@
+"""Sealed content opens for its owner, on a server with its secret, and unaltered."""
+
+from typing import Any
+
+import pytest
+
+from responses_app.compactions import Standing
+from responses_app.sealing import PREFIX, NotSealedHere, seal, unseal
+from responses_app.services.compactions import open_compaction, seal_compaction, standing_context
+
+SAID: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "hello"}]
+
+
+def compaction(owner_id: int, *items: dict[str, Any], replaces_all: bool) -> dict[str, Any]:
+    return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, Standing(items, replaces_all))}
+
+
+def test_what_is_sealed_opens_and_says_nothing() -> None:
+    sealed = seal(7, b"tangerine")
+    assert sealed.startswith(PREFIX)
+    assert "tangerine" not in sealed
+    assert unseal(7, sealed) == b"tangerine"
+    assert sealed != seal(7, b"tangerine")
+
+
+def test_every_change_of_a_character_is_noticed() -> None:
+    sealed = seal(7, b"x")
+    for place, character in enumerate(sealed):
+        for other in ("A", "B", "=", "+", " "):
+            if other != character:
+                with pytest.raises(NotSealedHere):
+                    unseal(7, sealed[:place] + other + sealed[place + 1 :])
+        with pytest.raises(NotSealedHere):
+            unseal(7, sealed[:place])
+
+
+def test_another_owner_or_secret_opens_nothing_and_an_older_secret_may(settings: Any) -> None:
+    sealed = seal(7, b"x")
+    with pytest.raises(NotSealedHere):
+        unseal(8, sealed)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another"
+    assert unseal(7, sealed) == b"x"
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(NotSealedHere):
+        unseal(7, sealed)
+
+
+def test_a_context_begins_at_the_newest_that_stands_for_all() -> None:
+    whole, beside = compaction(7, *SAID, replaces_all=True), compaction(7, *SAID, replaces_all=False)
+    assert open_compaction(7, whole["encrypted_content"]) == Standing(SAID, replaces_all=True)
+    note = {"type": "message", "role": "user", "content": "other"}
+    assert standing_context(7, [note, beside], [note]) == [[note, *SAID], [note]]
+    assert standing_context(7, [note, beside, whole, note], [note]) == [[*SAID, note], [note]]
+    assert standing_context(7, [note], [note, whole, note]) == [[], [*SAID, note]]
+
+
+def test_what_cannot_be_opened_any_more_leaves_the_history_as_it_is() -> None:
+    foreign = [{"type": "compaction", "encrypted_content": "of an upstream"}, {"type": "compaction"}]
+    assert standing_context(7, [*SAID, compaction(8, replaces_all=True), *foreign]) == [[*SAID, *foreign]]
