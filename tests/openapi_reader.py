@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 from jsonschema import Draft202012Validator
 
+from tests.harness import Server
+
 METHODS = ("get", "post", "put", "patch", "delete")
 # Headers of ours that change what an answer means: each must be described where it comes.
 TELLING = re.compile(r"x-hermes-.*|idempotency-replayed|x-should-retry|retry-after|www-authenticate|x-request-id")
@@ -110,3 +112,23 @@ def _frames(answer: httpx.Response) -> Iterator[Frame]:
         lines = [line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":")]
         if lines:
             yield dict(lines)
+
+
+class Client:
+    """Asks, and holds every answer against the document."""
+
+    def __init__(self, server: Server, http: httpx.Client) -> None:
+        self.server = server
+        self.http = http
+        self.reader = Reader(http.get("/openapi.json").json())
+
+    def ask(self, method: str, path: str, body: Any = None, status: int = 200, **sent: Any) -> Any:
+        answer = self.http.request(method, path, json=body, **sent)
+        assert answer.status_code == status, answer.text
+        return self.reader.check(answer)
+
+    def post(self, path: str, body: Any = None, status: int = 200, **sent: Any) -> Any:
+        return self.ask("POST", path, body, status, **sent)
+
+    def get(self, path: str, status: int = 200, **sent: Any) -> Any:
+        return self.ask("GET", path, None, status, **sent)

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.chat_client import WEATHER, left_waiting, scripted, user
 from tests.harness import Server, eventually, script
 from tests.hermes_client import until_status
-from tests.openapi_reader import Reader
+from tests.openapi_reader import Client
 
 pytestmark = pytest.mark.any_database
 
@@ -29,26 +28,6 @@ NEEDED = {"input": "x", "messages": [user("x")], "model": "hermes-agent"}
 STATUSES = {"/v1/responses": 200, "/v1/chat/completions": 200, "/v1/runs": 202, "/api/sessions": 201}
 # What no field is; a schema that refuses it must be right.
 NONSENSE: tuple[Any, ...] = (-1.5, [[1]], {"no": {"such": "thing"}}, "\u00e9 no such thing")
-
-
-class Client:
-    """Asks, and holds every answer against the document."""
-
-    def __init__(self, server: Server, http: httpx.Client) -> None:
-        self.server = server
-        self.http = http
-        self.reader = Reader(http.get("/openapi.json").json())
-
-    def ask(self, method: str, path: str, body: Any = None, status: int = 200, **sent: Any) -> Any:
-        answer = self.http.request(method, path, json=body, **sent)
-        assert answer.status_code == status, answer.text
-        return self.reader.check(answer)
-
-    def post(self, path: str, body: Any = None, status: int = 200, **sent: Any) -> Any:
-        return self.ask("POST", path, body, status, **sent)
-
-    def get(self, path: str, status: int = 200, **sent: Any) -> Any:
-        return self.ask("GET", path, None, status, **sent)
 
 
 @pytest.fixture
