@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from gateway_app.agent.context import text_of
 from gateway_app.dashboard.staff import operator_of, staff_page
 from responses_app.models import InputItem, Response, Session
+from responses_app.models.responses import opening_words
 from responses_app.principals import OPERATOR_SECS, operator_token
 from responses_app.services.profiles import default_model, profile_names
 
@@ -61,14 +62,10 @@ class Chat:
 
 
 def _chats(request: HttpRequest) -> list[Chat]:
-    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[:SEARCHED_SESSIONS]
-    chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
-    opening = InputItem.objects.filter(response__session__in=chosen, response__turn=1, position=0)
-    names = {
-        item.response.session_id: text_of(item.item)
-        for item in opening.select_related("response").only("item", "response__session_id")
-    }
-    return [Chat(session, session.title or names.get(session.pk) or session.public_id) for session in chosen]
+    mine = Session.objects.filter(owner=operator_of(request)).annotate(opening=opening_words())
+    newest = mine.order_by("-last_active_at")[:SEARCHED_SESSIONS]
+    chosen = [session for session in newest if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
+    return [Chat(session, session.title or session.opening or session.public_id) for session in chosen]
 
 
 def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from responses_app.requests.headers import read_cursor
 from responses_app.services.approvals import decide
 from responses_app.services.cancel import request_cancel
 from responses_app.services.history import input_of
+from responses_app.services.keys import actor_names
 from responses_app.services.lookup import any_response
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.log_views import TimedLogView
@@ -39,6 +40,7 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
         "dashboard/live.html",
         {
             "row": row,
+            "asked_by": actor_names([row.requested_by]).get(row.requested_by, row.requested_by),
             "input": input_of(row.pk),
             "earlier": turns.get(row.turn - 1),
             "later": turns.get(row.turn + 1),

@@ -1,0 +1,60 @@
+"""Commands that are stopped half way: what is done stays done, and nobody is left with a traceback or half a file."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.harness import ROOT, Server, eventually
+from tests.test_archive import manage
+
+
+def begun(server: Server, *args: str, **more: Any) -> "subprocess.Popen[bytes]":
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "manage.py", *args], cwd=ROOT, env=server.env, **pipes, **more)
+
+
+def test_an_interrupted_import_tells_how_far_it_came(server: Server) -> None:
+    response_id = server.openai().responses.create(input="exported and imported").id
+    record = manage(server, "export_responses", response_id).stdout
+    with begun(server, "import_responses", "-") as command:
+        assert command.stdin is not None
+        assert command.stderr is not None
+        os.set_blocking(command.stderr.fileno(), False)
+
+        def feed() -> bool:
+            command.stdin.write(record)
+            command.stdin.flush()
+            return b" read" in (command.stderr.read() or b"")
+
+        eventually(feed, 30, "a line of progress")
+        command.send_signal(signal.SIGINT)
+        os.set_blocking(command.stderr.fileno(), True)
+        told = command.stderr.read().decode()
+    assert command.returncode == 130
+    assert "Interrupted: " in told
+    assert "Traceback" not in told
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(server: Server) -> None:
+    response_id = server.openai().responses.create(input="write 20000 words").id
+    with begun(server, "export_responses", response_id, response_id) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.read(10) == b'{"record":'
+        command.stdout.close()
+        assert b"Traceback" not in command.stderr.read()
+
+
+def test_half_an_archive_is_not_left_behind(server: Server, tmp_path: Path) -> None:
+    response_id = server.openai().responses.create(input="write 2000 words").id
+    file = tmp_path / "archive.jsonl"
+    small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))}
+    with begun(server, "export_responses", response_id, "-o", str(file), **small) as command:
+        assert command.stderr is not None
+        assert "Cannot write" in command.stderr.read().decode()
+    assert command.returncode == 1
+    assert not file.exists()
