@@ -4,6 +4,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db.models import URLField
 
 from gateway_app.models import RuntimeProcess
 from gateway_app.providers.profiles import models_of, read_toolset
@@ -42,6 +43,7 @@ class ProfileForm(forms.ModelForm):
 @admin.register(Profile)
 class ProfileAdmin(admin.ModelAdmin):
     form = ProfileForm
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
     list_display = ("name", "provider", "upstream_model", "is_enabled")
     list_filter = ("is_enabled",)
     search_fields = ("name", "upstream_model")

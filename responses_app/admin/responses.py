@@ -18,14 +18,14 @@ from responses_app.models.responses import asked_words
 
 SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
 SHOWN_TITLE_CHARS = 60
-SHOWN_SESSION_CHARS = 16
+SHOWN_SESSION_CHARS = 14
 
 
 @admin.register(Response)
 class ResponseAdmin(ResponseActions):
     list_display = (
         *("short_id", "state", "created_at", "asked", "in_session", "owner"),
-        *("model", "kind", "took", "attempt"),
+        *("model", "kind", "took"),
     )
     list_annotations: ClassVar[dict[str, Any]] = {"asked": asked_words()}
     list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
