@@ -17,6 +17,7 @@ from tests.harness import ROOT, Server, eventually
 from tests.model_stub import Answer, Call, Calls, Finish, Gate, ModelStub, Step, Text, Thought
 from tests.staff import RESPONSES, response_page
 
+WIDTH = 1280
 PICTURES = ROOT / "docs" / "pictures"
 PROFILES = "profiles: {researcher: {instructions: Cite your sources.}, coder: {instructions: Prefer small changes.}}\n"
 USAGE = {"input": 1840, "output": 212, "cached": 900, "written": 0, "reasoned": 64}
@@ -78,8 +79,8 @@ class Demo:
     def __init__(self, server: Server, stub: ModelStub) -> None:
         self.server = server
         self.stub = stub
-        names = ("alice-laptop", "ci", "open-webui")
-        self.keys = {name: server.manage("createkey", name, "--owner", name.split("-")[0]) for name in names}
+        owners = {"alice-laptop": "alice", "ci": "ci", "open-webui": "team"}
+        self.keys = {name: server.manage("createkey", name, "--owner", owner) for name, owner in owners.items()}
 
     def ask(self, asked: str, session: str = "", key: str = "", path: str = "/v1/responses", **more: Any) -> str:
         headers = {"X-Hermes-Session-Id": session} if session else {}
@@ -128,9 +129,9 @@ def shoot(page: Page, name: str, **options: Any) -> None:
 
 
 def take(operator: Operator, demo: Demo, made: dict[str, str]) -> None:
-    shoot(operator.goto("/"), "dashboard", clip={"x": 0, "y": 0, "width": 1200, "height": 1560}, full_page=True)
+    shoot(operator.goto("/"), "dashboard", clip={"x": 0, "y": 0, "width": WIDTH, "height": 1560}, full_page=True)
     operator.page.emulate_media(color_scheme="dark")
-    shoot(operator.page, "dashboard-dark", clip={"x": 0, "y": 0, "width": 1200, "height": 800})
+    shoot(operator.page, "dashboard-dark", clip={"x": 0, "y": 0, "width": WIDTH, "height": 800})
     operator.page.emulate_media(color_scheme="light")
     shoot(operator.goto(f"/live/{made['waiting']}"), "live")
     demo.stub.play(call("calculate", expression="12 * (3 + 4)"), Finish("tool_calls", USAGE))
@@ -149,7 +150,8 @@ def take(operator: Operator, demo: Demo, made: dict[str, str]) -> None:
     page.locator(".hs-call summary").first.click()
     shoot(page, "response")
     page = operator.goto("/docs")
-    page.get_by_text("/v1/responses", exact=True).first.wait_for()
+    page.locator("#operations-tag-responses").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 500)
     shoot(page, "api")
 
 
@@ -168,7 +170,7 @@ def main() -> None:
             demo = Demo(server, stub)
             server.manage("shell", "-v0", "-c", YESTERDAY)
             made = demo.work()
-            operator = Operator(browser, server, viewport={"width": 1200, "height": 800}).log_in()
+            operator = Operator(browser, server, viewport={"width": WIDTH, "height": 800}).log_in()
             take(operator, demo, made)
             operator.leave()
         finally:

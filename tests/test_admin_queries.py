@@ -137,7 +137,7 @@ LISTS = [
     ("toolevent", {"q": f"resp_{77:032x}"}, ""),
     ("conversation", {}, "conversation_newest"),
     ("idempotencykey", {}, "idempotency_expiry"),
-    ("idempotencykey", {"q": "k77"}, ""),
+    ("idempotencykey", {"q": f"resp_{77:032x}"}, ""),
 ]
 SMALL_LISTS = (
     "responses_app/apikey",

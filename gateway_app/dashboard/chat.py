@@ -62,10 +62,11 @@ class Chat:
 
 
 def _chats(request: HttpRequest) -> list[Chat]:
-    mine = Session.objects.filter(owner=operator_of(request)).annotate(opening=opening_words())
-    newest = mine.order_by("-last_active_at")[:SEARCHED_SESSIONS]
-    chosen = [session for session in newest if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
-    return [Chat(session, session.title or session.opening or session.public_id) for session in chosen]
+    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[:SEARCHED_SESSIONS]
+    chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
+    openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(opening=opening_words())
+    names = dict(openings.values_list("pk", "opening"))
+    return [Chat(session, session.title or names.get(session.pk) or session.public_id) for session in chosen]
 
 
 def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]:

@@ -55,7 +55,8 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
 def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
-        is_asked = request_cancel(row.pk, operator_actor(operator_of(request).get_username())).result()
+        operator = operator_of(request)
+        is_asked = request_cancel(row.pk, operator_actor(operator.get_username()), operator).result()
     except ApiError as error:
         return _refused(error)
     return JsonResponse({"response_id": row.pk, "requested": is_asked})

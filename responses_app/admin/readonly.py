@@ -44,9 +44,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         rows = super().get_queryset(request)
         if request.resolver_match is None or not str(request.resolver_match.url_name).endswith("_changelist"):
             return rows
-        return (
-            rows.prefetch_related(*self.list_prefetch_related).defer(*self.list_defer).annotate(**self.list_annotations)
-        )
+        rows = rows.prefetch_related(*self.list_prefetch_related).defer(*self.list_defer)
+        shown: QuerySet[Any] = rows.annotate(**self.list_annotations)
+        return shown
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

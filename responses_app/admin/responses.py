@@ -25,7 +25,7 @@ SHOWN_SESSION_CHARS = 14
 class ResponseAdmin(ResponseActions):
     list_display = (
         *("short_id", "state", "created_at", "asked", "in_session", "owner"),
-        *("model", "kind", "took"),
+        *("took", "model", "kind"),
     )
     list_annotations: ClassVar[dict[str, Any]] = {"asked": asked_words()}
     list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
@@ -85,7 +85,7 @@ class ResponseAdmin(ResponseActions):
     def took(self, row: Response) -> str:
         if row.started_at is None or row.finished_at is None:
             return "–"
-        return f"{(row.finished_at - row.started_at).total_seconds():.1f} s"
+        return f"{(row.finished_at - row.started_at).total_seconds():.2f} s"
 
     @admin.display(description="Request")
     def request_shown(self, row: Response) -> str:
