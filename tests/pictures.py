@@ -129,7 +129,7 @@ def shoot(page: Page, name: str, **options: Any) -> None:
 
 
 def take(operator: Operator, demo: Demo, made: dict[str, str]) -> None:
-    shoot(operator.goto("/"), "dashboard", clip={"x": 0, "y": 0, "width": WIDTH, "height": 1560}, full_page=True)
+    shoot(operator.goto("/"), "dashboard", clip={"x": 0, "y": 0, "width": WIDTH, "height": 1460}, full_page=True)
     operator.page.emulate_media(color_scheme="dark")
     shoot(operator.page, "dashboard-dark", clip={"x": 0, "y": 0, "width": WIDTH, "height": 800})
     operator.page.emulate_media(color_scheme="light")
