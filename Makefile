@@ -1,4 +1,4 @@
-.PHONY: run test test-programs lint bench faults
+.PHONY: run test test-programs lint bench faults pictures
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -52,6 +52,10 @@ bench: .venv/.ready-dev
 ROUNDS ?= 100
 faults: .venv/.ready-dev
 	$(BIN)/python -m tests.campaign --rounds $(ROUNDS)
+
+# Those of the pages, in docs/pictures.
+pictures: .venv/.ready-dev
+	$(BIN)/python -m tests.pictures
 
 .venv/.ready: requirements.txt constraints.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."

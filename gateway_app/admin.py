@@ -1,11 +1,49 @@
+from typing import Any
+
+from django import forms
+from django.conf import settings
 from django.contrib import admin
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db.models import URLField
 
 from gateway_app.models import RuntimeProcess
-from responses_app.admin.readonly import ReadOnlyAdmin
+from gateway_app.providers.profiles import models_of, read_toolset
+from responses_app.admin.readonly import ReadOnlyAdmin, badge
+from responses_app.models import Profile
+from responses_app.services.profiles import profile_of_row
 
 
 @admin.register(RuntimeProcess)
 class RuntimeProcessAdmin(ReadOnlyAdmin):
-    list_display = ("role", "host", "pid", "state", "active_responses", "heartbeat_at", "exit_reason")
+    list_display = ("role", "host", "pid", "shown_state", "active_responses", "heartbeat_at", "exit_reason")
     list_filter = ("state", "role")
     ordering = ("-heartbeat_at",)
+
+    @admin.display(description="State")
+    def shown_state(self, process: RuntimeProcess) -> str:
+        return badge(process.state)
+
+
+class ProfileForm(forms.ModelForm):
+    """As strict as config.yaml: what is wrong is said here, and not to the first client."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if self.errors:
+            return cleaned
+        profile = profile_of_row(Profile(**{**cleaned, "toolset": cleaned.get("toolset") or []}))
+        try:
+            read_toolset({"toolset": cleaned.get("toolset") or []}, profile.place)
+            models_of(profile, settings.HERMES_MODELS, tuple(settings.HERMES_PROVIDERS))
+        except ImproperlyConfigured as error:
+            raise ValidationError(str(error)) from error
+        return cleaned
+
+
+@admin.register(Profile)
+class ProfileAdmin(admin.ModelAdmin):
+    form = ProfileForm
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
+    list_display = ("name", "provider", "upstream_model", "is_enabled")
+    list_filter = ("is_enabled",)
+    search_fields = ("name", "upstream_model")

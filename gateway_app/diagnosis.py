@@ -117,9 +117,10 @@ def _check_work() -> Iterator[Finding]:
     if left:
         remedy = "The next sweep takes them." if running else "Run manage.py serve, or recover_responses."
         yield note("work", f"{len(left)} responses were left by dead processes", remedy)
-    oldest = Response.objects.open().filter(lease_until__isnull=True, parked_until__isnull=True)
-    first = oldest.order_by("created_at").values_list("created_at", flat=True).first()
-    waiting = 0 if first is None else int((timezone.now() - first).total_seconds())
+    now = timezone.now()
+    ready = Response.objects.claimable(now, "").order_by("created_at")  # others wait for a turn, not for a process
+    first = ready.values_list("created_at", flat=True).first()
+    waiting = 0 if first is None else int((now - first).total_seconds())
     if waiting > OLD_QUEUE_SECS:
         yield note(
             "work", f"a response waits for {waiting} s", "Start manage.py serve, or raise HERMES_MAX_CONCURRENT."

@@ -25,8 +25,8 @@ def ensure_admin() -> bool:
 
 def greeting(*, is_first_start: bool) -> str:
     """What the console shows; secrets only where a stranger is unlikely to read along."""
-    url = f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
-    shows_secrets = is_first_start or settings.IS_LOOPBACK
+    url = settings.HERMES_PUBLIC_URL or f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+    shows_secrets = is_first_start or settings.IS_PRIVATE
     key_file = settings.HERMES_HOME / "api_key"
     is_generated = key_file.exists() and key_file.read_text().strip() == settings.API_SERVER_KEY
     login_file = settings.HERMES_HOME / LOGIN_FILE

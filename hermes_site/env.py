@@ -108,6 +108,13 @@ class Env:
             )
         return found
 
+    def web_origin(self, name: str) -> str:
+        """Where browsers find this server, as they write it: an http or https origin, or nothing."""
+        found = self.text(name).lower()
+        if found and not (_ORIGIN.fullmatch(found) and found.startswith(("http://", "https://"))):
+            raise ImproperlyConfigured(f"{name} must be an origin such as https://hermes.example, not {found!r}.")
+        return found
+
     def _configured(self, path: str) -> Any:
         found: Any = self.config
         for step in path.split(".") if path else ():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
+from django.http.request import split_domain_port
 
 from gateway_app.providers.config import API_MODES, Model, check_model, read_fallbacks
 from gateway_app.providers.profiles import read_profiles
@@ -27,24 +28,34 @@ env = Env(os.environ, HERMES_CONFIG)
 API_SERVER_HOST = env.text("API_SERVER_HOST", "127.0.0.1")
 API_SERVER_PORT = env.integer("API_SERVER_PORT", 8642, low=1, high=65535)
 HERMES_AUTH = env.choice("HERMES_AUTH", "on", ("on", "off"))
-IS_LOOPBACK = is_loopback(API_SERVER_HOST)
+HERMES_PUBLIC_URL = env.web_origin("HERMES_PUBLIC_URL")
+# Nobody but this machine can reach it: neither directly nor through a proxy in front of it.
+IS_PRIVATE = is_loopback(API_SERVER_HOST) and not HERMES_PUBLIC_URL
 MIN_KEY_CHARS = 16  # shorter keys can be guessed; generated ones have 43
 
-if HERMES_AUTH == "off" and not IS_LOOPBACK:
-    raise ImproperlyConfigured("HERMES_AUTH=off is only allowed when API_SERVER_HOST is a loopback address.")
-API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key", prefix="hs-")
-if not IS_LOOPBACK and len(API_SERVER_KEY) < MIN_KEY_CHARS:
+if HERMES_AUTH == "off" and not IS_PRIVATE:
     raise ImproperlyConfigured(
-        f"API_SERVER_KEY must have at least {MIN_KEY_CHARS} characters when API_SERVER_HOST is "
-        f"{API_SERVER_HOST}; leave it unset to have one generated."
+        "HERMES_AUTH=off is only allowed when API_SERVER_HOST is a loopback address and HERMES_PUBLIC_URL is not set."
+    )
+API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key", prefix="hs-")
+if not IS_PRIVATE and len(API_SERVER_KEY) < MIN_KEY_CHARS:
+    raise ImproperlyConfigured(
+        f"API_SERVER_KEY must have at least {MIN_KEY_CHARS} characters when others can reach "
+        f"{HERMES_PUBLIC_URL or API_SERVER_HOST}; leave it unset to have one generated."
     )
 
 SECRET_KEY = kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
 DEBUG = False
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [host for host in env.text("API_SERVER_ALLOWED_HOSTS").split(",") if host] or (
-    LOCAL_HOSTS if IS_LOOPBACK else ["*"]
+    LOCAL_HOSTS if is_loopback(API_SERVER_HOST) else ["*"]
 )
+if HERMES_PUBLIC_URL:
+    ALLOWED_HOSTS = [*ALLOWED_HOSTS, split_domain_port(HERMES_PUBLIC_URL.partition("://")[2])[0]]
+    CSRF_TRUSTED_ORIGINS = [HERMES_PUBLIC_URL]
+if HERMES_PUBLIC_URL.startswith("https:"):
+    # Whoever sets a public address has a proxy there; clients that pass it by could only lie about their own TLS.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
 if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
     raise ImproperlyConfigured("API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act.")
@@ -166,6 +177,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "hermes_site.formats"
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic step between clone and run
 WHITENOISE_AUTOREFRESH = False
@@ -211,7 +223,7 @@ REST_FRAMEWORK = {
 # --- browser sessions ------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_LOOPBACK
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_PRIVATE and not HERMES_PUBLIC_URL.startswith("http:")
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -17,11 +17,9 @@ from responses_app.origins import Headers, cors_headers, is_listed, is_own, pref
 from responses_app.requests.headers import SESSION_KEY_HEADER, read_session_key
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-SECURITY_HEADERS: Headers = [
-    (b"x-content-type-options", b"nosniff"),
-    # Other sites are told nothing. Without any referrer, browsers would hide a form's origin from our CSRF check too.
-    (b"referrer-policy", b"same-origin"),
-]
+SECURITY_HEADERS: Headers = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+# Other sites are told nothing either way. Without any referrer, browsers hide a form's origin from our CSRF check.
+REFERRER_POLICY_OF_PAGES = (b"referrer-policy", b"same-origin")
 STARTS = ("http.response.start", f"{EXTENSION}.start")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
@@ -44,7 +42,7 @@ class Edge:
         async def send_with_headers(message: dict[str, Any]) -> None:
             if message["type"] in STARTS:
                 kept = [pair for pair in message["headers"] if pair[0].lower() not in names]
-                message = {**message, "headers": kept + added}
+                message = {**message, "headers": kept + (_for_pages(added) if _is_page(kept) else added)}
             await send(message)
 
         try:
@@ -72,6 +70,14 @@ def headers_of_every_answer(headers: dict[bytes, bytes]) -> Headers:
         *cors_headers(_text(headers, "origin")),
         *_session_key_echo(headers),
     ]
+
+
+def _is_page(headers: Headers) -> bool:
+    return any(name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in headers)
+
+
+def _for_pages(added: Headers) -> Headers:
+    return [REFERRER_POLICY_OF_PAGES if name == REFERRER_POLICY_OF_PAGES[0] else (name, value) for name, value in added]
 
 
 def _check_host(scope: dict[str, Any]) -> None:

@@ -28,8 +28,8 @@ def is_listed(origin: str) -> bool:
 
 
 def is_own(origin: str, host: str) -> bool:
-    """A page of this server; the scheme is left out, for a proxy may have ended TLS."""
-    return origin.lower().partition("://")[2] == host.lower()
+    """A page of this server; the scheme is left out, for a proxy may have ended TLS, or changed the host as well."""
+    return origin.lower().partition("://")[2] == host.lower() or origin.lower() == settings.HERMES_PUBLIC_URL
 
 
 def cors_headers(origin: str | None) -> Headers:

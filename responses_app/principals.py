@@ -13,6 +13,7 @@ from responses_app.errors import Unauthenticated
 from responses_app.eventlog import event_store
 from responses_app.models import ApiKey
 from responses_app.models.keys import hash_key
+from responses_app.services.keys import KEY_ACTOR
 
 SCHEME = "bearer "
 OPERATOR_PREFIX = "hso-"  # no key begins so
@@ -30,7 +31,7 @@ class Principal:
     @property
     def actor(self) -> str:
         """As records of who did what name them."""
-        return operator_actor(self.operator) if self.operator else f"key {self.key_id or 'root'}"
+        return operator_actor(self.operator) if self.operator else f"{KEY_ACTOR}{self.key_id or 'root'}"
 
 
 def operator_actor(name: str) -> str:

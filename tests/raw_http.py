@@ -27,7 +27,7 @@ class Answer:
         assert self.headers["content-type"] == "application/json", self
         assert self.headers["x-request-id"]
         assert self.headers["x-content-type-options"] == "nosniff"
-        assert self.headers["referrer-policy"] == "same-origin"
+        assert self.headers["referrer-policy"] == "no-referrer"
         error: dict[str, Any] = json.loads(self.body)["error"]
         assert set(error) == {"message", "type", "param", "code"}
         assert error["message"]

@@ -61,7 +61,7 @@ def test_retry_asks_the_same_again_behind_the_same_history(server: Server, opera
     create(server, "what came before", "retried")
     failed = create(server, script({"fail": "not now"}), "retried", instructions="be kind", metadata={"a": "b"})
     page = operator.act(RESPONSES, "retry", failed)
-    found = re.search(r"1 tried again\. New: (resp_\w+)\.", told(page))
+    found = re.search(r"1 tried again\. New: <a [^>]+>(resp_\w+)</a>\.", told(page))
     assert found is not None, told(page)
     again = server.ended(found[1])
     assert again["status"] == "failed"
@@ -87,7 +87,7 @@ def test_a_fork_continues_behind_its_turn_and_leaves_the_session_alone(server: S
     first = create(server, "the first turn", "forked")
     create(server, "the second turn", "forked")
     page = operator.act(RESPONSES, "fork", first)
-    found = re.search(r"New session: (sess_\w+)\.", told(page))
+    found = re.search(r"New session: <a [^>]+>(sess_\w+)</a>\.", told(page))
     assert found is not None
     after = create(server, "the other second turn", found[1])
     asked = server.model_calls("the other second turn")[0]["texts"]

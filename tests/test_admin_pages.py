@@ -49,6 +49,7 @@ def test_pages_lead_to_each_other(server: Server, operator: Operator) -> None:
     page = operator.page(response_page(first))
     assert f'continued by <a href="{response_page(second)}">' in page
     assert session_page(operator, "links") in page
+    assert f'href="/live/{first}"' in page
     event = re.search(r'href="(/admin/responses_app/toolevent/\d+/change/)"', page)
     assert event is not None
     assert f'href="{response_page(first)}"' in operator.page(event[1])
@@ -122,6 +123,13 @@ def test_filters_narrow_the_list(server: Server, operator: Operator) -> None:
     assert good not in operator.page(RESPONSES, owner="nobody")
     assert good in operator.page(RESPONSES, model="hermes-agent", created_at__gte="2020-01-01 00:00:00+00:00")
     assert good not in operator.page(RESPONSES, model="another")
+
+
+def test_lists_say_what_was_asked_and_how_a_session_began(server: Server, operator: Operator) -> None:
+    ask(server, "how it began", "told in lists")
+    second = ask(server, "what came then", "told in lists")
+    assert '<td class="field-asked">what came then</td>' in operator.page(RESPONSES, q=second)
+    assert '<td class="field-about">how it began</td>' in operator.page(SESSIONS, q="told in lists")
 
 
 def test_long_sessions_come_in_pages(server: Server, operator: Operator) -> None:

@@ -1,18 +1,33 @@
 """The admin at 5,000 rows: an index for every list, no counts of whole tables, no query per row."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin import site
+from django.contrib.admin.utils import quote
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
-from responses_app.models import Conversation, InputItem, Response, Session, ToolEvent
+from gateway_app.models import RuntimeProcess
+from responses_app.models import (
+    ApiKey,
+    ApprovalGrant,
+    Conversation,
+    IdempotencyKey,
+    InputItem,
+    Profile,
+    Response,
+    Session,
+    ToolEvent,
+)
 from responses_app.states import OnDisconnect, Status
 
 pytestmark = pytest.mark.django_db
@@ -27,6 +42,8 @@ def stored(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         fill()
         yield
         get_user_model().objects.all().delete()
+        Profile.objects.all().delete()
+        RuntimeProcess.objects.all().delete()
 
 
 @pytest.fixture
@@ -70,8 +87,26 @@ def fill() -> None:
     Conversation.objects.bulk_create(
         Conversation(owner=owner, session=session, created_at=session.last_active_at) for session in sessions
     )
+    IdempotencyKey.objects.bulk_create(
+        IdempotencyKey(owner=owner, key=f"k{n}", digest="d", response=row, expires_at=now + timedelta(minutes=n))
+        for n, row in enumerate(responses)
+    )
+    fill_small(owner, now)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
+
+
+def fill_small(owner: User, now: datetime) -> None:
+    """What there are few of, and yet no query for each."""
+    ApiKey.objects.bulk_create(ApiKey(name=f"key {n}", owner=owner, prefix="hs-", digest=f"{n}") for n in range(60))
+    Profile.objects.bulk_create(Profile(name=f"profile {n}") for n in range(60))
+    ApprovalGrant.objects.bulk_create(
+        ApprovalGrant(owner=owner, name="terminal", arguments_digest=f"{n}", granted_by="operator ada")
+        for n in range(60)
+    )
+    RuntimeProcess.objects.bulk_create(
+        RuntimeProcess(id=f"{n}", host="h", pid=n, pid_started="1", role="web", heartbeat_at=now) for n in range(60)
+    )
 
 
 def queries(browser: Client, path: str, **params: Any) -> list[str]:
@@ -101,7 +136,19 @@ LISTS = [
     ("toolevent", {}, "tool_event_newest"),
     ("toolevent", {"q": f"resp_{77:032x}"}, ""),
     ("conversation", {}, "conversation_newest"),
+    ("idempotencykey", {}, "idempotency_expiry"),
+    ("idempotencykey", {"q": f"resp_{77:032x}"}, ""),
 ]
+SMALL_LISTS = (
+    "responses_app/apikey",
+    "responses_app/profile",
+    "responses_app/approvalgrant",
+    "gateway_app/runtimeprocess",
+)
+MODELS = (
+    *(Response, Session, ToolEvent, Conversation, IdempotencyKey),
+    *(ApiKey, Profile, ApprovalGrant, RuntimeProcess),
+)
 
 
 @pytest.mark.parametrize(("name", "params", "index"), LISTS)
@@ -118,6 +165,24 @@ def test_lists_use_an_index_and_a_fixed_number_of_queries(
     sweeps = f"SCAN responses_app_{name}" if "q" in params else f"SCAN responses_app_{name}\n"
     assert sweeps not in plan + "\n", plan
     assert f"Seq Scan on responses_app_{name} " not in plan, plan
+
+
+@pytest.mark.parametrize("name", SMALL_LISTS)
+def test_small_lists_cost_a_fixed_number_of_queries(browser: Client, name: str) -> None:
+    assert len(queries(browser, f"/admin/{name}/")) <= 10
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_detail_page_costs_a_fixed_number_of_queries(browser: Client, model: type[Model]) -> None:
+    row = model._default_manager.order_by("pk").first()
+    assert row is not None
+    page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/{quote(row.pk)}/change/"
+    assert len(queries(browser, page)) <= 18
+
+
+def test_every_model_in_the_admin_is_counted_here() -> None:
+    theirs = {"django.contrib.auth.models"}
+    assert {model for model in site._registry if model.__module__ not in theirs} == set(MODELS)
 
 
 def test_a_session_page_costs_the_same_for_one_turn_and_for_many(browser: Client) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser import Operator, needs_chromium, started_chromium
 from tests.checker import check_log
 from tests.harness import Server, eventually, script
+from tests.staff import response_page
 
 pytestmark = [needs_chromium, pytest.mark.any_database]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -126,6 +127,19 @@ def test_what_models_tools_and_clients_write_stays_text(server: Server, operator
     assert page.locator("#main img").count() == 0
 
 
+def test_the_admin_shows_what_others_wrote_as_text(server: Server, operator: Operator) -> None:
+    response_id = ask(server, {"say": HOSTILE}, {"call": "effect", "arguments": {"text": HOSTILE}})
+    server.ended(response_id)
+    session = server.query("SELECT session_id FROM responses_app_response WHERE id = ?", response_id)[0][0]
+    event = server.query("SELECT id FROM responses_app_toolevent WHERE response_id = ?", response_id)[0][0]
+    rows = "/admin/responses_app"
+    for path in (response_page(response_id), f"{rows}/session/{session}/change/", f"{rows}/toolevent/{event}/change/"):
+        page = operator.goto(path)
+        assert HOSTILE in str(page.locator("#content").text_content()), path
+        assert page.locator("#content img[src=x], #content script:not([src])").count() == 0, path
+    assert "<script>" in str(operator.goto(f"{rows}/response/").locator("#result_list").text_content())
+
+
 def test_three_chained_turns_are_one_session_on_the_dashboard(server: Server, operator: Operator) -> None:
     client, previous = server.openai(), None
     for _ in range(3):
@@ -141,6 +155,9 @@ def test_the_playground_answers_and_survives_a_closed_tab(server: Server, operat
     page = operator.goto("/chat?new")
     page.fill("#text", script({"say": "growing "}, {"gate": "browser-tab"}, {"say": "grown"}))
     page.press("#text", "Enter")
+    expect(page.locator(".log .text")).to_have_text("growing ")
+    expect(page.locator("aside [aria-current]")).to_have_count(1)
+    page.reload()
     expect(page.locator(".log .text")).to_have_text("growing ")
     page.close()
     page = operator.open()
@@ -176,7 +193,8 @@ def test_the_playground_shows_tools_and_can_stop(server: Server, operator: Opera
 def test_pages_fit_a_phone_and_can_be_used_with_the_keyboard(browser: Browser, server: Server) -> None:
     phone = Operator(browser, server, viewport={"width": 390, "height": 800}, color_scheme="dark").log_in()
     response_id = server.openai().responses.create(model="hermes-agent", input="x" * 500).id
-    for path in ("/", f"/live/{response_id}", "/chat?new", "/admin/"):
+    rows = "/admin/responses_app/response/"
+    for path in ("/", f"/live/{response_id}", "/chat?new", "/admin/", rows, response_page(response_id), "/docs"):
         page = phone.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
     expect(phone.goto("/chat?new").locator("#text")).to_be_focused()

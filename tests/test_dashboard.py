@@ -71,6 +71,7 @@ def test_pages_allow_no_inline_script_and_no_frame(server: Server, staff: httpx.
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "same-origin"  # without any, browsers hide a form's origin
         inline = re.findall(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>|\son\w+=|\sstyle=", answer.text)
         assert inline == [], path
 
@@ -95,6 +96,8 @@ def test_decisions_need_the_token_of_the_page(server: Server, staff: httpx.Clien
     assert (none.status_code, none.json()["error"]["code"]) == (409, "approval_not_pending")
     assert staff.post(f"/live/{response_id}/cancel", headers=headers).json()["requested"] is True
     assert server.ended(response_id)["status"] == "cancelled"
+    logged = server.query("SELECT change_message FROM django_admin_log WHERE object_id = ?", response_id)
+    assert logged == [("Cancellation requested.",)]  # the admin's history of the row
 
 
 def test_the_live_log_has_every_event_its_time_and_can_be_resumed(server: Server, staff: httpx.Client) -> None:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from gateway_app.dashboard import lists
 from gateway_app.dashboard.numbers import CLASSES_MS, numbers, percentile
 from gateway_app.dashboard.windows import WINDOWS
+from gateway_app.diagnosis import check_database
 from gateway_app.health import current_work, processes
 from gateway_app.models import RuntimeProcess
 from responses_app.models import ApiKey, Response, Session, ToolEvent
@@ -106,9 +107,25 @@ def test_lists_show_the_slowest_the_failed_and_what_waits(admin: User) -> None:
     states = sorted(each.state for each in lists.open_responses())
     assert states == ["awaiting approval", "being cancelled", "queued", "running"]
     assert [event.name for event in lists.waiting_approvals()] == ["guarded"]
+    key, _ = ApiKey.objects.issue("a phone", admin)
+    make_open(admin, lease_until=now + timedelta(minutes=1), requested_by=f"key {key.pk}")
+    assert lists.open_responses()[-1].asked_by == "key a phone"
+    Response.objects.filter(requested_by=f"key {key.pk}").delete()
     work = current_work()
     assert (work.running, work.queued, work.awaiting_approval) == (1, 2, 1)
     assert 120 <= (work.oldest_queued_secs or 0) < 130
+
+
+def test_the_doctor_minds_what_waits_for_a_process_and_not_for_a_turn(admin: User) -> None:
+    now = timezone.now()
+    running = make_open(admin, lease_until=now + timedelta(minutes=1), created_at=now - timedelta(minutes=5))
+    queued = {"status": Status.QUEUED, "waits_for_turn": True, "created_at": now - timedelta(minutes=5)}
+    waiting = Response.objects.create(
+        owner=admin, session=running.session, turn=2, model="m", on_disconnect="continue", **queued
+    )
+    assert "waits for" not in " ".join(finding.told for finding in check_database())
+    Response.objects.filter(pk=waiting.pk).update(waits_for_turn=False)
+    assert "a response waits for 3" in " ".join(finding.told for finding in check_database())
 
 
 def test_the_dashboard_asks_as_often_whatever_is_stored(admin: User, client: Client) -> None:

@@ -14,8 +14,8 @@ from drf_spectacular.validation import validate_schema
 from gateway_app.chat import openapi as chat
 from gateway_app.chat import request as chat_request
 from gateway_app.dashboard.live import LIVE_ROUTES
+from gateway_app.dashboard.security import POLICY
 from gateway_app.openapi.document import document
-from gateway_app.openapi.views import POLICY
 from gateway_app.providers.chat_request import CHAT_ONLY_FIELDS
 from gateway_app.runs import openapi as runs
 from gateway_app.sessions import openapi as sessions

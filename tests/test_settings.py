@@ -42,6 +42,10 @@ def check(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
         ("DATABASE_URL", "mysql://somewhere/db"),
         ("API_SERVER_MODEL_NAME", ""),
         ("API_SERVER_KEY_FILE", "/nonexistent"),
+        ("HERMES_PUBLIC_URL", "hermes.example"),
+        ("HERMES_PUBLIC_URL", "https://hermes.example/below"),
+        ("HERMES_PUBLIC_URL", "ftp://hermes.example"),
+        ("HERMES_PUBLIC_URL", "https://*.example"),
     ],
 )
 def test_a_bad_value_stops_the_start_and_names_the_variable(tmp_path: Path, name: str, value: str) -> None:
@@ -56,6 +60,13 @@ def test_a_weak_key_or_no_auth_is_refused_off_loopback(tmp_path: Path) -> None:
     none = check(tmp_path, API_SERVER_HOST="0.0.0.0", HERMES_AUTH="off")
     assert "HERMES_AUTH" in none.stderr.splitlines()[-1]
     assert check(tmp_path, API_SERVER_HOST="0.0.0.0").returncode == 0
+
+
+def test_a_public_address_is_as_good_as_off_loopback(tmp_path: Path) -> None:
+    public = {"HERMES_PUBLIC_URL": "https://hermes.example"}
+    assert "API_SERVER_KEY" in check(tmp_path, API_SERVER_KEY="short", **public).stderr.splitlines()[-1]
+    assert "HERMES_AUTH" in check(tmp_path, HERMES_AUTH="off", **public).stderr.splitlines()[-1]
+    assert check(tmp_path, **public).returncode == 0
 
 
 def test_config_yaml_is_read_and_the_environment_wins(tmp_path: Path) -> None:

@@ -185,6 +185,7 @@ def test_headers_of_a_stream(server: Server) -> None:
     assert answer.headers["x-request-id"].startswith("req_")
     assert answer.headers["x-hermes-session-id"].startswith("sess_")
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
 
 
 def test_a_background_response_is_queued_first(server: Server) -> None:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from gateway_app.agent.context import text_of
 from gateway_app.dashboard.staff import operator_of, staff_page
 from responses_app.models import InputItem, Response, Session
+from responses_app.models.responses import opening_words
 from responses_app.principals import OPERATOR_SECS, operator_token
 from responses_app.services.profiles import default_model, profile_names
 
@@ -63,11 +64,8 @@ class Chat:
 def _chats(request: HttpRequest) -> list[Chat]:
     mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[:SEARCHED_SESSIONS]
     chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
-    opening = InputItem.objects.filter(response__session__in=chosen, response__turn=1, position=0)
-    names = {
-        item.response.session_id: text_of(item.item)
-        for item in opening.select_related("response").only("item", "response__session_id")
-    }
+    openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(opening=opening_words())
+    names = dict(openings.values_list("pk", "opening"))
     return [Chat(session, session.title or names.get(session.pk) or session.public_id) for session in chosen]
 
 

@@ -9,6 +9,8 @@ from django.utils import timezone
 from gateway_app.dashboard.numbers import ended_in
 from gateway_app.dashboard.windows import Window
 from responses_app.models import Response, Session, ToolEvent
+from responses_app.models.responses import asked_words, opening_words
+from responses_app.services.keys import actor_names
 from responses_app.states import Status
 
 SHOWN_OPEN = 25
@@ -29,12 +31,17 @@ class Running:
     row: Response
     state: str
     age: timedelta
+    asked_by: str
 
 
 def open_responses() -> list[Running]:
     now = timezone.now()
-    rows = _lines(Response.objects.open()).order_by("created_at")[:SHOWN_OPEN]
-    return [Running(row, _state(row, now), now - row.created_at) for row in rows]
+    rows = list(_lines(Response.objects.open()).annotate(asked=asked_words()).order_by("created_at")[:SHOWN_OPEN])
+    names = actor_names(row.requested_by for row in rows)
+    return [
+        Running(row, _state(row, now), now - row.created_at, names.get(row.requested_by, row.requested_by))
+        for row in rows
+    ]
 
 
 def _state(row: Response, now: datetime) -> str:
@@ -48,7 +55,8 @@ def _state(row: Response, now: datetime) -> str:
 
 
 def recent_sessions() -> list[Session]:
-    return list(Session.objects.select_related("owner").order_by("-last_active_at")[:SHOWN_SESSIONS])
+    newest = Session.objects.select_related("owner").annotate(opening=opening_words())
+    return list(newest.order_by("-last_active_at")[:SHOWN_SESSIONS])
 
 
 def waiting_approvals() -> list[ToolEvent]:

@@ -18,6 +18,7 @@ from responses_app.requests.headers import read_cursor
 from responses_app.services.approvals import decide
 from responses_app.services.cancel import request_cancel
 from responses_app.services.history import input_of
+from responses_app.services.keys import actor_names
 from responses_app.services.lookup import any_response
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.log_views import TimedLogView
@@ -39,6 +40,7 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
         "dashboard/live.html",
         {
             "row": row,
+            "asked_by": actor_names([row.requested_by]).get(row.requested_by, row.requested_by),
             "input": input_of(row.pk),
             "earlier": turns.get(row.turn - 1),
             "later": turns.get(row.turn + 1),
@@ -53,7 +55,8 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
 def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
-        is_asked = request_cancel(row.pk, operator_actor(operator_of(request).get_username())).result()
+        operator = operator_of(request)
+        is_asked = request_cancel(row.pk, operator_actor(operator.get_username()), operator).result()
     except ApiError as error:
         return _refused(error)
     return JsonResponse({"response_id": row.pk, "requested": is_asked})

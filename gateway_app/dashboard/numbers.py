@@ -13,8 +13,9 @@ from django.core.cache import cache
 from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, Sum, Value, When
 
 from gateway_app.dashboard.windows import Window
-from responses_app.models import ApiKey, Response, ToolEvent
+from responses_app.models import Response, ToolEvent
 from responses_app.models.tool_events import ToolStatus
+from responses_app.services.keys import actor_names
 from responses_app.states import Status
 
 # Upper bounds in milliseconds; each is at most twice the one before, and a percentile is read between two.
@@ -24,7 +25,6 @@ CLASSES_MS = (
     *(600_000, 1_200_000, 2_400_000, 3_600_000, 7_200_000, 86_400_000),
 )
 SHOWN_ROWS = 12
-KEY_ACTOR = "key "
 
 
 class Slot(Func):
@@ -151,7 +151,7 @@ def _count(window: Window) -> Numbers:
             calls=Sum("tool_calls"),
         )
     )
-    names = _key_names(row["requested_by"] for row in used)
+    names = actor_names(row["requested_by"] for row in used)
     return Numbers(
         points=list(points.values()),
         by_model=_folded((row["model"], row) for row in used),
@@ -210,13 +210,6 @@ def _folded(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Use]:
         use.output_tokens += row["output"]
         use.tool_calls += row["calls"]
     return sorted(uses.values(), key=lambda use: (-use.tokens, -use.responses, use.name))[:SHOWN_ROWS]
-
-
-def _key_names(actors: Iterable[str]) -> dict[str, str]:
-    """Keys by their names; who deleted one left its number."""
-    ids = {actor.removeprefix(KEY_ACTOR) for actor in actors if actor.startswith(KEY_ACTOR)}
-    known = ApiKey.objects.filter(pk__in=[number for number in ids if number.isdigit()])
-    return {f"{KEY_ACTOR}{key.pk}": f"{KEY_ACTOR}{key.name}" for key in known.only("name")}
 
 
 def _tools(window: Window) -> list[ToolUse]:

@@ -18,7 +18,7 @@ def check_watcher(request: HttpRequest) -> None:
 
 
 def _is_direct(request: HttpRequest) -> bool:
-    return settings.IS_LOOPBACK and not any(name in request.headers for name in FORWARDED_HEADERS)
+    return settings.IS_PRIVATE and not any(name in request.headers for name in FORWARDED_HEADERS)
 
 
 class Watcher(BaseAuthentication):

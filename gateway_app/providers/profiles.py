@@ -51,7 +51,7 @@ def _read(name: str, entry: Any) -> AgentProfile:
         name=name,
         place=place,
         instructions=_text(entry, "instructions", place),
-        toolset=_names(entry, place),
+        toolset=read_toolset(entry, place),
         tool_items=form,
         upstream={field: value for field in _UPSTREAM if (value := _text(entry, field, place))},
         fallback_models=entry.get("fallback_models"),
@@ -68,7 +68,7 @@ def _text(entry: Mapping[str, Any], field: str, place: str) -> str:
     return value.strip()
 
 
-def _names(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
+def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
     names = entry.get("toolset")
     if names is None:
         return ()

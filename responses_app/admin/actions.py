@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, Streami
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
 
 from responses_app.admin.readonly import ReadOnlyAdmin
 from responses_app.errors import ApiError
@@ -85,7 +86,8 @@ class ResponseActions(ReadOnlyAdmin):
             except ApiError as error:
                 skipped.append(f"{row.pk}: {error.message}")
         if done:
-            self.message_user(request, " ".join([f"{len(done)} {verb}.", *filter(None, done)]), messages.SUCCESS)
+            told = [f"{len(done)} {verb}.", *filter(None, done)]
+            self.message_user(request, format_html_join(" ", "{}", ((part,) for part in told)), messages.SUCCESS)
         if skipped:
             self.message_user(request, f"{len(skipped)} skipped. {' '.join(skipped[:10])}", messages.WARNING)
         back = request.POST.get("_back")
@@ -110,12 +112,15 @@ def _cancel(row: Response, actor: User) -> str:
 
 
 def _retry(row: Response, actor: User) -> str:
-    return f"New: {retry_response(row.pk, actor)}."
+    again = retry_response(row.pk, actor)
+    page = reverse("admin:responses_app_response_change", args=[quote(again)])
+    return format_html('New: <a href="{}">{}</a>.', page, again)
 
 
 def _fork(row: Response, actor: User) -> str:
     fork: Session = fork_behind(row.pk, row.owner_id, actor=actor)
-    return f"New session: {fork.public_id}."
+    page = reverse("admin:responses_app_session_change", args=[fork.pk])
+    return format_html('New session: <a href="{}">{}</a>.', page, fork.public_id)
 
 
 def _erase(row: Response, actor: User) -> str:

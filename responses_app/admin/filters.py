@@ -8,10 +8,9 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from responses_app.models import Profile
 from responses_app.models.responses import Kind
 from responses_app.services.conversations import SOURCE
-from responses_app.services.profiles import DEFAULT_NAMES, default_model
+from responses_app.services.profiles import DEFAULT_NAMES, default_model, profile_names
 
 MAX_CHOICES = 200
 
@@ -52,8 +51,7 @@ class ModelFilter(OneValueFilter):
     parameter_name = "model"
 
     def names(self) -> list[str]:
-        profiles = Profile.objects.order_by("name").values_list("name", flat=True)[:MAX_CHOICES]
-        return list(dict.fromkeys([default_model(), *DEFAULT_NAMES, *profiles]))
+        return list(dict.fromkeys([default_model(), *DEFAULT_NAMES, *profile_names()[:MAX_CHOICES]]))
 
 
 class SourceFilter(OneValueFilter):

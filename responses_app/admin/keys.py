@@ -6,7 +6,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from responses_app.models import ApiKey, Profile
+from responses_app.models import ApiKey
 from responses_app.services.keys import revoke_key
 
 
@@ -48,10 +48,3 @@ class ApiKeyAdmin(admin.ModelAdmin):
         revoked, skipped = results.count(True), results.count(False)
         told = f"{revoked} revoked." + (f" {skipped} skipped: they were revoked before." if skipped else "")
         self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
-
-
-@admin.register(Profile)
-class ProfileAdmin(admin.ModelAdmin):
-    list_display = ("name", "provider", "upstream_model", "is_enabled")
-    list_filter = ("is_enabled",)
-    search_fields = ("name", "upstream_model")

@@ -5,8 +5,13 @@ from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 
 COUNTED_ROWS = 1000  # counting further costs more than the page, and nobody turns that many pages
+
+
+def badge(status: str) -> str:
+    return format_html('<span class="hs-state hs-{}">{}</span>', status, status.replace("_", " "))
 
 
 class CappedPaginator(Paginator):
@@ -29,6 +34,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     list_select_related = ()
     list_prefetch_related: ClassVar[tuple[str, ...]] = ()
     list_defer: ClassVar[tuple[str, ...]] = ()  # large columns that no list shows
+    list_annotations: ClassVar[dict[str, Any]] = {}
     sortable_by: ClassVar[Any] = ()  # sorting by what has no index would read the whole table
 
     class Media:
@@ -38,7 +44,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         rows = super().get_queryset(request)
         if request.resolver_match is None or not str(request.resolver_match.url_name).endswith("_changelist"):
             return rows
-        return rows.prefetch_related(*self.list_prefetch_related).defer(*self.list_defer)
+        rows = rows.prefetch_related(*self.list_prefetch_related).defer(*self.list_defer)
+        shown: QuerySet[Any] = rows.annotate(**self.list_annotations)
+        return shown
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -6,23 +6,28 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.text import Truncator
 
 from responses_app.admin.actions import ResponseActions
 from responses_app.admin.filters import ModelFilter, OwnerFilter
+from responses_app.admin.readonly import badge
 from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
 from responses_app.models import Response
+from responses_app.models.responses import asked_words
 
 SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
-SHOWN_TITLE_CHARS = 40
+SHOWN_TITLE_CHARS = 60
+SHOWN_SESSION_CHARS = 14
 
 
 @admin.register(Response)
 class ResponseAdmin(ResponseActions):
     list_display = (
-        *("short_id", "created_at", "status", "model", "owner", "in_session"),
-        *("turn", "took", "attempt", "kind"),
+        *("short_id", "state", "created_at", "asked", "in_session", "owner"),
+        *("took", "model", "kind"),
     )
+    list_annotations: ClassVar[dict[str, Any]] = {"asked": asked_words()}
     list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
     list_prefetch_related = ("owner", "session")
     list_defer = ("request", "output", "error", "usage", "ignored", "quirks")
@@ -62,17 +67,26 @@ class ResponseAdmin(ResponseActions):
     def short_id(self, row: Response) -> str:
         return format_html('<span title="{}">{}…</span>', row.pk, row.pk[:SHOWN_ID_CHARS])
 
+    @admin.display(description="Status", ordering="status")
+    def state(self, row: Response) -> str:
+        return badge(row.status)
+
+    @admin.display(description="Asked", empty_value="–")
+    def asked(self, row: Any) -> str | None:
+        return row.asked and Truncator(row.asked).chars(SHOWN_TITLE_CHARS)
+
     @admin.display(description="Session")
     def in_session(self, row: Response) -> str:
         page = reverse("admin:responses_app_session_change", args=[row.session_id])
-        return format_html('<a href="{}">{}</a>', page, str(row.session)[:SHOWN_TITLE_CHARS])
+        name = Truncator(str(row.session)).chars(SHOWN_SESSION_CHARS)
+        return format_html('<a href="{}" title="{}">{}</a>, {}', page, row.session, name, row.turn)
 
     @admin.display(description="Took")
     def took(self, row: Response) -> str:
         if row.started_at is None or row.finished_at is None:
             return "–"
-        return f"{(row.finished_at - row.started_at).total_seconds():.1f} s"
+        return f"{(row.finished_at - row.started_at).total_seconds():.2f} s"
 
     @admin.display(description="Request")
     def request_shown(self, row: Response) -> str:
-        return pretty_json(row.request)
+        return format_html("<pre>{}</pre>", pretty_json(row.request))

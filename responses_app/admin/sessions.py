@@ -1,8 +1,10 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.text import Truncator
 
 from responses_app.admin.actions import ResponseActions
 from responses_app.admin.filters import OwnerFilter, SourceFilter
@@ -10,18 +12,21 @@ from responses_app.admin.readonly import ReadOnlyAdmin
 from responses_app.admin.searching import HELP, search_conversations, search_sessions
 from responses_app.admin.timeline import pretty_json, read_turns
 from responses_app.models import Conversation, ConversationItem, Response, Session
+from responses_app.models.responses import opening_words
 from responses_app.services.conversations import resolved
 
 TURNS_PER_PAGE = 50
 SHOWN_ITEMS = 200
+SHOWN_TITLE_CHARS = 60
 
 
 @admin.register(Session)
 class SessionAdmin(ResponseActions):
     list_display = (
-        *("public_id", "title", "owner", "source", "turn_count"),
-        *("input_tokens", "output_tokens", "last_active_at"),
+        *("public_id", "about", "owner", "last_active_at", "turns"),
+        *("tokens", "source"),
     )
+    list_annotations: ClassVar[dict[str, Any]] = {"opening": opening_words()}
     list_filter = (SourceFilter, OwnerFilter, "last_active_at")
     list_prefetch_related = ("owner",)
     search_fields = ("public_id",)
@@ -56,6 +61,18 @@ class SessionAdmin(ResponseActions):
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         return search_sessions(rows, term)
+
+    @admin.display(description="Title, or how it began", empty_value="–")
+    def about(self, session: Any) -> str | None:
+        return session.title or (session.opening and Truncator(session.opening).chars(SHOWN_TITLE_CHARS))
+
+    @admin.display(description="Turns")
+    def turns(self, session: Session) -> int:
+        return session.turn_count
+
+    @admin.display(description="Tokens in / out")
+    def tokens(self, session: Session) -> str:
+        return f"{session.input_tokens:,} / {session.output_tokens:,}"
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -99,4 +116,4 @@ class ConversationAdmin(ReadOnlyAdmin):
     def items_shown(self, conversation: Conversation) -> str:
         """The last of them, as the next turn would be given them."""
         rows = ConversationItem.objects.filter(conversation=conversation).order_by("-position")[:SHOWN_ITEMS]
-        return pretty_json(resolved(list(reversed(rows))))
+        return format_html("<pre>{}</pre>", pretty_json(resolved(list(reversed(rows)))))

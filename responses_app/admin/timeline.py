@@ -14,6 +14,7 @@ from typing import Any
 from responses_app.eventlog import current_body
 from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session, ToolEvent
+from responses_app.services.keys import actor_names
 from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUTS
 
 SHOWN_CHARS = 20_000  # a page of tool outputs must still open; the rest is in the API and in exports
@@ -51,6 +52,8 @@ class Turn:
     output: list[Said | Call]
     children: list[Response] = field(default_factory=list)
     forks: list[Session] = field(default_factory=list)
+    call_count: int = 0  # of the ledger
+    asked_by: str = ""
 
     @property
     def waited_secs(self) -> float | None:
@@ -80,8 +83,17 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
         children[child.previous_id].append(child)
     for fork in Session.objects.filter(fork_point_id__in=ids).order_by("pk"):
         forks[fork.fork_point_id].append(fork)
+    names = actor_names(row.requested_by for row in rows)
     return [
-        Turn(row, _shown(asked[row.pk]), _shown(_output(row), done[row.pk]), children[row.pk], forks[row.pk])
+        Turn(
+            row,
+            _shown(asked[row.pk]),
+            _shown(_output(row), done[row.pk]),
+            children[row.pk],
+            forks[row.pk],
+            len(done[row.pk]),
+            names.get(row.requested_by, row.requested_by),
+        )
         for row in rows
     ]
 
@@ -147,22 +159,25 @@ def _from_ledger(event: ToolEvent) -> Call:
 def _said(item: Item) -> Said:
     status = str(item.get("status", ""))
     if item["type"] == "message":
-        return Said(str(item["role"]), _cut(_text(item["content"])), status)
+        return Said(str(item["role"]), _cut(_joined(item["content"])), status)
     if item["type"] == "reasoning":
-        return Said("reasoning", _cut(_text(item.get("summary", []))), status)
+        return Said("reasoning", _cut(_joined(item.get("summary", []))), status)
     return Said(str(item["type"]), pretty(json.dumps(item)), status)
 
 
 def _text(content: str | list[Item]) -> str:
-    if isinstance(content, str):
-        return pretty(content)
-    return "\n".join(_part(part) for part in content)
+    """What a tool gave back; JSON is indented."""
+    return pretty(_joined(content))
+
+
+def _joined(content: str | list[Item]) -> str:
+    return content if isinstance(content, str) else "\n".join(_part(part) for part in content)
 
 
 def _part(part: Item) -> str:
     for key in ("text", "refusal"):
         if key in part:
-            return pretty(str(part[key]))
+            return str(part[key])
     return f"[{part.get('type', 'part')}]"
 
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from responses_app.admin.readonly import ReadOnlyAdmin
+from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
 from responses_app.errors import ApprovalNotPending
@@ -18,7 +18,7 @@ from responses_app.services.approvals import decide
 
 @admin.register(ToolEvent)
 class ToolEventAdmin(ReadOnlyAdmin):
-    list_display = ("name", "status", "decision", "decided_by", "of_response", "attempt", "started_at", "finished_at")
+    list_display = ("name", "state", "started_at", "took", "of_response", "decision", "decided_by", "attempt")
     list_filter = ("status", "decision", "started_at")
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
@@ -26,14 +26,14 @@ class ToolEventAdmin(ReadOnlyAdmin):
     sortable_by = ("started_at",)
     ordering = ("-started_at",)
     fields = (
-        ("response", "name", "status", "attempt"),
-        ("call_id", "started_at", "finished_at"),
+        ("of_response", "of_session", "name", "state"),
+        ("call_id", "attempt", "started_at", "finished_at", "took"),
         ("approval_reason", "expires_at"),
         ("decision", "decided_by", "decided_at"),
         "arguments_shown",
         "output_shown",
     )
-    readonly_fields = ("arguments_shown", "output_shown")
+    readonly_fields = ("of_response", "of_session", "state", "took", "arguments_shown", "output_shown")
     actions = ("allow_once", "allow_in_session", "allow_always", "deny")
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
@@ -42,15 +42,31 @@ class ToolEventAdmin(ReadOnlyAdmin):
     @admin.display(description="Response")
     def of_response(self, event: ToolEvent) -> str:
         page = reverse("admin:responses_app_response_change", args=[quote(event.response_id)])
-        return format_html('<a href="{}">{}</a>', page, event.response_id)
+        return format_html('<a href="{}" title="{}">{}…</a>', page, event.response_id, event.response_id[:13])
+
+    @admin.display(description="Session")
+    def of_session(self, event: ToolEvent) -> str:
+        session = event.response.session
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:responses_app_session_change", args=[session.pk]), session
+        )
+
+    @admin.display(description="Status")
+    def state(self, event: ToolEvent) -> str:
+        return badge(event.status)
+
+    @admin.display(description="Took", empty_value="–")
+    def took(self, event: ToolEvent) -> str | None:
+        secs = None if event.finished_at is None else (event.finished_at - event.started_at).total_seconds()
+        return None if secs is None else f"{secs:.2f} s"
 
     @admin.display(description="Arguments")
     def arguments_shown(self, event: ToolEvent) -> str:
-        return pretty(event.arguments)
+        return format_html("<pre>{}</pre>", pretty(event.arguments))
 
     @admin.display(description="Output")
     def output_shown(self, event: ToolEvent) -> str:
-        return pretty(event.output)
+        return format_html("<pre>{}</pre>", pretty(event.output))
 
     @admin.action(description="Allow once", permissions=["operate"])
     def allow_once(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:

@@ -3,8 +3,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Case, Exists, F, OuterRef, Q, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
+from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce, Left
 from django.utils import timezone
 
 from responses_app.ids import new_response_id
@@ -26,6 +27,7 @@ class Kind(models.TextChoices):
     COMPACTION = "compaction"
 
 
+SHOWN_WORDS_CHARS = 120
 MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
 
 
@@ -224,12 +226,21 @@ class Response(models.Model):
         return self.status in OPEN
 
 
+class InputItemQuerySet(models.QuerySet["InputItem"]):
+    def words(self) -> Subquery:
+        """How the first message of a user begins, cut by the database: requests can be megabytes."""
+        said = self.filter(item__role="user").annotate(words=Left(KT("item__content__0__text"), SHOWN_WORDS_CHARS))
+        return Subquery(said.values("words")[:1])
+
+
 class InputItem(models.Model):
     """A new item of a request, in order; history is not repeated here."""
 
     response = models.ForeignKey(Response, on_delete=models.CASCADE, related_name="input_items")
     position = models.PositiveIntegerField()
     item = models.JSONField()
+
+    objects = InputItemQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -239,3 +250,14 @@ class InputItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.response_id} input {self.position}"
+
+
+def asked_words() -> Subquery:
+    """Of a response: what was asked last."""
+    return InputItem.objects.filter(response=OuterRef("pk")).order_by("-position").words()
+
+
+def opening_words() -> Subquery:
+    """Of a session: what it began with."""
+    first = InputItem.objects.filter(response__session=OuterRef("pk"), response__turn=1)
+    return first.order_by("position").words()

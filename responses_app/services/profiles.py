@@ -50,10 +50,10 @@ def _named(name: str) -> AgentProfile | None:
     if configured is not None:
         return configured
     row = Profile.objects.filter(name=name, is_enabled=True).first()
-    return None if row is None else _of_row(row)
+    return None if row is None else profile_of_row(row)
 
 
-def _of_row(row: Profile) -> AgentProfile:
+def profile_of_row(row: Profile) -> AgentProfile:
     upstream = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
     return AgentProfile(
         name=row.name,

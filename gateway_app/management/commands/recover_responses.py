@@ -28,11 +28,11 @@ class Command(BaseCommand):
             )
             return
         orphans.free(dead, found)
-        progress = Progress(self.stderr, "ended", len(ending))
-        for orphan in ending:
-            progress.add(orphans.settle(orphan))
+        with Progress(self.stderr, "ended", len(ending)) as progress:
+            for orphan in ending:
+                progress.add(orphans.settle(orphan))
         self.stdout.write(
-            f"{len(dead)} dead processes. Freed {goes_on} responses, ended {progress.end()} as incomplete."
+            f"{len(dead)} dead processes. Freed {goes_on} responses, ended {progress.count} as incomplete."
         )
         if len(ending) > progress.count:
             self.stderr.write(

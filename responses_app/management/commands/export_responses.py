@@ -39,13 +39,12 @@ class Command(BaseCommand):
         missing = set(selection.ids) - set(Response.objects.filter(pk__in=selection.ids).values_list("pk", flat=True))
         if missing:
             raise CommandError(f"There is no response {', '.join(sorted(missing))}.")
-        progress = Progress(self.stderr, "exported")
         lines = csv_lines if format == "csv" else json_lines
-        with _opened(output) as file:
+        with Progress(self.stderr, "exported") as progress, _opened(output) as file:
             for line in lines(selection):
                 file.write(line)
                 progress.add()
-        self.stderr.write(f"Exported {progress.end()} lines.")
+        self.stderr.write(f"Exported {progress.count} lines.")
         running = selection.rows().open().count()
         if running:
             self.stderr.write(f"{running} responses still run and were left out; export them when they have ended.")
@@ -85,9 +84,19 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
     try:
         # Readable for the owner alone: these are other people's conversations.
         Path(output).touch(mode=0o600, exist_ok=False)
-        with Path(output).open("wb") as file:
+        with _removed_unless_whole(Path(output)), Path(output).open("wb") as file:
             yield file
     except FileExistsError:
         raise CommandError(f"{output} exists already; choose another name.") from None
     except OSError as error:
         raise CommandError(f"Cannot write {output}: {error.strerror}.") from error
+
+
+@contextmanager
+def _removed_unless_whole(path: Path) -> Iterator[None]:
+    """Half an archive must not be taken for one."""
+    try:
+        yield
+    except BaseException:
+        path.unlink()
+        raise

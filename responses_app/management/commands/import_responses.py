@@ -24,10 +24,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any) -> None:
         restore = Restore(None if owner is None else find_owner(owner), is_rehearsal=dry_run)
-        progress = Progress(self.stderr, "read")
         outcomes: Counter[Outcome] = Counter()
         refused = 0
-        with _opened(file) as lines:
+        with Progress(self.stderr, "read") as progress, _opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     outcomes[restore.take(_parsed(line))] += 1
@@ -35,10 +34,10 @@ class Command(BaseCommand):
                     refused += 1
                     self.stderr.write(f"Line {number}{_named(line)}: {error}")
                 progress.add()
-        would = "Would have " if dry_run else ""
-        self.stdout.write(f"{would}{outcomes[Outcome.ADDED]} added, {outcomes[Outcome.KNOWN]} already here.")
+        added = f"Would add {outcomes[Outcome.ADDED]}" if dry_run else f"{outcomes[Outcome.ADDED]} added"
+        self.stdout.write(f"{added}, {outcomes[Outcome.KNOWN]} already here.")
         if refused:
-            raise CommandError(f"{refused} of {progress.end()} records were refused; the lines above say why.")
+            raise CommandError(f"{refused} of {progress.count} records were refused; the lines above say why.")
 
 
 def _parsed(line: bytes) -> Any:

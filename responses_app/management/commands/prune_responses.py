@@ -60,13 +60,13 @@ class Command(BaseCommand):
         )
 
     def _prune(self, rules: Rules, batch: int, total: int) -> int:
-        progress = Progress(self.stderr, "removed", total)
-        while True:
-            with transaction.atomic():
-                removed = prune_some(rules, batch)
-            if not removed:
-                return progress.end()
-            progress.add(removed)
+        with Progress(self.stderr, "removed", total) as progress:
+            while True:
+                with transaction.atomic():
+                    removed = prune_some(rules, batch)
+                if not removed:
+                    return progress.count
+                progress.add(removed)
 
     def _tell_excess(self, count: int) -> None:
         if count > 0:

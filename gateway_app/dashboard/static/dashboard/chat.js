@@ -105,6 +105,7 @@ class Turn {
     const link = element("a", "note", "Watch it in the live view");
     link.href = page.dataset.live.replace("RESPONSE", encodeURIComponent(id));
     if (!this.section.querySelector("a.note")) this.section.append(link);
+    if (!page.querySelector("aside [aria-current]")) listChat(this.section.querySelector(".said-user .text").textContent);
   }
 
   // From wherever the connection broke, until the last event.
@@ -154,6 +155,18 @@ class Turn {
     }
     this.lookForApprovals();
   }
+}
+
+// A new chat takes its place in the list as soon as the server has it.
+function listChat(name) {
+  const list = page.querySelector("aside ul");
+  const link = element("a", "", name.length > 60 ? `${name.slice(0, 59)}…` : name);
+  link.href = `${page.dataset.page}/${session}`;
+  link.setAttribute("aria-current", "page");
+  const entry = element("li");
+  entry.append(link);
+  list.querySelector(".muted")?.remove();
+  list.prepend(entry);
 }
 
 function newSession() {

@@ -164,7 +164,7 @@ export class LogPanel {
       this.root.append(shown.root);
     } else if (item.call_id && item.output !== undefined) {
       const card = this.tool(item.call_id, item.name || "tool");
-      card.setOutput(outputText(item.output));
+      card.setOutput(pretty(outputText(item.output)));
       if (card.state === "in_progress" || card.since != null) card.ended("completed");
     } else if ("arguments" in item || "input" in item) {
       shown.tool = this.tool(item.call_id || item.id, item.name || item.type);
@@ -183,7 +183,7 @@ export class LogPanel {
     if (item.status === "incomplete") shown.tool.ended("incomplete");
     else if (shown.tool.state === "in_progress") shown.tool.setState("in_progress", "called");
     if (item.type === "mcp_call" && (item.output != null || item.error != null)) {
-      shown.tool.setOutput(outputText(item.output ?? item.error));
+      shown.tool.setOutput(pretty(outputText(item.output ?? item.error)));
       shown.tool.ended(item.error ? "failed" : "completed");
     }
   }
