@@ -26,10 +26,11 @@ def test_nothing_is_lost_stuck_or_run_twice(make_server: Callable[..., Server], 
 def run(kind: type[Campaign], make_server: Callable[..., Server]) -> None:
     seed = os.environ.get("FAULT_SEED", str(random.randrange(10**6)))
     print("FAULT_SEED", seed)
-    figures = kind(make_server(**kind.env), seed).run(kind.size(SUITE_ROUNDS))
-    print(figures)
-    assert figures.faults == kind.size(SUITE_ROUNDS)
-    assert figures.responses > 0
+    campaign = kind(make_server(**kind.env), seed)
+    campaign.run(kind.size(SUITE_ROUNDS))
+    print(campaign.faults, "faults,", campaign.checked, "responses;", kind.remark([campaign]))
+    assert campaign.faults == kind.size(SUITE_ROUNDS)
+    assert campaign.checked > 0
 
 
 def test_the_sizes_are_what_the_docs_say() -> None:

@@ -3,7 +3,7 @@
 The suite runs each at its smallest size (``tests/test_campaigns.py``), ``make faults ROUNDS=…`` at any.
 """
 
-from tests.campaigns.base import Campaign, Figures
+from tests.campaigns.base import Campaign
 from tests.campaigns.disconnect import Disconnect
 from tests.campaigns.hold import Hold
 from tests.campaigns.kill import Kill
@@ -12,4 +12,4 @@ from tests.campaigns.stop import Stop
 
 KINDS: tuple[type[Campaign], ...] = (Kill, KillInTool, Stop, Disconnect, Hold)
 
-__all__ = ["KINDS", "Campaign", "Disconnect", "Figures", "Hold", "Kill", "KillInTool", "Stop"]
+__all__ = ["KINDS", "Campaign", "Disconnect", "Hold", "Kill", "KillInTool", "Stop"]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.campaigns import KINDS, Campaign, Figures
+from tests.campaigns import KINDS, Campaign
 from tests.conftest import Database
 from tests.databases import find_program, postgres_cluster
 from tests.harness import Server, free_port
@@ -30,15 +30,15 @@ class Row:
     kind: type[Campaign]
     database: str
     seed: int
-    done: list[Figures]
+    legs: list[Campaign]
     finding: str = ""
 
     def __str__(self) -> str:
-        faults = sum(figures.faults for figures in self.done)
-        checked = sum(figures.responses for figures in self.done)
-        bound = f"{300 / faults:.2g} %" if faults else ""
+        faults = sum(leg.faults for leg in self.legs)
+        checked = sum(leg.checked for leg in self.legs)
+        bound = f"{min(300 / faults, 100):.2g} %" if faults and self.kind.has_bound else ""
         zeros = ("0", "0", "0") if not self.finding else ("see above",) * 3
-        remark = self.finding or "; ".join(dict.fromkeys(figures.remark for figures in self.done[-1:]))
+        remark = self.finding or self.kind.remark(self.legs)
         cells = (f"{self.kind.name} ({self.kind.counts})", self.database, self.seed, faults, checked, *zeros, bound)
         return f"| {' | '.join(map(str, cells))} | {remark} |"
 
@@ -57,22 +57,22 @@ def databases(folder: Path) -> Iterator[dict[str, Database]]:
 
 
 def run(kind: type[Campaign], database: Database, name: str, rounds: int, seed: int, folder: Path) -> Row:
-    total, done = kind.size(rounds), list[Figures]()
+    total, legs = kind.size(rounds), list[Campaign]()
     for begun in range(0, total, kind.leg):
         home = folder / f"{kind.__name__}-{name}-{begun}"
         server = database.server(home, Server, **kind.env)
         said = Progress(f"{kind.name} on {name}", begun, total)
         try:
-            campaign = kind(server.start(), f"{seed}/{begun}")
-            done.append(campaign.run(min(kind.leg, total - begun), said))
+            legs.append(kind(server.start(), f"{seed}/{begun}"))
+            legs[-1].run(min(kind.leg, total - begun), said)
         except Exception as error:
             traceback.print_exc()
             print(f"FAILED: {kind.name} on {name}, seed {seed}; the server's home is kept in {home}", flush=True)
-            return Row(kind, name, seed, done, f"{type(error).__name__}: {error}"[:300].replace("\n", " "))
+            return Row(kind, name, seed, legs, f"{type(error).__name__}: {error}"[:300].replace("\n", " "))
         finally:
             server.kill()
         shutil.rmtree(home)
-    return Row(kind, name, seed, done)
+    return Row(kind, name, seed, legs)
 
 
 class Progress:

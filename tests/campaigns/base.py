@@ -3,10 +3,9 @@
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tests.checker import History, Seen, check_all, listed
 from tests.harness import Server
@@ -17,13 +16,6 @@ MAX_CLIENTS = 256
 CLIENT_SECS = 60.0  # a client that waits longer for a server that is dead or well hangs
 
 
-@dataclass(frozen=True)
-class Figures:
-    faults: int
-    responses: int
-    remark: str = ""
-
-
 class Campaign(ABC):
     """Faults against one server; the seed decides what is asked and when it is disturbed."""
 
@@ -32,13 +24,14 @@ class Campaign(ABC):
     suite: ClassVar[int]  # how many the suite makes
     night: ClassVar[int]
     leg: ClassVar[int] = 25  # so many on one server: the checker reads all that a server has
+    has_bound: ClassVar[bool] = True  # whether its faults are events of their own, of which N tell something
     env: ClassVar[dict[str, str]] = {}
 
     def __init__(self, server: Server, seed: str) -> None:
         self.server = server
         self.dice = random.Random(seed)
         self.history = History()
-        self.faults = 0
+        self.faults = self.checked = 0
         self.asked = 0
         self._threads = ThreadPoolExecutor(MAX_CLIENTS)
         self._running: list[Future[None]] = []
@@ -56,20 +49,24 @@ class Campaign(ABC):
     def settle(self) -> None:  # noqa: B027  # most have nothing left to do
         """The last things clients do when the faults are over."""
 
-    def check(self) -> str:
-        """What this kind of fault promises beyond the checker's properties; a remark for the table."""
+    def check(self) -> None:  # noqa: B027
+        """What this kind of fault promises beyond the checker's properties."""
+
+    @classmethod
+    def remark(cls, legs: Sequence[Self]) -> str:
+        """What else the table tells of all legs."""
         return ""
 
-    def run(self, faults: int, progress: Callable[[int], None] = lambda done: None) -> Figures:
+    def run(self, faults: int, progress: Callable[[int], None] = lambda done: None) -> None:
         while self.faults < faults:
             self.faults += self.round(faults - self.faults)
             progress(self.faults)
         self.settle()
-        checked = check_all(self.server, self.history)
+        self.checked = check_all(self.server, self.history)
         unfinished = {body["id"]: body["status"] for body in listed(self.server) if body["status"] != "completed"}
         assert not unfinished, unfinished
-        assert "Traceback" not in self.server.log
-        return Figures(self.faults, checked, self.check())
+        assert "Traceback" not in self.server.log, self.server.log
+        self.check()
 
     # -- clients ------------------------------------------------------------------------
     def next_name(self) -> str:

@@ -1,7 +1,8 @@
 """kill -9 while tools run: unsafe ones are not run again, safe ones are, and the model is told which."""
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from tests.campaigns.base import Campaign
 from tests.checker import traces
@@ -48,15 +49,18 @@ class KillInTool(Campaign):
             self._held[label] = client.asked = body["input"]
         return label
 
-    def check(self) -> str:
+    def check(self) -> None:
         left = traces(self.server)
         said = {seen.asked: text(self.server.body(seen.response_id)) for seen in self.history.seen if seen.response_id}
-        again = 0
         for label, asked in self._held.items():
             is_safe = label.startswith("safe")
             assert left.count(label) == (2 if is_safe else 1), label
             if asked in said:
                 expected = f"first The result is {label if is_safe else INTERRUPTED}"
                 assert said[asked].startswith(expected), (label, said[asked])
-            again += is_safe
-        return f"{len(self._held)} calls interrupted, {again} safe ones run again"
+
+    @classmethod
+    def remark(cls, legs: Sequence[Self]) -> str:
+        labels = [label for leg in legs for label in leg._held]
+        safe = sum(label.startswith("safe") for label in labels)
+        return f"{len(labels)} calls interrupted, {safe} of them safe and run again"

@@ -3,7 +3,8 @@
 import signal
 import socket
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from tests.campaigns.base import Campaign
 from tests.checker import DONE, Seen
@@ -49,8 +50,9 @@ class Stop(Campaign):
         tool = script({"say": "first "}, call("safe_effect", text=f"safe {self.next_name()}", secs=self.dice.random()))
         return self.read({"input": self.dice.choice((words, tool))})
 
-    def check(self) -> str:
-        return f"slowest exit {self._slowest_secs:.1f} s after the grace"
+    @classmethod
+    def remark(cls, legs: Sequence[Self]) -> str:
+        return f"slowest exit {max(leg._slowest_secs for leg in legs):.1f} s after the grace"
 
 
 def _check_farewell(reader: Seen) -> None:
