@@ -15,7 +15,7 @@ import pytest
 
 from tests.checker import History, check_all
 from tests.harness import Server, eventually, script
-from tests.test_postgres_faults import ask_until_stored, read_beside
+from tests.test_postgres_faults import ask_until_stored, disturb_every_write, read_beside
 from tests.test_shutdown import EXIT_SECS, signalled
 
 BUSY_SECS = 20  # SQLite's own patience, in which nobody notices anything
@@ -172,15 +172,17 @@ def _until_refused(server: Server, history: History) -> None:
     eventually(refused, 30, "the refusal")
 
 
-def test_every_commit_of_a_run_may_fail(home: Path) -> None:
+def test_every_write_of_a_run_may_fail(home: Path) -> None:
     history = History()
+    wish = home / "fail_write"
     with started(home, TEST_SQLITE_ENGINE="tests.failing_sqlite") as server:
-        wish = home / "fail_commit"
-        wish.write_text("1000")
-        ask_until_stored(server, history, "undisturbed")
-        commits = min(1000 - int(wish.read_text()), 20)
-        for nth in range(1, commits + 1):
+
+        def disturb(nth: int) -> bool:
             wish.write_text(str(nth))
             ask_until_stored(server, history, f"failed {nth}")
-        wish.unlink(missing_ok=True)
-        assert check_all(server, history) == commits + 1
+            is_left = wish.exists()
+            wish.unlink(missing_ok=True)
+            return not is_left
+
+        disturb_every_write(disturb)
+        check_all(server, history)
