@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-_WRITING = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.IGNORECASE)
+_WRITING = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|WITH|COMMIT)\b", re.IGNORECASE)
 _lock = threading.Lock()
 
 
@@ -30,11 +30,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
 
-    def _commit(self) -> None:
-        with self.wrap_database_errors:
-            if self.connection is not None and self.connection.in_transaction:
-                _fail_if_due("INSERT")
-        super()._commit()
+    def commit(self) -> None:
+        if self.connection is not None and self.connection.in_transaction:
+            with self.wrap_database_errors:
+                _fail_if_due("COMMIT")
+        super().commit()
 
 
 def _fail_if_due(query: str) -> None:
