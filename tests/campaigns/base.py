@@ -58,6 +58,12 @@ class Campaign(ABC):
         return ""
 
     def run(self, faults: int, progress: Callable[[int], None] = lambda done: None) -> None:
+        try:
+            self._run(faults, progress)
+        finally:
+            self._threads.shutdown(wait=False)
+
+    def _run(self, faults: int, progress: Callable[[int], None]) -> None:
         while self.faults < faults:
             self.faults += self.round(faults - self.faults)
             progress(self.faults)
