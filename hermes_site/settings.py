@@ -60,6 +60,7 @@ API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
 if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
     raise ImproperlyConfigured("API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act.")
 HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
+HERMES_IDLE_SECS = 60.0  # of a connection between two requests, or in the midst of one
 HERMES_JOIN_RETRIES = env.choice("HERMES_JOIN_RETRIES", "on", ("on", "off")) == "on"
 MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts
 HERMES_CLIENT_WRITE_TIMEOUT = env.seconds("HERMES_CLIENT_WRITE_TIMEOUT", 30, low=0.1, high=3600)

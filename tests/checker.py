@@ -4,9 +4,10 @@ Seven properties: what was seen is stored, and equal; sequence numbers are dense
 deltas are the final text; nothing hangs; an unsafe tool ran at most once; one run per idempotency key.
 """
 
+import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -64,6 +65,8 @@ class Seen:
     frames: list[bytes] = field(default_factory=list)
     response_id: str | None = None
     cut: Exception | None = None
+    asked: str = ""
+    refusal: str = ""
 
     def note(self, frame: bytes) -> None:
         if self.response_id is None and frame.startswith(b"event: response.created"):
@@ -76,18 +79,33 @@ class Seen:
 
     def read(self, server: Server, body: dict[str, Any]) -> None:
         """Ask for a stream and read it to its end, or to where somebody cuts it."""
+        self._ask(server, {"stream": True, **body}, self._read_frames)
+
+    def post(self, server: Server, body: dict[str, Any]) -> None:
+        """Ask for a response that nobody waits for."""
+        self._ask(server, {"background": True, **body}, self._read_body)
+
+    def _ask(self, server: Server, body: dict[str, Any], read: Callable[[httpx.Response], None]) -> None:
+        self.asked = str(body["input"])
         headers = {} if self.key is None else {"Idempotency-Key": self.key}
-        asked = {"stream": True, **body}
         try:
             with (
                 server.http() as client,
-                client.stream("POST", "/v1/responses", json=asked, headers=headers) as answer,
+                client.stream("POST", "/v1/responses", json=body, headers=headers) as answer,
             ):
                 if answer.status_code == 200:
-                    for frame in frames(answer):
-                        self.note(frame)
+                    read(answer)
+                else:
+                    self.refusal = f"{answer.status_code} {answer.read().decode()}"
         except httpx.TransportError as error:
             self.cut = error
+
+    def _read_frames(self, answer: httpx.Response) -> None:
+        for frame in frames(answer):
+            self.note(frame)
+
+    def _read_body(self, answer: httpx.Response) -> None:
+        self.response_id = json.loads(answer.read())["id"]
 
 
 class History:
@@ -113,6 +131,7 @@ class History:
 def check_seen(server: Api, history: History) -> None:
     """Whatever a client received is stored, in the same order and byte by byte."""
     for seen in history.seen:
+        assert not seen.refusal or seen.refusal.startswith("503 "), seen.refusal
         if seen.response_id is not None and seen.frames:
             assert server.replay(seen.response_id)[: len(seen.events)] == seen.events, seen.response_id
 
@@ -124,6 +143,25 @@ def check_keys(history: History) -> None:
             runs.setdefault(seen.key, set()).add(seen.response_id)
     twice = {key: ids for key, ids in runs.items() if len(ids) > 1}
     assert not twice, twice
+
+
+def check_upstream_runs(server: Server, history: History) -> None:
+    """What was asked under a key is stored once, and no process began it twice with the model."""
+    keyed = {seen.asked for seen in history.seen if seen.key is not None}
+    if not keyed:
+        return
+    with server.http() as client:
+        questions = [first_question(client, body["id"]) for body in list(listed(server))]
+    stored = Counter(question for question in questions if question in keyed)
+    begun = Counter((call["texts"][-1], call["pid"]) for call in server.model_calls("") if call["event"] == "started")
+    twice = {asked: count for asked, count in stored.items() if count > 1}
+    twice |= {asked: count for (asked, _), count in begun.items() if asked in keyed and count > 1}
+    assert not twice, twice
+
+
+def first_question(client: httpx.Client, response_id: str) -> str:
+    items = client.get(f"/v1/responses/{response_id}/input_items", params={"order": "asc"}).json()["data"]
+    return str(items[0]["content"][0]["text"])
 
 
 def check_effects(traces: Iterable[str], safe_prefix: str = "safe") -> None:
@@ -150,6 +188,10 @@ def listed(server: Server) -> Iterator[dict[str, Any]]:
             after = {"after": page["last_id"]}
 
 
+def open_responses(server: Server) -> list[str]:
+    return [body["id"] for body in listed(server) if body["status"] not in TERMINAL]
+
+
 def waits_for_consent(server: Server, response_id: str) -> bool:
     with server.http() as client:
         return bool(client.get(f"/v1/responses/{response_id}/approval").json()["pending"])
@@ -157,8 +199,7 @@ def waits_for_consent(server: Server, response_id: str) -> bool:
 
 def open_ids(server: Server) -> list[str]:
     """What neither has ended nor waits for a person."""
-    running = [body["id"] for body in listed(server) if body["status"] not in TERMINAL]
-    return [response_id for response_id in running if not waits_for_consent(server, response_id)]
+    return [response_id for response_id in open_responses(server) if not waits_for_consent(server, response_id)]
 
 
 def check_every_log(server: Server) -> int:
@@ -175,5 +216,6 @@ def check_all(server: Server, history: History, stuck_secs: float = STUCK_SECS) 
     assert history.response_ids() <= {body["id"] for body in listed(server)}
     check_seen(server, history)
     check_keys(history)
+    check_upstream_runs(server, history)
     check_effects(traces(server))
     return check_every_log(server)

@@ -1,5 +1,9 @@
-"""A proxy before PostgreSQL that cuts a connection at a chosen COMMIT, before or after the server has heard it."""
+"""A proxy before PostgreSQL that cuts a connection at a chosen write, before or after the server has heard it.
 
+A write is a statement that changes rows, or a COMMIT.
+"""
+
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -7,10 +11,11 @@ from contextlib import suppress
 from typing import Self
 
 CHUNK_BYTES = 65536
-COMMIT = b"COMMIT\0"
+# A simple query, or one that is parsed first: its letter, its length, the name of the parsed one, the statement.
+WRITE = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*(?:INSERT INTO|UPDATE|DELETE FROM|WITH|COMMIT)\b", re.DOTALL)
 
 
-class CommitCutter:
+class WriteCutter:
     def __init__(self, upstream_port: int) -> None:
         self._upstream_port = upstream_port
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -18,7 +23,6 @@ class CommitCutter:
         self._lock = threading.Lock()
         self._countdown = 0
         self._is_heard = False
-        self.commits = 0
         self.cuts = 0
 
     def __enter__(self) -> Self:
@@ -29,7 +33,7 @@ class CommitCutter:
         self._listener.close()
 
     def cut(self, nth: int, *, is_heard: bool) -> None:
-        """The nth COMMIT from now on loses its connection: after the server carried it out, or before."""
+        """The nth write from now on loses its connection: after the server carried it out, or before."""
         with self._lock:
             self._countdown, self._is_heard = nth, is_heard
 
@@ -43,10 +47,9 @@ class CommitCutter:
                 _in_background(session.pass_back)
 
     def is_due(self, data: bytes) -> bool:
-        if COMMIT not in data:
+        if WRITE.match(data) is None:
             return False
         with self._lock:
-            self.commits += 1
             self._countdown -= 1
             if self._countdown == 0:
                 self.cuts += 1
@@ -58,7 +61,7 @@ class CommitCutter:
 
 
 class _Session:
-    def __init__(self, cutter: CommitCutter, client: socket.socket, server: socket.socket) -> None:
+    def __init__(self, cutter: WriteCutter, client: socket.socket, server: socket.socket) -> None:
         self.cutter, self.client, self.server = cutter, client, server
         self.drops_next_answer = False
 

@@ -95,7 +95,7 @@ class Server:
         try:
             connection.request("GET", "/health")
             return connection.getresponse().status == 200
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return False
         finally:
             connection.close()

@@ -7,6 +7,7 @@ which waits until the test opens that gate. Every model call leaves its trace in
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -47,7 +48,7 @@ class ScriptedProvider:
             self._trace(outcome, call)
 
     def _trace(self, event: str, call: ModelCall) -> None:
-        line = {"event": event, "at": time.time(), "texts": _texts(call)}
+        line = {"event": event, "at": time.time(), "pid": os.getpid(), "texts": _texts(call)}
         line["instructions"] = call.instructions or ""
         with (Path(settings.HERMES_HOME) / "model_calls.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")

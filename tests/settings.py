@@ -14,6 +14,7 @@ HERMES_TOOL_MAKERS = [*product.HERMES_TOOL_MAKERS, "tests.scripted_tools.make_to
 HERMES_DISPATCHER = os.environ.get("TEST_DISPATCHER", product.HERMES_DISPATCHER)
 ASGI_APPLICATION = os.environ.get("TEST_ASGI_APPLICATION", product.ASGI_APPLICATION)
 HERMES_SOCKET_SECS = float(os.environ.get("TEST_SOCKET_SECS", product.HERMES_SOCKET_SECS))
+HERMES_IDLE_SECS = float(os.environ.get("TEST_IDLE_SECS", product.HERMES_IDLE_SECS))
 DATABASES = product.DATABASES
 if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = os.environ.get("TEST_SQLITE_ENGINE", product.DATABASES["default"]["ENGINE"])

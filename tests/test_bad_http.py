@@ -1,10 +1,14 @@
 """What is not even HTTP is answered like any other mistake: a 4xx in JSON that says what is wrong."""
 
+import signal
+from contextlib import ExitStack
+
 import pytest
 
 from tests.harness import Server
 from tests.raw_http import HEAD, Answer, connected, exchange, read_all, read_answer
 
+BURST = 300
 MALFORMED: dict[str, tuple[bytes, int, str, str | None]] = {
     "no-version": (b"GET /health\r\n\r\n", 400, "malformed_request", None),
     "garbage": (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, "malformed_request", None),
@@ -105,6 +109,18 @@ def test_a_malformed_request_behind_a_good_one_spoils_only_itself(server: Server
     assert received.count(b"HTTP/1.1 ") == 2
     assert received.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b'"code":"malformed_request"' in received
+
+
+def test_a_burst_of_connections_waits_for_a_busy_server(server: Server) -> None:
+    """The kernel turns away whoever finds the backlog full; the server takes nobody while it stands still."""
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with ExitStack() as stack:
+            for _ in range(BURST):
+                stack.enter_context(connected(server))
+    finally:
+        server.process.send_signal(signal.SIGCONT)
 
 
 MULTIPART = {

@@ -1,11 +1,13 @@
 """A body over the limit is refused before it costs memory or disk, and its sender can read why."""
 
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Database
 from tests.harness import Server, eventually
 from tests.raw_http import (
     HEAD,
@@ -22,7 +24,16 @@ from tests.raw_http import (
 pytestmark = pytest.mark.any_database
 
 LIMIT = 10_000_000
+IDLE_SECS = 1.0
 MEGABYTE = bytes(1_000_000)
+
+
+@pytest.fixture(scope="module")
+def impatient(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    home = tmp_path_factory.mktemp("impatient") / "home"
+    running = database.server(home, Server, TEST_IDLE_SECS=str(IDLE_SECS)).start()
+    yield running
+    running.kill()
 
 
 def assert_too_large(answer: Answer) -> None:
@@ -116,3 +127,31 @@ def test_a_refused_connection_that_is_never_closed_does_not_stay(make_server: Ca
         connection.sendall(b"nonsense\r\n\r\n")
         assert b"malformed_request" in read_all(connection)
         eventually(lambda: open_sockets(server) <= before, what="the close of the server's end")
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"POST /v1/resp", HEAD, HEAD + b"Content-Length: 9\r\n\r\n{", HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"],
+    ids=["line", "headers", "body", "chunk"],
+)
+def test_who_stops_in_the_midst_of_a_request_is_told(impatient: Server, begun: bytes) -> None:
+    answer = exchange(impatient, begun)
+    assert (answer.status, answer.error()["code"]) == (408, "request_timeout")
+    assert answer.headers["connection"] == "close"
+
+
+def test_a_kept_connection_without_a_request_is_closed_without_a_word(impatient: Server) -> None:
+    with connected(impatient) as connection:
+        assert read_all(connection) == b""
+    with connected(impatient) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_all(connection).count(b"HTTP/1.1 ") == 1
+
+
+def test_a_slow_upload_is_not_a_silent_one(impatient: Server) -> None:
+    with connected(impatient) as connection:
+        connection.sendall(HEAD + b"Content-Length: 8\r\n\r\n")
+        for _ in range(8):
+            time.sleep(IDLE_SECS / 3)  # the client's own pace
+            connection.sendall(b"x")
+        assert read_answer(connection).status == 401

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 from responses_app.bodies import initial_body
@@ -9,7 +10,8 @@ from responses_app.events import COMPLETED, CREATED, Event, encode_frame
 from responses_app.fold import fold
 from responses_app.output import OutputBuilder
 from responses_app.states import Status
-from tests.checker import DONE, History, check_effects, check_keys, check_log, check_seen
+from tests.checker import DONE, History, check_effects, check_keys, check_log, check_seen, check_upstream_runs
+from tests.harness import Server
 
 RESPONSE = "resp_" + "0" * 32
 
@@ -87,3 +89,41 @@ def test_a_second_run_is_found() -> None:
     history.note("resp_2", key="k")
     with pytest.raises(AssertionError):
         check_keys(history)
+
+
+class Told(Server):
+    """What an API and a model would tell of questions that were stored, and that reached the model."""
+
+    def __init__(self, stored: list[str], asked: list[tuple[str, int]]) -> None:
+        self.stored, self.asked = stored, asked
+
+    def http(self, key: str | None = None) -> httpx.Client:
+        return httpx.Client(base_url="http://test", transport=httpx.MockTransport(self._answer))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/responses":
+            ids = [{"id": str(number), "status": "completed"} for number in range(len(self.stored))]
+            return httpx.Response(200, json={"data": ids, "has_more": False})
+        question = self.stored[int(request.url.path.split("/")[3])]
+        return httpx.Response(200, json={"data": [{"content": [{"text": question}]}]})
+
+    def model_calls(self, text: str) -> list[dict[str, Any]]:
+        return [{"event": "started", "texts": ["before", question], "pid": pid} for question, pid in self.asked]
+
+
+def test_a_second_run_upstream_is_found() -> None:
+    history = History()
+    history.client("k").asked = "q"
+    check_upstream_runs(Told(["q", "other", "other"], [("q", 1), ("q", 2), ("other", 1), ("other", 1)]), history)
+    for bad in (Told(["q", "q"], [("q", 1)]), Told(["q"], [("q", 1), ("q", 1)])):
+        with pytest.raises(AssertionError):
+            check_upstream_runs(bad, history)
+
+
+def test_a_refusal_is_not_passed_over() -> None:
+    history = History()
+    history.client().refusal = "503 later"
+    check_seen(Stored(spoken()), history)
+    history.client().refusal = "500 never"
+    with pytest.raises(AssertionError):
+        check_seen(Stored(spoken()), history)

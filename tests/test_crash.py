@@ -1,59 +1,10 @@
-"""kill -9 at any moment, then another start: what a client saw is there, and every response ends."""
+"""kill -9 and another start, at chosen moments; ``test_campaigns.py`` kills at any."""
 
-import random
-import threading
-import time
 from collections.abc import Callable
-from functools import partial
-
-import httpx
 
 from responses_app.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
-
-ROUNDS = 6
-STREAMS = 3
-
-
-def all_started(seen: list[list[bytes]]) -> bool:
-    return all(len(into) > 3 for into in seen)
-
-
-def test_seen_is_stored_when_the_server_is_killed_at_random_moments(make_server: Callable[..., Server]) -> None:
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    dice = random.Random(seed)
-    server = make_server()
-    for _ in range(ROUNDS):
-        seen: list[list[bytes]] = [[] for _ in range(STREAMS)]
-
-        def read(into: list[bytes]) -> None:
-            asked = f"write {dice.randrange(200, 2000)} words at 1000 words per second"
-            try:
-                with streaming(server, input=asked) as (_, received):
-                    for frame in received:
-                        into.append(frame)
-            except httpx.TransportError:
-                pass  # the kill cut this reader, as it was meant to
-
-        readers = [threading.Thread(target=read, args=(into,)) for into in seen]
-        for reader in readers:
-            reader.start()
-        eventually(partial(all_started, seen), what="the first text")
-        time.sleep(dice.random())  # the moment of death is the variable under test
-        server.kill()
-        for reader in readers:
-            reader.join(30)
-        server.start()
-        for into in seen:
-            response_id = created_id(into[0])
-            server.ended(response_id)
-            check_log(server, response_id)
-            assert server.body(response_id)["status"] == "completed"
-            stored = server.replay(response_id)
-            kept = [frame for frame in into if not frame.startswith(b":")]
-            assert stored[: len(kept)] == kept
 
 
 def test_an_orphan_ends_incomplete_where_nothing_is_resumed(make_server: Callable[..., Server]) -> None:

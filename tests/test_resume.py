@@ -45,6 +45,9 @@ def test_a_cut_message_is_closed_and_continued_in_a_new_item(make_server: Callab
     check_log(server, response_id)
     with server.openai().responses.stream(response_id=response_id) as stream:
         assert list(stream)[-1].type == "response.completed"
+    with server.openai().responses.stream(response_id=response_id, starting_after=seen) as stream:
+        assert next(iter(stream)).sequence_number == seen + 1
+        assert stream.get_final_response().output_text == "one two three four"
 
 
 @pytest.mark.parametrize("form", ["function_call", "mcp_call"])

@@ -58,6 +58,12 @@ async def store() -> AsyncIterator[EventStore]:
     await asyncio.to_thread(running.close)
 
 
+async def test_a_write_behind_the_end_of_the_writer_is_refused(store: EventStore) -> None:
+    await asyncio.to_thread(store.writer.stop)
+    with pytest.raises(StorageUnavailable):
+        await store.write(make_response)
+
+
 async def test_appends_that_wait_share_a_segment_and_wake_their_reader(store: EventStore) -> None:
     row = await store.write(make_response)
     tail = store.tails.of(row.pk)

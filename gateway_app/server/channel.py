@@ -88,8 +88,11 @@ class GatewayChannel(HTTPChannel):
         self.refuse(self._suspicion)
 
     def timeoutConnection(self) -> None:
+        is_within_request = hasattr(self, "_command") or self._buffer
         if self.is_refused:
             self.transport.loseConnection()
+        elif is_within_request:
+            self.refuse(refusals.REQUEST_TIMEOUT)
         else:
             super().timeoutConnection()
 

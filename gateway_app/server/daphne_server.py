@@ -7,6 +7,7 @@ from typing import Any
 from daphne.http_protocol import HTTPFactory
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketFactory
+from django.conf import settings
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
@@ -23,6 +24,10 @@ PIECE_BYTES = 64 * 1024  # as much as Twisted's transport takes before it asks t
 
 class GatewayFactory(HTTPFactory):
     protocol = GatewayChannel  # type: ignore[assignment]  # the proxy it replaces is there for HTTP/2 over TLS
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.timeOut = settings.HERMES_IDLE_SECS
 
     def buildProtocol(self, addr: Any) -> Any:
         channel = super().buildProtocol(addr)

@@ -51,6 +51,11 @@ HEADERS_TOO_LARGE = ApiError(
     status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     code="headers_too_large",
 )
+REQUEST_TIMEOUT = ApiError(
+    "The rest of the request did not arrive in time. Send it again, whole.",
+    status=HTTPStatus.REQUEST_TIMEOUT,
+    code="request_timeout",
+)
 
 
 def length_stated_twice(header: str) -> ApiError:

@@ -1,26 +1,55 @@
-"""SQLite whose nth COMMIT from now on fails, where ``HERMES_HOME/fail_commit`` says which; the disk is to blame."""
+"""SQLite whose nth write from now on fails, where ``HERMES_HOME/fail_write`` says which; the disk is to blame.
+
+A write is a statement that changes rows, or a COMMIT.
+"""
 
 import os
+import re
+import sqlite3
+import threading
 from pathlib import Path
+from typing import Any
 
 from django.db.backends.sqlite3 import base
-from django.db.utils import OperationalError
+
+_WRITING = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|WITH|COMMIT)\b", re.IGNORECASE)
+_lock = threading.Lock()
+
+
+class Cursor(base.SQLiteCursorWrapper):
+    def execute(self, query: str, params: Any = None) -> Any:
+        _fail_if_due(query)
+        return super().execute(query, params)
+
+    def executemany(self, query: str, param_list: Any) -> Any:
+        _fail_if_due(query)
+        return super().executemany(query, param_list)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    def create_cursor(self, name: str | None = None) -> Any:
+        return self.connection.cursor(factory=Cursor)
+
     def commit(self) -> None:
-        if self.connection is not None and self.connection.in_transaction and _is_due():
-            raise OperationalError("disk I/O error")
+        if self.connection is not None and self.connection.in_transaction:
+            with self.wrap_database_errors:
+                _fail_if_due("COMMIT")
         super().commit()
 
 
+def _fail_if_due(query: str) -> None:
+    if _WRITING.match(query) and _is_due():
+        raise sqlite3.OperationalError("disk I/O error")
+
+
 def _is_due() -> bool:
-    wish = Path(os.environ["HERMES_HOME"]) / "fail_commit"
-    if not wish.exists():
-        return False
-    left = int(wish.read_text()) - 1
-    if left > 0:
-        wish.write_text(str(left))
-    else:
-        wish.unlink()
+    wish = Path(os.environ["HERMES_HOME"]) / "fail_write"
+    with _lock:
+        if not wish.exists():
+            return False
+        left = int(wish.read_text()) - 1
+        if left > 0:
+            wish.write_text(str(left))
+        else:
+            wish.unlink()
     return left == 0

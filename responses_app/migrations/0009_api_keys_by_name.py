@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('responses_app', '0007_retention_and_search'),
+        ('responses_app', '0008_compaction_kind'),
     ]
 
     operations = [
