@@ -9,6 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from gateway_app.firststart import ensure_admin, greeting, warning
+from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
 
 logger = logging.getLogger(__name__)
@@ -40,3 +41,7 @@ class Command(BaseCommand):
                 f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: {server.listen_failure}. "
                 "Is another server running? API_SERVER_PORT chooses another port."
             )
+        # All is stored and everybody is told. The interpreter would wait for threads and take itself apart,
+        # which on a busy machine is longer than a stop may take.
+        self.stdout.flush()
+        exit_now(0)
