@@ -1,11 +1,18 @@
 """The runner: bounded, and right without any hint."""
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable
 
+import pytest
+
+from gateway_app.runtime.runner import Runner
+from responses_app.eventlog import event_store
+from responses_app.models import Response
 from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
+from tests.test_writer import make_response, opening, unexpected
 
 
 def test_without_any_hint_work_starts_waits_its_turn_and_is_cancelled(make_server: Callable[..., Server]) -> None:
@@ -77,3 +84,21 @@ def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable
     server.open_gate("rest")
     assert text(server.ended(created.id)) == "some more"
     check_log(server, created.id)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_claim_that_is_under_way_when_the_others_leave_is_left_too() -> None:
+    event_store.writer.start(asyncio.get_running_loop())
+    try:
+        row = await event_store.write(make_response)
+        event_store.append(opening(row)[1], event_store.tails.of(row.pk), unexpected)
+        runner = Runner()
+        runner.hint(row.pk)
+        await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
+        runner.close()
+        runner.leave()
+        assert await runner.finished(20)
+        row = await event_store.read(lambda: Response.objects.get(pk=row.pk))
+    finally:
+        await asyncio.to_thread(event_store.writer.stop)
+    assert (row.attempt, row.status) == (1, "in_progress")

@@ -27,7 +27,7 @@ class Runner:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._evictions = Evictions()
-        self._is_closing = False
+        self._is_closing = self._is_leaving = False
 
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str, *, is_urgent: bool = False) -> None:
@@ -52,6 +52,7 @@ class Runner:
 
     def leave(self) -> None:
         """What runs is left where it stands; its log tells the next process how to go on."""
+        self._is_leaving = True
         for run in self.runs.values():
             run.stop(Stop.LEFT)
 
@@ -136,7 +137,9 @@ class Runner:
     def _register(self, claimed: Claimed | None) -> None:
         """On the event loop right after the commit, so that no cancellation finds a gap."""
         if claimed is not None:
-            self.runs[claimed.row.pk] = TurnRun(claimed)
+            run = self.runs[claimed.row.pk] = TurnRun(claimed)
+            if self._is_leaving:  # its claim was under way when the others were told
+                run.stop(Stop.LEFT)
 
     def _ended(self, response_id: str) -> None:
         task = self._tasks.pop(response_id)

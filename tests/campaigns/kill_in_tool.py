@@ -54,7 +54,8 @@ class KillInTool(Campaign):
         said = {seen.asked: text(self.server.body(seen.response_id)) for seen in self.history.seen if seen.response_id}
         for label, asked in self._held.items():
             is_safe = label.startswith("safe")
-            assert left.count(label) == (2 if is_safe else 1), label
+            times = left.count(label)
+            assert times > 1 if is_safe else times == 1, (label, times)  # the second run of a safe one may be cut, too
             if asked in said:
                 expected = f"first The result is {label if is_safe else INTERRUPTED}"
                 assert said[asked].startswith(expected), (label, said[asked])
