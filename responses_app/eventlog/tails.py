@@ -9,7 +9,8 @@ from weakref import WeakValueDictionary
 
 from responses_app.eventlog.segments import Segment
 
-TAIL_BYTES = 1024 * 1024  # a reader further behind reads the database
+TAIL_BYTES = 128 * 1024  # a reader further behind reads the database
+SEGMENT_COST = 512  # bytes of an object around its data: a slow model makes a segment of every word
 
 
 class Tail:
@@ -38,9 +39,9 @@ class Tail:
             self._segments.clear()
             self._bytes = 0
         self._segments.append(segment)
-        self._bytes += len(segment.data)
+        self._bytes += _cost(segment)
         while not self.is_volatile and self._bytes > TAIL_BYTES and len(self._segments) > 1:
-            self._bytes -= len(self._segments.popleft().data)
+            self._bytes -= _cost(self._segments.popleft())
         self.wake()
 
     def after(self, position: int) -> list[Segment] | None:
@@ -91,6 +92,10 @@ class Tail:
         finally:
             timer.cancel()
             self._waiters.discard(waiter)
+
+
+def _cost(segment: Segment) -> int:
+    return len(segment.data) + SEGMENT_COST
 
 
 def _release(waiter: asyncio.Future[None]) -> None:
