@@ -35,6 +35,13 @@ def until_waiting(server: Server, response_id: str, count: int = 1) -> list[dict
     return found
 
 
+def until_parked(server: Server, response_id: str) -> None:
+    """It waits, and nobody works on it."""
+    until_waiting(server, response_id)
+    sql = "SELECT lease_owner, lease_until FROM responses_app_response WHERE id = ?"
+    eventually(lambda: server.query(sql, response_id) == [("", None)], what="the lease to be given back")
+
+
 def decide(server: Server, response_id: str, choice: str, **fields: Any) -> httpx.Response:
     with server.http() as client:
         return client.post(f"/v1/responses/{response_id}/approval", json={"choice": choice, **fields})
@@ -68,9 +75,7 @@ def test_a_denial_is_a_result(server: Server) -> None:
 def test_it_waits_without_a_lease_and_other_work_goes_on(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_CONCURRENT="1")
     response_id = ask(server, call("guarded", text="slot"))
-    until_waiting(server, response_id)
-    sql = "SELECT lease_owner, lease_until FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(sql, response_id) == [("", None)], what="the lease to be given back")
+    until_parked(server, response_id)
     other = server.openai().responses.create(model="hermes-agent", input="hello")
     assert other.status == "completed"
     decide(server, response_id, "once")
@@ -80,7 +85,7 @@ def test_it_waits_without_a_lease_and_other_work_goes_on(make_server: Callable[.
 def test_the_wait_survives_a_kill_and_costs_no_attempt(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_ATTEMPTS="1")
     response_id = ask(server, {"say": "before "}, call("guarded", text="after a kill"))
-    until_waiting(server, response_id)
+    until_parked(server, response_id)
     server.kill()
     server.start()
     until_waiting(server, response_id)

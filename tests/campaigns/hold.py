@@ -52,7 +52,7 @@ class Hold(Campaign):
             assert client.frames[-1] == DONE
             assert len(text(self.server.body(client.response_id or "")).split()) == words
         low, high = self._later_sizes()
-        assert high - low <= FLAT * low, self._sizes
+        assert high - low <= FLAT * low, self.remark([self])
 
     def _later_sizes(self) -> tuple[int, int]:
         later = self._sizes[len(self._sizes) // 2 :]
