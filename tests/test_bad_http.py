@@ -8,6 +8,8 @@ import pytest
 from tests.harness import Server
 from tests.raw_http import HEAD, Answer, connected, exchange, read_all, read_answer
 
+pytestmark = pytest.mark.any_database
+
 BURST = 300
 MALFORMED: dict[str, tuple[bytes, int, str, str | None]] = {
     "no-version": (b"GET /health\r\n\r\n", 400, "malformed_request", None),

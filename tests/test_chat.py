@@ -9,6 +9,8 @@ from tests.chat_client import PATH, complete, hear, post, response_id, scripted,
 from tests.checker import check_log
 from tests.harness import Server
 
+pytestmark = pytest.mark.any_database
+
 PROMPTS = ["hello there", "think and calculate 6*7", "write 50 words"]
 
 

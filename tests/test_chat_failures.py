@@ -8,6 +8,8 @@ import pytest
 from tests.chat_client import PATH, WEATHER, Heard, hear, post, response_id, scripted, streamed, user
 from tests.harness import Server
 
+pytestmark = pytest.mark.any_database
+
 HI = [user("hi")]
 ASSISTANT: Any = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function"}]}
 

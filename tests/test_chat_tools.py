@@ -11,6 +11,8 @@ from tests.chat_client import WEATHER, Heard, complete, hear, post, response_id,
 from tests.harness import Server, eventually
 from tests.hermes_client import post as post_to
 
+pytestmark = pytest.mark.any_database
+
 QUESTION = user("What is the weather in Paris?")
 
 

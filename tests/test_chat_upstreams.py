@@ -13,6 +13,8 @@ from tests.conftest import Database
 from tests.harness import Server
 from tests.model_stub import Answer, Begun, Call, Calls, Cut, Finish, ModelStub, Raw, Refusal, Text, Thought, sse
 
+pytestmark = pytest.mark.any_database
+
 HI = [user("hi")]
 
 

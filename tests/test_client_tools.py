@@ -7,6 +7,8 @@ import pytest
 
 from tests.harness import Server, events, script, streaming
 
+pytestmark = pytest.mark.any_database
+
 WEATHER: Any = {
     "type": "function",
     "name": "get_weather",

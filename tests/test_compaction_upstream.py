@@ -14,6 +14,8 @@ from tests.conftest import Database
 from tests.harness import Server, created_id, events, eventually, frames, text
 from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, ModelStub, Text
 
+pytestmark = pytest.mark.any_database
+
 TALK: list[dict[str, Any]] = [
     {"role": "user", "content": "first words"},
     {"role": "assistant", "content": "first answer"},

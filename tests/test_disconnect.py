@@ -10,9 +10,12 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
+import pytest
 
 from responses_app.fold import fold
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
+
+pytestmark = pytest.mark.any_database
 
 DAPHNE_PATIENCE_SECS = 10  # with the task of a request whose client has left
 HEARTBEAT = "SELECT heartbeat_at FROM gateway_app_runtimeprocess WHERE state = 'running'"

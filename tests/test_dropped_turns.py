@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.checker import check_log
 from tests.harness import Server
 from tests.model_stub import Call, Calls, Cut, Finish, ModelStub, Text
+
+pytestmark = pytest.mark.any_database
 
 
 def test_the_turn_names_the_tool_and_the_next_one_is_told(make_server: Callable[..., Server], stub: ModelStub) -> None:

@@ -13,6 +13,8 @@ from tests.browser import credentials
 from tests.harness import Server, eventually, script
 from tests.test_dashboard import log_in
 
+pytestmark = pytest.mark.any_database
+
 HERMES_FIELDS = (
     "status",
     "platform",

@@ -7,6 +7,8 @@ import pytest
 
 from tests.harness import Server, text
 
+pytestmark = pytest.mark.any_database
+
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.harness import Server
 
+pytestmark = pytest.mark.any_database
+
 
 def count(server: Server, **body: Any) -> int:
     with server.http() as client:

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.harness import Server, eventually, script
 from tests.model_stub import Answer, ModelStub
+
+pytestmark = pytest.mark.any_database
 
 
 def scraped(server: Server) -> dict[str, float]:

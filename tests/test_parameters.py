@@ -6,6 +6,8 @@ import pytest
 
 from tests.harness import Server, script
 
+pytestmark = pytest.mark.any_database
+
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "rain": {"type": "boolean"}}}
 

@@ -20,6 +20,8 @@ from tests.mcp_harness import is_alive
 from tests.test_other_servers import PlainDaphne, Uvicorn
 from tests.test_tool_runs import call, effects
 
+pytestmark = pytest.mark.any_database
+
 EXIT_SECS = 2.0  # after the grace
 STREAMS = 20
 COMMENT = b": the server is shutting down"

@@ -10,6 +10,8 @@ from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
 from tests.sockets import Socket, socket
 
+pytestmark = pytest.mark.any_database
+
 
 def read_to_the_end(client: Socket) -> None:
     while True:

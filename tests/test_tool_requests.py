@@ -11,6 +11,8 @@ from tests.model_stub import Call, Calls, Finish, ModelStub, Text
 from tests.test_approvals import decide, until_waiting
 from tests.test_tool_runs import LEDGER, call, effects
 
+pytestmark = pytest.mark.any_database
+
 HERMES: Any = {"type": "mcp", "server_label": "hermes"}
 
 

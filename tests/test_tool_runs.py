@@ -8,6 +8,8 @@ import pytest
 from tests.checker import check_log
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
 
+pytestmark = pytest.mark.any_database
+
 LEDGER = "SELECT name, status, output FROM responses_app_toolevent WHERE response_id = ? ORDER BY id"
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.checker import check_log
 from tests.harness import Server, eventually, script, streaming, text
 from tests.test_approvals import ask, decide, until_waiting
 from tests.test_tool_runs import call
+
+pytestmark = pytest.mark.any_database
 
 ENDLESS = script({"say": "words "}, {"gate": "never"})
 QUICK = {"HERMES_UNATTENDED_MINUTES": "0.02", "HERMES_LEASE_SECS": "1"}  # 1.2 s

@@ -14,6 +14,8 @@ from tests.harness import Server, eventually, script, text
 from tests.sockets import Socket, socket
 from tests.test_other_servers import PlainDaphne, Uvicorn
 
+pytestmark = pytest.mark.any_database
+
 
 def test_frames_are_the_events_of_the_log(server: Server) -> None:
     with socket(server, X_Hermes_Session_Key="socket-key") as ws:
