@@ -5,10 +5,14 @@ import sys
 import time
 from collections.abc import Callable
 
+import pytest
+
 from tests.checker import check_log
 from tests.harness import ROOT, Server, eventually, script
 from tests.model_stub import ModelStub
 from tests.test_archive import manage
+
+pytestmark = pytest.mark.any_database
 
 
 def told(done: "subprocess.CompletedProcess[bytes]") -> str:

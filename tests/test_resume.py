@@ -11,6 +11,8 @@ from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
 from tests.test_tool_runs import LEDGER, call, effects
 
+pytestmark = pytest.mark.any_database
+
 
 def start_and_kill(server: Server, until: Callable[[], Any], *steps: dict[str, Any], **fields: Any) -> str:
     with server.http() as client:

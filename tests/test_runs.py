@@ -24,6 +24,8 @@ from tests.hermes_client import (
 )
 from tests.test_tool_runs import call, effects
 
+pytestmark = pytest.mark.any_database
+
 
 def test_a_run_is_accepted_watched_and_read(server: Server) -> None:
     answer = post(server, "/v1/runs", {"input": script({"think": "hm"}, {"say": "one two three"})})

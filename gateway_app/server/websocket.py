@@ -8,6 +8,8 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
 from responses_app.handshakes import EXTENSION
 
+CLOSE_SECS = 10
+
 
 class GatewayWebSocket(WebSocketProtocol):
     """Daphne's, with the ASGI extension that lets an application refuse a handshake in its own words."""
@@ -54,4 +56,5 @@ class GatewayWebSocketFactory(WebSocketFactory):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.setProtocolOptions(failByDrop=False)  # who breaks a rule is told which
+        # Who breaks a rule is told which, and has the time to read it behind what it was still sending.
+        self.setProtocolOptions(failByDrop=False, closeHandshakeTimeout=CLOSE_SECS)
