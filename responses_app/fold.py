@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from responses_app.events import LIFECYCLE_TYPES, TERMINAL_TYPES, Event
+from responses_app.growing import GrowingText
 
 Item = dict[str, Any]
 ResponseBody = dict[str, Any]
@@ -14,13 +15,13 @@ _Place = tuple[int, str, int]
 class Snapshot:
     """Applies events one by one; ``body()`` is the response as these events tell it.
 
-    Deltas are kept as lists until somebody looks, so that a long text costs linear time.
+    Texts are put together when somebody looks, so that a long one costs linear time.
     """
 
     def __init__(self) -> None:
         self._base: ResponseBody = {}
         self._items: list[Item] = []
-        self._growing: dict[_Place, list[str]] = {}
+        self._growing: dict[_Place, GrowingText] = {}
         self._with_logprobs: set[int] = set()  # messages; each has one part
         self.is_final = False
 
@@ -41,10 +42,8 @@ class Snapshot:
         return {**self._base, "output": list(self.output())}
 
     def output(self) -> list[Item]:
-        for (index, field, part), pieces in self._growing.items():
-            if len(pieces) > 1:
-                pieces[:] = ["".join(pieces)]
-            _holder(self._items[index], field, part)[_LEAF[field]] = pieces[0]
+        for (index, field, part), text in self._growing.items():
+            _holder(self._items[index], field, part)[_LEAF[field]] = text.whole()
         return self._items
 
     @property
@@ -85,11 +84,11 @@ class Snapshot:
         self._items[event["output_index"]]["summary"].append(dict(event["part"]))
 
     def _grow(self, place: _Place, delta: str) -> None:
-        pieces = self._growing.get(place)
-        if pieces is None:
+        text = self._growing.get(place)
+        if text is None:
             index, field, part = place
-            pieces = self._growing[place] = [_holder(self._items[index], field, part)[_LEAF[field]]]
-        pieces.append(delta)
+            text = self._growing[place] = GrowingText(_holder(self._items[index], field, part)[_LEAF[field]])
+        text.add(delta)
 
 
 # Growing field -> the key of its text inside the object that holds it.

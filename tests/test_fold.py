@@ -1,5 +1,6 @@
 """The response object is a fold over its events, wherever the log is cut."""
 
+import tracemalloc
 from typing import Any
 
 from hypothesis import given, settings
@@ -110,3 +111,18 @@ def test_segments_cut_and_merged_give_back_the_same_bytes(steps: list[tuple[str,
     assert [n for n in numbers if n is not None] == list(range(merged.next_sequence))
     public: list[Any] = merged.public_frames()
     assert len(public) == merged.next_sequence
+
+
+def test_a_text_that_grows_costs_no_more_room_than_its_words() -> None:
+    builder = OutputBuilder(RESPONSE_ID, [opening()])
+    builder.text("first ")
+    tracemalloc.start()
+    try:
+        for number in range(50_000):
+            builder.text(f"word{number % 10} ")
+            builder.take()
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 2 * len("wordN ") * 50_000
+    assert builder.output[0]["content"][0]["text"].startswith("first word0 word1 ")

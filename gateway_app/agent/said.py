@@ -24,6 +24,7 @@ from gateway_app.agent.types import (
     RefusalDelta,
     TextDelta,
 )
+from responses_app.growing import GrowingText
 
 CONTINUE = (
     "Your answer above was cut off by a lost connection. Go on exactly where it stops: "
@@ -45,7 +46,7 @@ class Said:
         if isinstance(event, TextDelta):  # nearly all of them
             self.has_deltas = True
             self.chars += len(event.text)
-            self._text().parts.append(event.text)
+            self._text().words.add(event.text)
         elif isinstance(event, ModelFinished):
             self._finish = event
         elif isinstance(event, Cut | MessageStarted):  # what follows is a message of its own
@@ -58,7 +59,7 @@ class Said:
         if isinstance(event, RefusalDelta | ReasoningDelta):
             self.chars += len(event.text)
         if isinstance(event, RefusalDelta):
-            self._text().parts.append(event.text)
+            self._text().words.add(event.text)
         elif isinstance(event, ReasoningSealed):
             self._entries.append({"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content})
         elif isinstance(event, OpaqueItem):
@@ -68,7 +69,7 @@ class Said:
             self._entries.append(self._calls[event.call_id])
         elif isinstance(event, CallArguments):
             self.chars += len(event.delta)
-            self._calls[event.call_id].parts.append(event.delta)
+            self._calls[event.call_id].words.add(event.delta)
         elif isinstance(event, CallFinished):
             self._calls[event.call_id].is_whole = not event.is_cut
 
@@ -103,17 +104,17 @@ class Said:
 class _Text:
     def __init__(self, phase: str | None = None) -> None:
         self.phase = phase
-        self.parts: list[str] = []
+        self.words = GrowingText()
 
 
 class _Call:
     def __init__(self, started: CallStarted) -> None:
         self.started = started
-        self.parts: list[str] = []
+        self.words = GrowingText()
         self.is_whole = False
 
     def tool_call(self) -> ToolCall:
-        return ToolCall(self.started.call_id, self.started.name, "".join(self.parts))
+        return ToolCall(self.started.call_id, self.started.name, self.words.whole())
 
 
 def _as_item(entry: Item | _Text | _Call) -> Item | None:
@@ -122,9 +123,10 @@ def _as_item(entry: Item | _Text | _Call) -> Item | None:
         item = {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": call.arguments}
         return item if entry.is_whole else None
     if isinstance(entry, _Text):
-        content = [{"type": "output_text", "text": "".join(entry.parts)}]
+        text = entry.words.whole()
+        content = [{"type": "output_text", "text": text}]
         phase = {"phase": entry.phase} if entry.phase else {}
-        return {"type": "message", "role": "assistant", "content": content, **phase} if entry.parts else None
+        return {"type": "message", "role": "assistant", "content": content, **phase} if text else None
     return entry
 
 
