@@ -5,6 +5,7 @@ deltas are the final text; nothing hangs; an unsafe tool ran at most once; one r
 """
 
 import json
+import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -202,10 +203,10 @@ def open_ids(server: Server) -> list[str]:
     return [response_id for response_id in open_responses(server) if not waits_for_consent(server, response_id)]
 
 
-def check_every_log(server: Server) -> int:
-    """Every response that has ended on a server keeps the invariants; says how many there were."""
+def check_every_log(server: Server, at_most: int | None = None) -> int:
+    """Every response that has ended on a server, or so many of them, keep the invariants; says how many there were."""
     ended = [body["id"] for body in listed(server) if body["status"] in TERMINAL]
-    for response_id in ended:
+    for response_id in ended if at_most is None else random.sample(ended, min(at_most, len(ended))):
         check_log(server, response_id)
     return len(ended)
 

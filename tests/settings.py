@@ -6,6 +6,8 @@ import tempfile
 os.environ.setdefault("HERMES_HOME", tempfile.mkdtemp(prefix="hermes-tests-"))
 os.environ.setdefault("HERMES_PROVIDER", "builtin")
 
+from django.conf import global_settings
+
 from hermes_site import settings as product
 from hermes_site.settings import *  # noqa: F403
 
@@ -19,3 +21,5 @@ DATABASES = product.DATABASES
 if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = os.environ.get("TEST_SQLITE_ENGINE", product.DATABASES["default"]["ENGINE"])
     DATABASES["default"]["TEST"] = {"NAME": product.HERMES_HOME / "test.sqlite3"}
+# A fresh home makes an admin login; a real hash for each of hundreds would take minutes.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *global_settings.PASSWORD_HASHERS]
