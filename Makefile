@@ -6,8 +6,9 @@ run: .venv/.ready
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
+# Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
 test: .venv/.ready-dev test-programs
-	$(BIN)/pytest -n 4  # most tests wait for a server, not for a processor
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs:

@@ -211,6 +211,32 @@ def check_every_log(server: Server, at_most: int | None = None) -> int:
     return len(ended)
 
 
+def check_after_fault(server: Server) -> None:
+    """What every test of a fault ends with: the work goes on to its end, and nothing that its clients saw is lost."""
+    if not server.is_running:
+        server.start()
+    server.open_gate()
+    check_all(server, witnesses(server))
+
+
+def check_witnessed(server: Server) -> None:
+    """The same where others use the server too: what the clients of one test saw."""
+    history = witnesses(server)
+    for response_id in history.response_ids():
+        server.ended(response_id)
+        check_log(server, response_id)
+    check_seen(server, history)
+
+
+def witnesses(server: Server) -> History:
+    history = History()
+    for received in server.witnessed:
+        client = history.client()
+        for frame in received:
+            client.note(frame)
+    return history
+
+
 def check_all(server: Server, history: History, stuck_secs: float = STUCK_SECS) -> int:
     """All seven, after the fault is over; says how many responses were checked."""
     eventually(lambda: not open_ids(server), stuck_secs, "the end of every response")

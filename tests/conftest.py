@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.checker import check_every_log
+from tests.checker import check_after_fault, check_every_log
 from tests.databases import PostgresCluster, find_program, postgres_cluster
 from tests.harness import Server, copy_home, free_port
 from tests.model_cast import Cast
 from tests.model_stub import ModelStub
+from tests.nursery import Forked
 
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
 
@@ -33,6 +34,10 @@ class Database:
             self.cluster.execute(f"CREATE DATABASE {name} TEMPLATE template_home")
             env = {"DATABASE_URL": self.cluster.url(name), **env}
         return kind(copy_home(self.template, home), **env)
+
+
+def pytest_configure() -> None:
+    Server.launch = Forked
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -69,7 +74,7 @@ def server(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def make_server(database: Database, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def make_server(request: pytest.FixtureRequest, database: Database, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Servers of a test's own, to be killed and started again."""
     made: list[Server] = []
 
@@ -78,8 +83,12 @@ def make_server(database: Database, tmp_path: Path) -> Iterator[Callable[..., Se
         return made[-1].start()
 
     yield make
-    for server in made:
-        server.kill()
+    try:
+        for server in made if request.node.get_closest_marker("fault") else ():
+            check_after_fault(server)
+    finally:
+        for server in made:
+            server.kill()
 
 
 @pytest.fixture

@@ -9,20 +9,23 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import openai
 
 from responses_app.events import Event, decode_frame
 from tests.databases import query
+from tests.gates import EVERY_GATE, open_gate
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECS = 30
+COMMAND_SECS = 60
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the certificates for each client costs more than most tests
 TERMINAL = {"completed", "failed", "incomplete", "cancelled"}
 
@@ -45,10 +48,25 @@ def eventually(condition: Callable[[], Any], timeout_secs: float = 10, what: str
     raise AssertionError(f"{what} did not come true within {timeout_secs} s")
 
 
+class Process(Protocol):
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def kill(self) -> None: ...
+
+
+def popen(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> Process:
+    with stdin.open("rb") as given, stdout.open("ab") as said, stderr.open("ab") as told:
+        return subprocess.Popen([sys.executable, *args], cwd=ROOT, env=env, stdin=given, stdout=said, stderr=told)
+
+
 class Server:
     """``manage.py serve`` in a process of its own, on a home of its own."""
 
     command: tuple[str, ...] = ("manage.py", "serve")
+    launch: Callable[[list[str], dict[str, str], Path, Path, Path], Process] = staticmethod(popen)
 
     def __init__(self, home: Path, **env: str) -> None:
         self.home = home
@@ -66,27 +84,40 @@ class Server:
             "HERMES_SHUTDOWN_GRACE": "1",
             **env,
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
         self.log_path = home / "server.log"
+        self.witnessed: list[list[bytes]] = []  # what the readers of each stored stream received
         self._clients: dict[str, openai.OpenAI] = {}
         self._http: httpx.Client | None = None
 
     # -- life ---------------------------------------------------------------------------
     def manage(self, *args: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "manage.py", *args], cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        done = self.managed(*args)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode().strip()
+
+    def managed(self, *args: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        command = ["manage.py", *args]
+        with tempfile.TemporaryDirectory() as folder:
+            given, said, told = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
+            given.write_bytes(stdin)
+            process = self.launch(command, self.env, given, said, told)
+            try:
+                code = process.wait(COMMAND_SECS)
+            finally:
+                process.kill()
+            return subprocess.CompletedProcess(command, code, said.read_bytes(), told.read_bytes())
 
     def start(self) -> "Server":
-        command = [sys.executable, *(part.format(port=self.port) for part in self.command)]
-        with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=ROOT, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
+        command = [part.format(port=self.port) for part in self.command]
+        launch = self.launch if command[0] == "manage.py" else popen
+        self.process = launch(command, self.env, Path(os.devnull), self.log_path, self.log_path)
         eventually(self._answers, START_SECS, f"the server's first answer (see {self.log_path})")
         return self
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def _answers(self) -> bool:
         assert self.process is not None
@@ -164,10 +195,8 @@ class Server:
             return list(frames(answer))
 
     # -- the double and the database ----------------------------------------------------
-    def open_gate(self, name: str) -> None:
-        gates = self.home / "gates"
-        gates.mkdir(exist_ok=True)
-        (gates / name).touch()
+    def open_gate(self, name: str = EVERY_GATE) -> None:
+        open_gate(self.home, name)
 
     def model_calls(self, text: str) -> list[dict[str, Any]]:
         path = self.home / "model_calls.jsonl"
@@ -205,7 +234,16 @@ def text(body: dict[str, Any]) -> str:
 def streaming(server: Server, key: str | None = None, **body: Any) -> Iterator[tuple[httpx.Response, Iterator[bytes]]]:
     with server.http(key) as client, client.stream("POST", "/v1/responses", json={"stream": True, **body}) as answer:
         assert answer.status_code == 200, answer.read()
-        yield answer, frames(answer)
+        received = frames(answer)
+        yield answer, received if body.get("store") is False else _witnessed(server, received)
+
+
+def _witnessed(server: Server, received: Iterator[bytes]) -> Iterator[bytes]:
+    seen: list[bytes] = []
+    server.witnessed.append(seen)
+    for frame in received:
+        seen.append(frame)
+        yield frame
 
 
 def created_id(first_frame: bytes) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from gateway_app.tools.mcp.config import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset, ServerState
 from tests.harness import ROOT, free_port
+from tests.nursery import Forked
 
 QUICK = Limits(connect_secs=20, list_secs=5, refresh_secs=30, first_retry_secs=0.05, last_retry_secs=0.2)
 SERVER = str(ROOT / "tests" / "mcp_server.py")
@@ -35,13 +35,11 @@ class HttpServer:
     def __init__(self, log: Path) -> None:
         self.port = free_port()
         self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
 
     def start(self) -> McpServer:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, SERVER, "http", str(self.port)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
+        command = [SERVER, "http", str(self.port)]
+        self.process = Forked(command, dict(os.environ), Path(os.devnull), self.log, self.log)
         return McpServer("files", url=f"http://127.0.0.1:{self.port}/mcp")
 
     def kill(self) -> None:

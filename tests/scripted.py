@@ -5,7 +5,6 @@ A script is ``{"script": [step, ...]}``; a step is ``{"say": text, "pace": words
 which waits until the test opens that gate. Every model call leaves its trace in ``model_calls.jsonl``.
 """
 
-import asyncio
 import json
 import os
 import time
@@ -21,8 +20,7 @@ from gateway_app.agent.types import ModelCall, ModelEvent
 from gateway_app.providers.builtin import compose
 from gateway_app.providers.script import Call, Fail, Say, Step, Think, Wait, after, asked_and_said, play
 from responses_app.tool_items import CALLS, OUTPUTS
-
-GATE_POLL_SECS = 0.005
+from tests.gates import passed
 
 
 class DeafDispatcher:
@@ -77,10 +75,4 @@ def _step(step: dict[str, Any], call_id: str) -> Step:
         return Call(call_id, step["call"], step["arguments"])
     if "fail" in step:
         return Fail(step["fail"], step.get("code", "server_error"))
-    return Wait(lambda: _gate(step["gate"]))
-
-
-async def _gate(name: str) -> None:
-    gate = Path(settings.HERMES_HOME) / "gates" / name
-    while not gate.exists():  # noqa: ASYNC110
-        await asyncio.sleep(GATE_POLL_SECS)
+    return Wait(lambda: passed(Path(settings.HERMES_HOME), step["gate"]))

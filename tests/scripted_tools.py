@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway_app.agent.tool_types import Tool, ToolContext
+from tests.gates import passed
 
-GATE_POLL_SECS = 0.005
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -20,9 +20,8 @@ async def _effect(arguments: dict[str, Any], context: ToolContext) -> str:
     with (home / "effects.txt").open("a") as file:
         file.write(f"{arguments.get('text', '')}\n")
     await asyncio.sleep(float(arguments.get("secs", 0)))
-    gate = arguments.get("gate")
-    while gate and not (home / "gates" / gate).exists():  # noqa: ASYNC110
-        await asyncio.sleep(GATE_POLL_SECS)
+    if gate := arguments.get("gate"):
+        await passed(home, gate)
     return str(arguments.get("text", "done"))
 
 

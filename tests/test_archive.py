@@ -1,8 +1,6 @@
 """Export and import: the round trip equals, and what was tampered with is refused."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.checker import check_every_log
-from tests.harness import ROOT, Server, script
+from tests.harness import Server, script
 
 TABLES = {
     "response": "SELECT id, turn, previous_id, conversation_id, kind, status, model, request, ignored, output, usage, "
@@ -25,11 +23,6 @@ TABLES = {
     "items": "SELECT conversation_id, position, item_id, response_id, item FROM responses_app_conversationitem "
     "ORDER BY conversation_id, position",
 }
-
-
-def manage(server: Server, *args: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "manage.py", *args]
-    return subprocess.run(command, cwd=ROOT, env=server.env, capture_output=True, input=stdin, timeout=60)
 
 
 def stored(server: Server) -> dict[str, list[tuple[Any, ...]]]:
@@ -64,15 +57,15 @@ def test_a_round_trip_equals_and_importing_twice_changes_nothing(
     source, target = make_server(), make_server()
     made = fill(source)
     file = tmp_path / "archive.jsonl"
-    done = manage(source, "export_responses", "--output", str(file))
+    done = source.managed("export_responses", "--output", str(file))
     assert done.returncode == 0, done.stderr
     assert file.stat().st_mode & 0o077 == 0
     streams = {name: source.replay(made[name]) for name in ("plain", "next", "tool", "failed")}
-    rehearsal = manage(target, "import_responses", str(file), "--dry-run")
+    rehearsal = target.managed("import_responses", str(file), "--dry-run")
     assert rehearsal.returncode == 0, rehearsal.stderr
     assert not stored(target)["response"]
     for count in ("10 added, 0 already here", "0 added, 10 already here"):
-        done = manage(target, "import_responses", str(file))
+        done = target.managed("import_responses", str(file))
         assert done.returncode == 0, done.stderr
         assert count in done.stdout.decode()
     assert stored(target) == stored(source)
@@ -88,12 +81,12 @@ def test_a_round_trip_equals_and_importing_twice_changes_nothing(
 def test_what_was_changed_is_refused_and_the_rest_is_taken(make_server: Callable[..., Server]) -> None:
     server, target = make_server(), make_server()
     fill(server)
-    lines = [json.loads(line) for line in manage(server, "export_responses").stdout.splitlines()]
+    lines = [json.loads(line) for line in server.managed("export_responses").stdout.splitlines()]
     plain, follower = lines[0], lines[1]
     plain["response"]["output"][0]["content"][0]["text"] = "something else"
     bad = [*lines, [], {"record": "response", "format": 1}]
     data = b"\n".join(json.dumps(line).encode() for line in bad) + b"\nnot json\n"
-    done = manage(target, "import_responses", "-", stdin=data)
+    done = target.managed("import_responses", "-", stdin=data)
     told = done.stderr.decode()
     assert done.returncode == 1
     assert f"Line 1 ({plain['response']['id']}): its events do not add up to its output" in told
@@ -103,7 +96,7 @@ def test_what_was_changed_is_refused_and_the_rest_is_taken(make_server: Callable
     assert "8 added" in done.stdout.decode()
     missing = {**lines[2], "events": lines[2]["events"][:3] + lines[2]["events"][4:]}
     missing["response"]["id"] = "resp_" + "0" * 32
-    refused = manage(target, "import_responses", "-", stdin=json.dumps(missing).encode())
+    refused = target.managed("import_responses", "-", stdin=json.dumps(missing).encode())
     assert "not numbered" in refused.stderr.decode()
 
 
@@ -112,12 +105,12 @@ def test_exports_can_be_narrowed_and_say_what_they_leave_out(server: Server) -> 
     ok = client.responses.create(input="narrowed").id
     failed = client.responses.create(input=script({"fail": "=1+1"})).id
     background = client.responses.create(input=script({"gate": "export-gate"}), background=True).id
-    done = manage(server, "export_responses", ok, failed, background, "--status", "failed")
+    done = server.managed("export_responses", ok, failed, background, "--status", "failed")
     assert [json.loads(line)["response"]["id"] for line in done.stdout.splitlines()] == [failed]
-    done = manage(server, "export_responses", ok, background)
+    done = server.managed("export_responses", ok, background)
     assert "1 responses still run" in done.stderr.decode()
-    assert manage(server, "export_responses", ok, "--until", "2020-01-01").stdout == b""
-    table = manage(server, "export_responses", failed, "--format", "csv").stdout.decode()
+    assert server.managed("export_responses", ok, "--until", "2020-01-01").stdout == b""
+    table = server.managed("export_responses", failed, "--format", "csv").stdout.decode()
     assert table.startswith("id,owner,session")
     assert ",'=1+1," in table
     server.open_gate("export-gate")
@@ -135,7 +128,7 @@ def test_exports_can_be_narrowed_and_say_what_they_leave_out(server: Server) -> 
     ],
 )
 def test_mistakes_are_told_with_an_exit_code(server: Server, args: list[str], remedy: str) -> None:
-    done = manage(server, *args)
+    done = server.managed(*args)
     assert done.returncode == 1
     assert remedy in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()

@@ -12,7 +12,7 @@ import pytest
 from gateway_app.tools.mcp.config import McpServer, read_mcp_servers
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.transport import redacted
-from tests.harness import Server, eventually
+from tests.harness import Server, eventually, popen
 from tests.mcp_harness import SERVER, is_alive
 from tests.test_settings import check
 
@@ -98,7 +98,9 @@ def test_secrets_of_the_configuration_are_not_repeated() -> None:
 
 def test_without_servers_the_package_is_never_loaded(tmp_path: Path) -> None:
     code = "import sys, gateway_app.runtime.start; print('mcp' in sys.modules)"
-    assert Server(tmp_path).manage("shell", "-v0", "-c", code) == "False"
+    server = Server(tmp_path)
+    server.launch = popen  # a forked one has all packages
+    assert server.manage("shell", "-v0", "-c", code) == "False"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])

@@ -1,30 +1,17 @@
 """Settings are strict: a bad value stops the start and names its variable."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.harness import ROOT, Server
+from tests.harness import NO_TLS, Server
 
 
-def check(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("HERMES_", "API_SERVER_", "DATABASE_"))
-    }
-    clean.pop("DJANGO_SETTINGS_MODULE", None)
-    return subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        cwd=ROOT,
-        env={**clean, "HERMES_HOME": str(home), **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def check(home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    done = Server(home, **{"DJANGO_SETTINGS_MODULE": "hermes_site.settings", **env}).managed("check")
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.mark.parametrize(
@@ -86,26 +73,17 @@ def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
 
 def test_serving_an_unmigrated_database_says_what_to_do(tmp_path: Path) -> None:
     server = Server(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "manage.py", "serve"], cwd=ROOT, env=server.env, capture_output=True, text=True, timeout=60
-    )
+    done = server.managed("serve")
     assert done.returncode == 1
-    assert "manage.py migrate" in done.stderr
+    assert b"manage.py migrate" in done.stderr
 
 
 def test_a_taken_port_says_what_to_do(server: Server, tmp_path: Path) -> None:
-    other = Server(tmp_path)
+    other = Server(tmp_path, API_SERVER_PORT=str(server.port))
     other.manage("migrate", "--verbosity", "0")
-    done = subprocess.run(
-        [sys.executable, "manage.py", "serve"],
-        cwd=ROOT,
-        env={**other.env, "API_SERVER_PORT": str(server.port)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = other.managed("serve")
     assert done.returncode == 1
-    assert "API_SERVER_PORT" in done.stderr
+    assert b"API_SERVER_PORT" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -124,6 +102,8 @@ def test_a_folder_that_can_not_be_written_does_not_cost_the_start(tmp_path: Path
         with server.http(key.read_text().strip()) as client:
             answer = client.post("/v1/responses", json={"input": "hello"})
         assert answer.json()["status"] == "completed"
+        login = httpx.get(f"{server.url}/admin/login/", verify=NO_TLS).text
+        assert "DEGRADED" in login
         assert (folder / "hermes.sqlite3").exists()
     finally:
         server.kill()
