@@ -5,7 +5,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,13 @@ def resident_bytes(server: Server) -> int:
 
 def open_files(server: Server) -> list[str]:
     assert server.process is not None
-    return [os.readlink(link) for link in Path(f"/proc/{server.process.pid}/fd").iterdir() if link.is_symlink()]
+    return list(_link_targets(Path(f"/proc/{server.process.pid}/fd")))
+
+
+def _link_targets(folder: Path) -> Iterator[str]:
+    for link in folder.iterdir():
+        with suppress(FileNotFoundError):  # the server has closed it since the folder was read
+            yield os.readlink(link)
 
 
 def open_sockets(server: Server) -> int:
