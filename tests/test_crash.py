@@ -1,10 +1,18 @@
 """kill -9 and another start, at chosen moments; ``test_campaigns.py`` kills at any."""
 
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+
+from gateway_app.runtime.processes import started_at_tick
 from responses_app.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
+
+pytestmark = pytest.mark.fault
 
 
 def test_an_orphan_ends_incomplete_where_nothing_is_resumed(make_server: Callable[..., Server]) -> None:
@@ -54,6 +62,14 @@ def test_an_unstored_response_of_a_dead_process_is_settled(make_server: Callable
     server.start()
     sql = "SELECT status, incomplete_reason FROM responses_app_response WHERE id = ?"
     eventually(lambda: server.query(sql, response_id) == [("incomplete", "server_interrupted")])
+
+
+def test_a_dead_process_that_nobody_took_note_of_is_dead() -> None:
+    """As under a supervisor that does not wait for its children."""
+    with subprocess.Popen(["sleep", "0"]) as child:
+        eventually(lambda: Path(f"/proc/{child.pid}/stat").read_text().split()[2] == "Z")
+        assert started_at_tick(child.pid) == ""
+        assert started_at_tick(os.getpid()) != ""
 
 
 def test_two_starts_use_the_same_key_and_login(make_server: Callable[..., Server]) -> None:

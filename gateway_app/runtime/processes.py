@@ -14,16 +14,18 @@ from responses_app.models import Response
 HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)
 SILENT_LEASES = 6
+GONE = ("Z", "X")  # dead, though whoever started it has not taken note
 
 
 def started_at_tick(pid: int) -> str:
-    """When the kernel started a pid, or "" when there is none: pids are given out again."""
+    """When the kernel started a pid, or "" when there is none or it is dead: pids are given out again."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return "" if Path("/proc").exists() else _probe(pid)
-    return f"{boot}:{fields[19]}"
+    state, started = fields[0], fields[19]
+    return "" if state in GONE else f"{boot}:{started}"
 
 
 def _probe(pid: int) -> str:
