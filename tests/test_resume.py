@@ -11,7 +11,7 @@ from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
 from tests.test_tool_runs import LEDGER, call, effects
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 
 def start_and_kill(server: Server, until: Callable[[], Any], *steps: dict[str, Any], **fields: Any) -> str:
@@ -81,6 +81,20 @@ def test_an_interrupted_safe_tool_runs_again(make_server: Callable[..., Server])
     body = server.ended(response_id)
     assert text(body) == "The result is safe."
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
+    check_log(server, response_id)
+
+
+def test_what_was_said_beside_a_call_is_whole_and_counted_once(make_server: Callable[..., Server]) -> None:
+    """The round was over when the process died: of its words none were cut off."""
+    server = make_server()
+    words = "word " * 60
+    steps = (call("safe_effect", text="safe", gate="later"), {"say": words})
+    response_id = start_and_kill(server, lambda: effects(server, "safe"), *steps, max_output_tokens=100)
+    server.open_gate("later")
+    body = server.ended(response_id)
+    assert (body["status"], body["incomplete_details"]) == ("completed", None)
+    assert {item["status"] for item in body["output"]} == {"completed"}
+    assert text(body) == words + "The result is safe."
     check_log(server, response_id)
 
 

@@ -11,6 +11,7 @@ from gateway_app.agent.said import Said, follow
 from gateway_app.agent.summary import plan_compaction, summary_call
 from gateway_app.agent.tool_types import RunTool, ToolCall
 from gateway_app.agent.types import (
+    INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
     Item,
@@ -27,10 +28,6 @@ from responses_app.tool_items import all_call_ids
 
 MAX_ITERATIONS = 90
 TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."
-_INCOMPLETE = {
-    "length": "max_output_tokens",
-    **{reason: reason for reason in ("content_filter", "upstream_cut", "tool_call_dropped")},
-}
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ class _Turn:
         self._pending = said.calls()
         self._called += len(self._served())
         self._call, self._notes = follow(self._call, said), last.notes
-        if finished.reason in _INCOMPLETE or not self._pending:
+        if finished.is_cut_short or not self._pending:
             self.end = self._finished(finished)
 
     async def run_tools(self, run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
@@ -180,7 +177,7 @@ class _Turn:
         return [tool_call for tool_call in self._pending if tool_call.name not in self._client_names]
 
     def _finished(self, last: RoundFinished) -> TurnFinished:
-        return TurnFinished(self.usage, _INCOMPLETE.get(last.reason), last.message)
+        return TurnFinished(self.usage, INCOMPLETE_REASONS.get(last.reason), last.message)
 
 
 def _output_item(finished: ToolFinished) -> Item:

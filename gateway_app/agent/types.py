@@ -130,14 +130,24 @@ class ModelFinished:
     uncounted: int = field(default=0, compare=False)  # tokens, about, of answers that broke off before any usage
 
 
+INCOMPLETE_REASONS = {  # how a round can end before the model has said all, and what the response tells of it
+    "length": "max_output_tokens",
+    **{reason: reason for reason in ("content_filter", "upstream_cut", "tool_call_dropped")},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RoundFinished:
-    """The model has said what it had to say for now; the turn may go on with its tools."""
+    """The model has said what it had to say in this round; the turn may go on with its tools."""
 
     reason: str
     usage: Usage
     message: str = ""
     upstream_ids: tuple[str, ...] = ()
+
+    @property
+    def is_cut_short(self) -> bool:
+        return self.reason in INCOMPLETE_REASONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ class Recorder:
         if event.upstream_ids:
             told["upstream_ids"] = list(event.upstream_ids)
         self._builder.add({"type": MODEL_FINISHED, **told})
+        # Here, not when the tools are done: a crash in between would take what is whole for something cut off.
+        self._builder.close("incomplete" if event.is_cut_short else "completed")
 
     def _compaction(self, event: types.Compaction) -> None:
         if event.standing is None:
