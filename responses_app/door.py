@@ -11,6 +11,7 @@ class Door:
 
     def __init__(self) -> None:
         self.is_closed = False
+        self.is_cleared = False  # and whoever was still inside is turned out
         self.farewells: set[Callable[[], None]] = set()  # of those who would stay for ever, called when it closes
         self._inside: set[asyncio.Task[Any]] = set()
 
@@ -38,6 +39,7 @@ class Door:
         return not left
 
     def turn_out(self) -> None:
+        self.is_cleared = True
         for task in self._inside:
             task.cancel()
 

@@ -1,5 +1,6 @@
 """What every HTTP answer has, whichever door gives it: one ASGI middleware."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from responses_app.door import door
-from responses_app.errors import ApiError, InvalidRequest, OriginNotAllowed, ServerShuttingDown
+from responses_app.errors import ApiError, InvalidRequest, OriginNotAllowed, ServerShuttingDown, TurnedOut
 from responses_app.handshakes import EXTENSION, refuse_handshake
 from responses_app.origins import Headers, cors_headers, is_listed, is_own, preflight_headers
 from responses_app.requests.headers import SESSION_KEY_HEADER, read_session_key
@@ -20,6 +21,7 @@ Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 SECURITY_HEADERS: Headers = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 # Other sites are told nothing either way. Without any referrer, browsers hide a form's origin from our CSRF check.
 REFERRER_POLICY_OF_PAGES = (b"referrer-policy", b"same-origin")
+SAFE_METHODS = ("GET", "HEAD")
 STARTS = ("http.response.start", f"{EXTENSION}.start")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
@@ -38,8 +40,11 @@ class Edge:
         headers = dict(scope["headers"])
         added = headers_of_every_answer(headers)
         names = {name for name, _ in added} - {b"vary"}
+        is_answered = False
 
         async def send_with_headers(message: dict[str, Any]) -> None:
+            nonlocal is_answered
+            is_answered = True
             if message["type"] in STARTS:
                 kept = [pair for pair in message["headers"] if pair[0].lower() not in names]
                 message = {**message, "headers": kept + (_for_pages(added) if _is_page(kept) else added)}
@@ -60,7 +65,13 @@ class Edge:
         except ApiError as error:
             return await _refuse(error, scope, send_with_headers)
         with door.entered():
-            return await self.app(scope, receive, send_with_headers)
+            try:
+                await self.app(scope, receive, send_with_headers)
+            except asyncio.CancelledError:
+                if is_answered or not door.is_cleared:
+                    raise
+                is_repeatable = scope.get("method") in SAFE_METHODS or b"idempotency-key" in headers
+                await _refuse(TurnedOut(is_repeatable=is_repeatable), scope, send_with_headers)
 
 
 def headers_of_every_answer(headers: dict[bytes, bytes]) -> Headers:

@@ -167,6 +167,22 @@ class ServerShuttingDown(ApiError):
         super().__init__("The server is shutting down. Send the request again in a moment.")
 
 
+class TurnedOut(ApiError):
+    """The process ended before this request did, and nobody knows how far it came."""
+
+    status = 503
+    type = SERVER
+    code = "request_interrupted"
+
+    def __init__(self, *, is_repeatable: bool) -> None:
+        super().__init__(
+            "The server is shutting down, and has not come to the end of this request. Whether it was carried out is "
+            "not known: look before you send it again. With an Idempotency-Key it can be sent again in any case."
+        )
+        retry = "true" if is_repeatable else "false"
+        self.headers = {"Retry-After": str(RESTART_SECS), "Connection": "close", "x-should-retry": retry}
+
+
 class GoesOnLater(ApiError):
     """This process ends before the response does; whoever asked again would have it made twice."""
 

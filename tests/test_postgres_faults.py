@@ -2,16 +2,22 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import psycopg
 import pytest
+from websockets.exceptions import ConnectionClosed
 
-from tests.checker import History, Seen, check_all, check_effects, traces
+from tests.checker import History, Seen, check_after_fault, check_all, check_effects, traces
 from tests.conftest import Database
 from tests.databases import PostgresCluster, find_program, postgres_cluster
 from tests.flaky_proxy import WriteCutter
 from tests.harness import Server, eventually, free_port, script, text
+from tests.sockets import socket
+from tests.staff import logged_in
+from tests.test_shutdown import EXIT_SECS, GOES_ON, Reader, signalled
 from tests.test_tool_runs import call
 
 MIN_WRITES = 15  # of one run with a tool: its admission, events, ledger and end
@@ -44,10 +50,29 @@ def start(own_database: Database, tmp_path: Path) -> Iterator[Callable[[], Serve
         server.kill()
 
 
+def post_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
+    thread = threading.Thread(target=client.post, args=(server, {"input": asked}), daemon=True)
+    thread.start()
+    return thread
+
+
+def _waiting_writes(server: Server) -> int:
+    return int(server.query("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0])
+
+
 def read_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
     thread = threading.Thread(target=client.read, args=(server, {"input": asked}), daemon=True)
     thread.start()
     return thread
+
+
+@contextmanager
+def _stopped(cluster: PostgresCluster, mode: str) -> Iterator[None]:
+    cluster.stop(mode)
+    try:
+        yield
+    finally:
+        cluster.start()
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -59,16 +84,16 @@ def test_streams_go_on_when_postgresql_is_back(
     client = history.client()
     reading = read_beside(server, client, asked)
     eventually(lambda: f"{mode} once" in traces(server))
-    own_cluster.stop(mode)
-    try:
+    with logged_in(server) as operator, _stopped(own_cluster, mode):
         with server.http() as http:
             refused = http.post("/v1/responses", json={"input": "while it is away"})
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_unavailable")
             assert refused.headers["retry-after"]
             assert http.get(f"/v1/responses/{client.response_id}").status_code == 503
+        for page in ("/", "/chat", "/admin/", "/admin/responses_app/response/"):
+            answer = operator.client.get(page)
+            assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), page
         server.open_gate("go")
-    finally:
-        own_cluster.start()
     reading.join(30)
     assert client.cut is None
     assert client.frames[-1] == b"data: [DONE]\n\n"
@@ -76,6 +101,31 @@ def test_streams_go_on_when_postgresql_is_back(
     history.note(answer.id)
     assert check_all(server, history) == 2
     assert "Traceback" not in server.log
+
+
+def test_a_database_that_hangs_keeps_nobody_from_being_told_of_the_shutdown(start: Callable[[], Server]) -> None:
+    server, history = start().start(), History()
+    reader = Reader(server, input=GOES_ON)
+    with socket(server) as connected:
+        connected.create(input=GOES_ON)
+        turn_id = connected.receive()["response"]["id"]
+        eventually(lambda: reader.has_read(b"before ") and text(server.body(turn_id)) == "before ")
+        with psycopg.connect(server.env["DATABASE_URL"]) as blocker:
+            blocker.execute("LOCK TABLE responses_app_eventsegment IN ACCESS EXCLUSIVE MODE")
+            late = history.client()
+            asking = post_beside(server, late, "half way in")
+            eventually(lambda: _waiting_writes(server))
+            assert signalled(server) < 1 + EXIT_SECS
+        asking.join(10)
+        with pytest.raises(ConnectionClosed) as closed:
+            connected.turn()
+    assert reader.was_told_it_goes_on()
+    assert late.refusal.startswith("503 ")
+    assert "request_interrupted" in late.refusal
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1012
+    check_after_fault(server)
+    assert [text(server.body(found)) for found in (reader.response_id, turn_id)] == ["before after"] * 2
 
 
 @pytest.mark.parametrize("is_heard", [True, False])

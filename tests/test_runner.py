@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -88,17 +89,40 @@ def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_claim_that_is_under_way_when_the_others_leave_is_left_too() -> None:
+    def leave(runner: Runner) -> None:
+        is_behind_the_claim = threading.Event()
+        event_store.submit(is_behind_the_claim.set)
+        assert is_behind_the_claim.wait(20)  # and the loop with it: nobody is told of the claim yet
+        runner.close()
+        runner.leave()
+
+    row = await _claimed_and(leave)
+    assert (row.attempt, row.status) == (1, "in_progress")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_claim_that_waits_for_others_is_not_begun_when_the_server_stops() -> None:
+    may_go_on = threading.Event()
+
+    def close(runner: Runner) -> None:
+        runner.close()
+        may_go_on.set()
+
+    row = await _claimed_and(close, before=may_go_on.wait)
+    assert row.attempt == 0
+
+
+async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], object] = lambda: None) -> Response:
     event_store.writer.start(asyncio.get_running_loop())
     try:
         row = await event_store.write(make_response)
         event_store.append(opening(row)[1], event_store.tails.of(row.pk), unexpected)
+        event_store.submit(before)
         runner = Runner()
         runner.hint(row.pk)
         await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
-        runner.close()
-        runner.leave()
+        then(runner)
         assert await runner.finished(20)
-        row = await event_store.read(lambda: Response.objects.get(pk=row.pk))
+        return await event_store.read(lambda: Response.objects.get(pk=row.pk))
     finally:
         await asyncio.to_thread(event_store.writer.stop)
-    assert (row.attempt, row.status) == (1, "in_progress")

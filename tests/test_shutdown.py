@@ -20,7 +20,7 @@ from tests.mcp_harness import is_alive
 from tests.test_other_servers import PlainDaphne, Uvicorn
 from tests.test_tool_runs import call, effects
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 EXIT_SECS = 2.0  # after the grace
 STREAMS = 20
@@ -199,6 +199,30 @@ def test_a_plain_post_is_told_where_to_look_and_not_to_ask_again(make_server: Ca
     assert answers[0].status_code == 503
     assert answers[0].headers["x-should-retry"] == "false"
     assert response_id in answers[0].json()["error"]["message"]
+
+
+@pytest.mark.parametrize("kind", [Server, Uvicorn])
+def test_a_shutdown_is_no_client_that_left(make_server: Callable[..., Server], kind: type[Server]) -> None:
+    """Of a chat that is not stored for its client, what it asked for ends with the connection; but not with ours."""
+    server = make_server(kind)
+    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    answers: list[httpx.Response] = []
+
+    def post() -> None:
+        body = {"messages": [{"role": "user", "content": GOES_ON}]}
+        with server.http() as client:
+            answers.append(client.post("/v1/chat/completions", json=body))
+
+    thread = threading.Thread(target=post)
+    thread.start()
+    eventually(lambda: server.model_calls("before "))
+    signalled(server)
+    thread.join(10)
+    assert answers[0].json()["error"]["code"] == "response_interrupted"
+    server.start()
+    server.open_gate("later")
+    [(response_id,)] = server.query("SELECT id FROM responses_app_response")
+    assert text(server.ended(response_id)) == "before after"
 
 
 @pytest.mark.parametrize(("env", "store"), [({"HERMES_RECOVERY": "incomplete"}, True), ({}, False)])

@@ -124,7 +124,7 @@ class Runner:
 
     async def _run(self, response_id: str) -> None:
         try:
-            claimed = await event_store.write(lambda: claim(response_id), self._register)
+            claimed = await event_store.write(lambda: self._claim(response_id), self._register)
         except StorageUnavailable:
             return  # the sweep finds it when the database is back
         if claimed is None:
@@ -133,6 +133,10 @@ class Runner:
         following = await event_store.insist_read(next_in_session, claimed.row.session_id)
         if following is not None:
             self.hint(following)
+
+    def _claim(self, response_id: str) -> Claimed | None:
+        """In the writer's thread, where it may have waited behind many others while the server began to stop."""
+        return None if self._is_closing else claim(response_id)
 
     def _register(self, claimed: Claimed | None) -> None:
         """On the event loop right after the commit, so that no cancellation finds a gap."""

@@ -29,6 +29,7 @@ RESTART_SECS = 1.0
 # What comes after the grace: the turns stop, the leases are given back, the readers are told.
 LEAVE_SECS = 0.5
 LAST_WORDS_SECS = 0.2
+TELL_SECS = 0.4
 FAREWELL_SECS = 1.7
 
 
@@ -82,11 +83,7 @@ class Runtime:
         if self.runner is not None:
             logger.info("Shutting down; %d running responses have %g s.", len(self.runner.runs), grace)
             await self._end_work(self.runner, grace)
-        event_store.dismiss_readers()
-        rest = deadline - asyncio.get_running_loop().time()
-        if not await door.emptied(max(rest, LAST_WORDS_SECS)):
-            door.turn_out()
-            await door.emptied(LAST_WORDS_SECS)
+        await asyncio.gather(self._retire(), _dismiss_readers(deadline))
         await asyncio.to_thread(event_store.writer.stop)
 
     async def _end_work(self, runner: Runner, grace: float) -> None:
@@ -97,12 +94,24 @@ class Runtime:
         await runner.finished(LEAVE_SECS)
         end_children()
         await runner.finished(LAST_WORDS_SECS)
+
+    async def _retire(self) -> None:
+        if self.runner is None:
+            return
         for task in self._tasks:
             task.cancel()
-        await asyncio.wait({asyncio.ensure_future(_retire()), *self._tasks}, timeout=LEAVE_SECS)
+        await asyncio.wait({asyncio.ensure_future(_give_leases_back()), *self._tasks}, timeout=LEAVE_SECS)
 
 
-async def _retire() -> None:
+async def _dismiss_readers(deadline: float) -> None:
+    event_store.dismiss_readers()
+    rest = deadline - asyncio.get_running_loop().time()
+    if not await door.emptied(max(rest, TELL_SECS)):
+        door.turn_out()
+        await door.emptied(LAST_WORDS_SECS)
+
+
+async def _give_leases_back() -> None:
     """Without it, the leases of this process are free as soon as the next one finds it gone."""
     try:
         await event_store.write(lambda: processes.retire(event_store.process_id))

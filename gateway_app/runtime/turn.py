@@ -92,6 +92,8 @@ class TurnRun:
 
     async def run(self) -> None:
         try:
+            if self._stop is Stop.LEFT and self._can_go_on_elsewhere():
+                raise Left(self.row.pk)
             history = await self._history()
             self._builder = OutputBuilder(self.row.pk, history)
             self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
@@ -150,9 +152,12 @@ class TurnRun:
             return End(Status.CANCELLED, usage=self._spent())
         if cause is Stop.UNATTENDED:
             return self._incomplete(IncompleteReason.TIME_LIMIT, "Nobody read this response for too long.")
-        if self.row.is_stored and settings.HERMES_RECOVERY == "resume":
+        if self._can_go_on_elsewhere():
             raise Left(self.row.pk)
         return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+
+    def _can_go_on_elsewhere(self) -> bool:
+        return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
 
     def _is_given_up(self) -> bool:
         crashes = self.row.crashes

@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 POLL_SECS = 1.0  # how late a reader is when the hint of another process was lost
 RETRY_SECS = 0.5  # between tries while the database is away
+LAST_LOOK_SECS = 0.2  # a database that hangs must not keep readers from being told that this process ends
 READ_THREADS = 4
 CLOSE_SECS = 10
 
@@ -46,6 +47,7 @@ class EventStore:
         self.writer = Writer()
         self.tails = Tails()
         self._is_dismissing = False
+        self._looking: set[asyncio.Timeout] = set()
         self._away = Complaint(logger, "Work waits for the database")
         self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader")
 
@@ -166,15 +168,24 @@ class EventStore:
 
     async def _look(self, response_id: str, position: int) -> tuple[list[Segment] | None, bool]:
         """``read_on``, and whether the database was away: it comes back, and the reader is still here."""
+        limit = asyncio.timeout(LAST_LOOK_SECS if self._is_dismissing else None)
+        self._looking.add(limit)
         try:
-            return await self.read(read_on, response_id, position), False
+            async with limit:
+                return await self.read(read_on, response_id, position), False
+        except TimeoutError:
+            return [], True
         except StorageUnavailable as error:
             self._away.say(error)
             return [], True
+        finally:
+            self._looking.discard(limit)
 
     def dismiss_readers(self) -> None:
         """This process ends: a reader that has all there is does not wait for more."""
         self._is_dismissing = True
+        for limit in self._looking:
+            limit.reschedule(asyncio.get_running_loop().time() + LAST_LOOK_SECS)
         self.tails.wake_all()
 
     async def position_after(self, response_id: str, sequence: int) -> int:

@@ -49,9 +49,9 @@ class HttpConsumer(AsyncConsumer, ABC):
                 return await receive()
             incoming = asyncio.ensure_future(receive())
             await asyncio.wait({incoming, self._answer}, return_when=asyncio.FIRST_COMPLETED)
-            if incoming.done():
+            if not self._answer.done():
                 return incoming.result()
-            incoming.cancel()
+            incoming.cancel()  # whoever has been answered has not left, whatever the server says of the connection
             return {"type": "http.finished"}
 
         try:

@@ -39,6 +39,7 @@ class Stop(Campaign):
             self.server.kill(signal.SIGTERM)
             self._slowest_secs = max(self._slowest_secs, time.monotonic() - began - grace)
         self.join_clients()
+        assert "The shutdown hangs" not in self.server.log
         for reader in readers:
             _check_farewell(reader)
         self.server.env["HERMES_SHUTDOWN_GRACE"] = str(self.dice.choice((0, 1)))
