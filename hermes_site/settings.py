@@ -12,6 +12,7 @@ from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
 from hermes_site.env import Env, is_loopback, kept_secret, open_home, read_config
 from hermes_site.fallback import temporary_home, why_not_writable
+from hermes_site.logs import is_news
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -238,13 +239,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "filters": {"news": {"()": "django.utils.log.CallbackFilter", "callback": is_news}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "gateway_app": {"level": "INFO"},
         "responses_app": {"level": "INFO"},
         # Each 4xx is the client's business; Django would write a line for every one.
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["news"]},
         # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
         "mcp": {"level": "CRITICAL"},
     },

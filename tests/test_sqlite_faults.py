@@ -19,6 +19,7 @@ from tests.test_postgres_faults import ask_until_stored, disturb_every_write, re
 from tests.test_shutdown import EXIT_SECS, signalled
 
 BUSY_SECS = 20  # SQLite's own patience, in which nobody notices anything
+PROMPT_SECS = 4  # once that was not enough, nobody else is kept waiting
 TMPFS_BYTES = 4_000_000
 SLOW = "write 60 words at 30 words per second"
 
@@ -64,6 +65,8 @@ def _hold_lock(server: Server, history: History, secs: int) -> None:
         asking.start()
         asking.join(max(0.0, freed_at - time.monotonic()))
         assert server.body(client.response_id or "")["status"] == "in_progress"  # reading needs no lock
+        if statuses == [503]:
+            _check_refused_at_once(server, history)
         time.sleep(max(0.0, freed_at - time.monotonic()))  # the lock's length is what this test varies
     asking.join(30)
     assert statuses == [200 if secs < BUSY_SECS else 503]
@@ -95,6 +98,14 @@ def _ask_once(server: Server, history: History, statuses: list[int]) -> None:
     else:
         assert answer.json()["error"]["code"] == "storage_unavailable"
         assert int(answer.headers["retry-after"]) > 0
+
+
+def _check_refused_at_once(server: Server, history: History) -> None:
+    for _ in range(2):
+        began, statuses = time.monotonic(), list[int]()
+        _ask_once(server, history, statuses)
+        assert statuses == [503]
+        assert time.monotonic() - began < PROMPT_SECS
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Errors of the plain doors, in OpenAI's shape."""
 
 import logging
+import sys
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
@@ -42,8 +43,10 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonR
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
-    error = InternalError()
-    return JsonResponse(error.body(), status=error.status)
+    """Called while the exception is handled; Django does not pass it on."""
+    raised = sys.exc_info()[1]
+    error = unavailable(raised) if isinstance(raised, AWAY) else InternalError()
+    return JsonResponse(error.body(), status=error.status, headers=error.headers)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:

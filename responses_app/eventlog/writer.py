@@ -140,6 +140,8 @@ class Writer:
         self._has_begun = False
         deliveries: list[Delivery] = []
         receipt: int | None = None
+        if self._is_away:
+            wait_for_locks(PROBE_SECS)  # a connection that failed is replaced by one with the patience of all
         try:
             with commit_seconds.time(), transaction.atomic():
                 self._has_begun = True
@@ -199,9 +201,7 @@ class Writer:
     def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
         """Appends are kept for the next round, in order; callers are told to come back."""
         self._away.say(error)
-        if not self._is_away:
-            self._is_away = True
-            wait_for_locks(PROBE_SECS)
+        self._is_away = True
         self._retained = [job for job in jobs if isinstance(job, Append)]
         return [refusal(job, unavailable(error)) for job in jobs if isinstance(job, Call)]
 
