@@ -6,13 +6,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
+import pytest
+from django.core.management.base import OutputWrapper
+
+from responses_app.management.progress import Progress
 from tests.harness import ROOT, Server, eventually
-from tests.test_archive import manage
 
 
-def begun(server: Server, *args: str, before: Callable[[], None] | None = None) -> "subprocess.Popen[bytes]":
+def begun(server: Server, *args: str, before: Callable[[], object] | None = None) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [sys.executable, "manage.py", *args],
         cwd=ROOT,
@@ -20,13 +24,13 @@ def begun(server: Server, *args: str, before: Callable[[], None] | None = None) 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=before,
+        preexec_fn=before or (lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)),  # none in the background
     )
 
 
 def test_an_interrupted_import_tells_how_far_it_came(server: Server) -> None:
     response_id = server.openai().responses.create(input="exported and imported").id
-    record = manage(server, "export_responses", response_id).stdout
+    record = server.managed("export_responses", response_id).stdout
     with begun(server, "import_responses", "-") as command:
         given, told = command.stdin, command.stderr
         assert given is not None
@@ -45,6 +49,22 @@ def test_an_interrupted_import_tells_how_far_it_came(server: Server) -> None:
     assert command.returncode == 130
     assert "Interrupted: " in last_words
     assert "Traceback" not in last_words
+
+
+def _break_off() -> None:
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise RuntimeError("the connection is in the midst of its COMMIT")
+
+
+def test_an_interruption_counts_whatever_else_it_breaks() -> None:
+    told = StringIO()
+    with pytest.raises(KeyboardInterrupt), Progress(OutputWrapper(told), "read"):
+        _break_off()
+    assert "Interrupted: 0 read" in told.getvalue()
+    with pytest.raises(RuntimeError), Progress(OutputWrapper(told), "read"):
+        raise RuntimeError("nobody interrupted it")
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(server: Server) -> None:

@@ -24,8 +24,9 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, KeyboardInterrupt):
+        if _is_interruption(error):
             self._stream.write(f"Interrupted: {self._so_far()}. It can be run again.")
+            raise KeyboardInterrupt from None
 
     def add(self, count: int = 1) -> None:
         self.count += count
@@ -36,3 +37,10 @@ class Progress:
     def _so_far(self) -> str:
         of_total = "" if self._total is None else f" of {self._total}"
         return f"{self.count}{of_total} {self._verb}"
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Also of what complained about it: a COMMIT that is interrupted leaves a connection that can't be cleaned up."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
