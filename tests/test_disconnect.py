@@ -13,12 +13,20 @@ import psycopg
 import pytest
 
 from responses_app.fold import fold
+from tests.checker import check_witnessed
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
 
 pytestmark = pytest.mark.any_database
 
 DAPHNE_PATIENCE_SECS = 10  # with the task of a request whose client has left
 HEARTBEAT = "SELECT heartbeat_at FROM gateway_app_runtimeprocess WHERE state = 'running'"
+
+
+@pytest.fixture(autouse=True)
+def checked(server: Server) -> Iterator[None]:
+    server.witnessed.clear()
+    yield
+    check_witnessed(server)
 
 
 def wait_for_renewal(server: Server) -> None:

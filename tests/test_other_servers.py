@@ -7,7 +7,7 @@ import pytest
 from tests.checker import check_log
 from tests.harness import Server, created_id, script, streaming, text
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 
 class Uvicorn(Server):

@@ -95,6 +95,7 @@ def test_a_slow_reader_is_not_a_stuck_one(make_server: Callable[..., Server]) ->
         assert read_all(connection).endswith(b"0\r\n\r\n")
 
 
+@pytest.mark.fault
 def test_a_response_ends_well_without_its_stuck_reader(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_CLIENT_WRITE_TIMEOUT="1")
     spoken = " ".join(f"{number:0200d}" for number in range(10_000))

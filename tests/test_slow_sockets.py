@@ -12,7 +12,7 @@ from tests.harness import Server, eventually, script, text
 from tests.raw_http import connected
 from tests.test_slow_readers import SMALL_BUFFER, is_dropped
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 LONG = " ".join(f"{number:0200d}" for number in range(10_000))
 HANDSHAKE = (

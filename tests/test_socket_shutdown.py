@@ -10,7 +10,7 @@ from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
 from tests.sockets import Socket, socket
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 
 def read_to_the_end(client: Socket) -> None:
