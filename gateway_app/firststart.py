@@ -1,12 +1,14 @@
 """The first start: an admin login beside the generated key, and a line to try."""
 
-import secrets
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
+from gateway_app.kept_secret import kept_secret
+
 ADMIN_NAME = "admin"
+PASSWORD_BYTES = 12
 LOGIN_FILE = "admin_login"
 
 
@@ -15,11 +17,9 @@ def ensure_admin() -> bool:
     users = get_user_model().objects
     if users.filter(is_superuser=True).exists():
         return False
-    password = secrets.token_urlsafe(12)
-    users.create_superuser(ADMIN_NAME, password=password)
-    path = settings.HERMES_HOME / LOGIN_FILE
-    path.touch(mode=0o600)
-    path.write_text(f"{ADMIN_NAME} {password}\n")
+    # Kept first: nobody would know the password of a login that is made and then can't be written down.
+    name, password = kept_secret(settings.HERMES_HOME / LOGIN_FILE, f"{ADMIN_NAME} ", PASSWORD_BYTES).split()
+    users.create_superuser(name, password=password)
     return True
 
 

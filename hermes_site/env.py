@@ -5,9 +5,7 @@ meant is worse than one that does not start.
 """
 
 import ipaddress
-import os
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import yaml
 from django.core.exceptions import ImproperlyConfigured
 
 HOME_DIR_MODE = 0o700
-SECRET_FILE_MODE = 0o600
 # Extensions and desktop applications have schemes of their own.
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:[0-9]{1,5})?")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
@@ -144,26 +141,6 @@ def open_home(environ: Mapping[str, str], default: Path) -> Path:
     except OSError:
         return home  # the settings look whether it can be written, and say what they do instead
     return home
-
-
-def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
-    """The secret in a file that only its owner can read; made on first use.
-
-    The file appears under its name complete or not at all, and the first writer wins, so that
-    two processes that start together agree.
-    """
-    if not path.exists():
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(prefix + secrets.token_urlsafe(random_bytes) + "\n")
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass  # another process was first: its secret is the one
-        finally:
-            draft.unlink()
-    return path.read_text().strip()
 
 
 def is_loopback(host: str) -> bool:

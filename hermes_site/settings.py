@@ -7,10 +7,11 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
+from gateway_app.kept_secret import kept_secret
 from gateway_app.providers.config import API_MODES, Model, check_model, read_fallbacks
 from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
-from hermes_site.env import Env, is_loopback, kept_secret, open_home, read_config
+from hermes_site.env import Env, is_loopback, open_home, read_config
 from hermes_site.fallback import temporary_home, why_not_writable
 from hermes_site.logs import is_news
 

@@ -1,0 +1,29 @@
+"""Secrets that the first start makes and every later one finds."""
+
+import os
+import secrets
+from pathlib import Path
+
+SECRET_FILE_MODE = 0o600
+
+
+def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
+    """The secret in a file that only its owner can read; made on first use.
+
+    The file appears under its name complete or not at all, and the first writer wins, so that
+    two processes that start together agree.
+    """
+    if not path.exists():
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(prefix + secrets.token_urlsafe(random_bytes) + "\n")
+                file.flush()
+                os.fsync(descriptor)  # after a loss of power, an empty file would be taken for the secret
+            os.link(draft, path)
+        except FileExistsError:
+            pass  # another process was first: its secret is the one
+        finally:
+            draft.unlink()
+    return path.read_text().strip()
