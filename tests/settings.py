@@ -3,7 +3,9 @@
 import os
 import tempfile
 
-os.environ.setdefault("HERMES_HOME", tempfile.mkdtemp(prefix="hermes-tests-"))
+if "HERMES_HOME" not in os.environ:
+    home = tempfile.TemporaryDirectory(prefix="hermes-tests-")  # gone with this process
+    os.environ["HERMES_HOME"] = home.name
 os.environ.setdefault("HERMES_PROVIDER", "builtin")
 
 from django.conf import global_settings
