@@ -154,6 +154,14 @@ class StorageUnavailable(ApiError):
     code = "storage_unavailable"
     headers = {"Retry-After": str(RETRY_AFTER_SECS)}
 
+    def __init__(self, why: str) -> None:
+        super().__init__("The database does not take this now, and nothing was stored. Send it again in a moment.")
+        self._why = why
+
+    def __str__(self) -> str:
+        """For the log: a database's own words name its host and its user, which is no client's business."""
+        return self._why
+
 
 class ServerShuttingDown(ApiError):
     """Nothing was done; the next start, or another server, answers."""

@@ -89,11 +89,13 @@ def test_streams_go_on_when_postgresql_is_back(
             refused = http.post("/v1/responses", json={"input": "while it is away"})
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_unavailable")
             assert refused.headers["retry-after"]
+            assert str(own_cluster.port) not in refused.text  # where it is, is told in the log alone
             assert http.get(f"/v1/responses/{client.response_id}").status_code == 503
         for page in ("/", "/chat", "/admin/", "/admin/responses_app/response/"):
             answer = operator.client.get(page)
             assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), page
         server.open_gate("go")
+        assert "Requests are refused for want of the database: connection" in server.log
     reading.join(30)
     assert client.cut is None
     assert client.frames[-1] == b"data: [DONE]\n\n"

@@ -11,8 +11,10 @@ from rest_framework.response import Response
 
 from responses_app.errors import ApiError, InternalError, NotFound
 from responses_app.eventlog.availability import AWAY, unavailable
+from responses_app.eventlog.complaints import Complaint
 
 logger = logging.getLogger(__name__)
+away = Complaint(logger, "Requests are refused for want of the database")
 
 
 def openai_error(error: Exception, context: dict[str, Any]) -> Response:
@@ -27,6 +29,7 @@ def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, AWAY):
+        away.say(error)
         return unavailable(error)
     if isinstance(error, SuspiciousOperation):
         return ApiError(str(error), code="bad_request")
@@ -45,7 +48,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonR
 def server_error(request: HttpRequest) -> JsonResponse:
     """Called while the exception is handled; Django does not pass it on."""
     raised = sys.exc_info()[1]
-    error = unavailable(raised) if isinstance(raised, AWAY) else InternalError()
+    error = _as_api_error(raised) if isinstance(raised, AWAY) else InternalError()
     return JsonResponse(error.body(), status=error.status, headers=error.headers)
 
 

@@ -11,7 +11,7 @@ AWAY = (OperationalError, InterfaceError)  # the connection, the server or the d
 
 
 def unavailable(error: Exception) -> StorageUnavailable:
-    return StorageUnavailable(f"The database is not available ({error}); try again in a moment.")
+    return StorageUnavailable(str(error).strip())
 
 
 def wait_for_locks(secs: float) -> None:

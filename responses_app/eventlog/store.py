@@ -88,7 +88,7 @@ class EventStore:
 
     async def write(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
         if not self.writer.is_running:  # it has ended: whoever still works will go on at the next start
-            raise StorageUnavailable("The server is shutting down. Nothing was stored.")
+            raise StorageUnavailable("the server is shutting down")
         return await asyncio.wrap_future(self.submit(work, then))
 
     async def insist(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
