@@ -118,8 +118,9 @@ def test_a_temporary_database_is_said_everywhere(tmp_path: Path) -> None:
         assert said["status"] == "degraded"
         assert "/proc/hermes-data" in said["readiness"]["checks"]["home"]["error"]
         with httpx.Client(base_url=server.url, timeout=30, follow_redirects=True) as staff:
+            assert "DEGRADED" not in staff.get("/admin/login/").text  # strangers are not told of our folders
             log_in(staff, *credentials(server))
-            for page in ("/", "/chat"):
+            for page in ("/", "/chat", "/admin/"):
                 assert re.search(r'role="alert">DEGRADED: /proc/hermes-data', staff.get(page).text), page
     finally:
         server.kill()
