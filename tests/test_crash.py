@@ -1,13 +1,15 @@
 """kill -9 and another start, at chosen moments; ``test_campaigns.py`` kills at any."""
 
 import os
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gateway_app.runtime.processes import started_at_tick
+from gateway_app.models import RuntimeProcess
+from gateway_app.runtime.processes import is_dead_here, started_at_tick
 from responses_app.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
@@ -70,6 +72,16 @@ def test_a_dead_process_that_nobody_took_note_of_is_dead() -> None:
         eventually(lambda: Path(f"/proc/{child.pid}/stat").read_text().split()[2] == "Z")
         assert started_at_tick(child.pid) == ""
         assert started_at_tick(os.getpid()) != ""
+
+
+def test_nobody_is_taken_for_dead_for_want_of_a_descriptor_to_look_with() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    process = RuntimeProcess(pid=os.getpid(), pid_started=started_at_tick(os.getpid()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        assert not is_dead_here(process)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_two_starts_use_the_same_key_and_login(make_server: Callable[..., Server]) -> None:

@@ -22,7 +22,7 @@ def started_at_tick(pid: int) -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return "" if Path("/proc").exists() else _probe(pid)
     state, started = fields[0], fields[19]
     return "" if state in GONE else f"{boot}:{started}"
@@ -77,7 +77,10 @@ def _is_dead(process: RuntimeProcess, silent_since: datetime) -> bool:
 
 def is_dead_here(process: RuntimeProcess) -> bool:
     """Of a process of this host."""
-    return started_at_tick(process.pid) != process.pid_started
+    try:
+        return started_at_tick(process.pid) != process.pid_started
+    except OSError:  # no descriptor is left to look with, which says nothing of the process
+        return False
 
 
 def bury(process_ids: list[str]) -> None:
