@@ -1,5 +1,6 @@
 """SIGTERM and Ctrl-C: finish what fits, leave the rest to the next start, and tell those who read."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -7,14 +8,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.harness import ROOT, Server, created_id, eventually, script, streaming, text
+from gateway_app.runtime.signals import ECHO_SECS
+from tests.harness import NO_TLS, ROOT, Server, created_id, eventually, script, streaming, text
 from tests.mcp_harness import SERVER as MCP_SERVER
 from tests.mcp_harness import is_alive
 from tests.test_other_servers import PlainDaphne, Uvicorn
@@ -146,10 +148,34 @@ def test_the_second_signal_ends_it_at_once(make_server: Callable[..., Server]) -
     assert server.process is not None
     server.process.send_signal(signal.SIGINT)
     eventually(lambda: "Shutting down" in server.log)
+    time.sleep(2 * ECHO_SECS)  # until then it might be the same one, passed on
     assert signalled(server, signal.SIGINT) < 1
     server.start()
     server.open_gate("later")
     assert text(server.ended(response_id)) == "before after"
+
+
+def test_a_signal_that_make_passes_on_is_not_a_second_one(make_server: Callable[..., Server]) -> None:
+    """A whole group is told to end, as by a supervisor; and make tells its child again."""
+    server = make_server()
+    server.kill()
+    command = ["make", "run", f"PYTHON={sys.executable}"]
+    with subprocess.Popen(command, cwd=ROOT, env=server.env, start_new_session=True) as group:
+        eventually(lambda: is_answering(server), 30, "the first answer")
+        reader = Reader(server, input=GOES_ON)
+        eventually(lambda: reader.has_read(b"before "))
+        os.killpg(group.pid, signal.SIGTERM)
+        group.wait(10)
+    assert reader.was_told_it_goes_on()
+    assert server.query("SELECT state FROM gateway_app_runtimeprocess ORDER BY started_at DESC LIMIT 1") == [
+        ("stopped",)
+    ]
+
+
+def is_answering(server: Server) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{server.url}/health", verify=NO_TLS).status_code == 200
+    return False
 
 
 def test_a_running_program_is_ended_and_its_call_is_not_repeated(make_server: Callable[..., Server]) -> None:

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ from types import FrameType
 logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+ECHO_SECS = 0.25  # make passes a signal on that its whole group, and so we, have got already
+GUEST_ECHO_SECS = 1.0  # so does uvicorn, when it next looks after its workers
 Handler = Callable[[int, FrameType | None], object]
 
 
@@ -25,7 +28,8 @@ def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> No
     if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_event_loop()
-    received: list[int] = []
+    began: list[float] = []
+    echo_secs = GUEST_ECHO_SECS if is_guest else ECHO_SECS
     for number in SIGNALS:
         found = signal.getsignal(number)
         host = found if is_guest and callable(found) and found is not signal.default_int_handler else None
@@ -33,9 +37,12 @@ def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> No
             continue
 
         def handle(signum: int, frame: FrameType | None, host: Handler | None = host) -> None:
-            if received:
+            now = time.monotonic()
+            if began and now - began[0] > echo_secs:
                 exit_now(128 + signum)
-            received.append(signum)
+            if began:
+                return
+            began.append(now)
             loop.call_soon_threadsafe(begin)
             if host is not None:
                 host(signum, frame)
