@@ -4,14 +4,18 @@ import json
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
 from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
-from tests.raw_http import connected
+from tests.raw_http import connected, resident_bytes
+from tests.test_shutdown import signalled
 from tests.test_slow_readers import SMALL_BUFFER, is_dropped
 
+MEGABYTE = 1_000_000
+FLOOD_BYTES = 100 * MEGABYTE
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 LONG = " ".join(f"{number:0200d}" for number in range(10_000))
@@ -42,3 +46,35 @@ def test_a_socket_that_is_not_read_is_dropped(make_server: Callable[..., Server]
     assert text(server.ended(response_id, 60)) == LONG
     check_log(server, response_id)
     assert "Traceback" not in server.log
+
+
+def test_a_client_that_only_sends_is_read_no_faster_than_it_is_answered(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    before = resident_bytes(server)
+    frame = text_frame(json.dumps({"type": "x" * 100_000}).encode())
+    with connected(server, SMALL_BUFFER) as connection:
+        open_raw(server, connection)
+        connection.settimeout(2)
+        with pytest.raises(TimeoutError):  # nobody takes it from our side any more
+            connection.sendall(frame * (FLOOD_BYTES // len(frame)))
+        assert resident_bytes(server) - before < FLOOD_BYTES / 4
+
+
+def test_half_a_message_goes_with_its_connection(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    before = resident_bytes(server)
+    half = text_frame(bytes(9 * MEGABYTE))[:-1]
+    with ExitStack() as stack:
+        for _ in range(10):
+            connection = stack.enter_context(connected(server))
+            open_raw(server, connection)
+            connection.sendall(half)
+        eventually(lambda: resident_bytes(server) - before > 80 * MEGABYTE, what="all of it")
+    eventually(lambda: resident_bytes(server) - before < 40 * MEGABYTE, what="the end of it")
+
+
+def test_a_client_that_does_not_close_holds_up_no_shutdown(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_SHUTDOWN_GRACE="20")
+    with connected(server) as connection:
+        open_raw(server, connection)
+        assert signalled(server) < 5

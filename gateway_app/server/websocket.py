@@ -5,10 +5,14 @@ from http import HTTPStatus
 from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from twisted.internet import reactor
 
 from responses_app.handshakes import EXTENSION
+from responses_app.streaming.socket import SERVICE_RESTART
 
 CLOSE_SECS = 10
+RESTART_CLOSE_SECS = 1  # whoever does not answer our farewell does not hold up the end of the process
+TAKE_SECS = 0.02  # between looks whether the application has taken what a client sent
 
 
 class GatewayWebSocket(WebSocketProtocol):
@@ -21,13 +25,33 @@ class GatewayWebSocket(WebSocketProtocol):
         super().__init__()
         self.is_writable = asyncio.Event()  # the connection's own, once it is known
         self._refusal: dict[str, Any] = {}
+        self._look: Any = None
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         super().onClose(wasClean, code, reason)
         self.is_writable.set()
+        if self._look is not None and self._look.active():
+            self._look.cancel()
+        # Half a message would stay for as long as this object does, which is in a cycle.
+        self.data, self.message_data, self.frame_data = b"", [], []
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        super().onMessage(payload, isBinary)
+        self._read_what_is_taken()
+
+    def _read_what_is_taken(self) -> None:
+        """Nothing more while the application has something to take: it may wait for a client that reads no answers."""
+        if self.application_queue.empty():
+            self.transport.resumeProducing()
+            return
+        self.transport.pauseProducing()
+        if self._look is None or not self._look.active():
+            self._look = reactor.callLater(TAKE_SECS, self._read_what_is_taken)  # type: ignore[attr-defined]
 
     def serverClose(self, code: int | None = None) -> None:
         """Autobahn's own way out knows only 1000 and private codes, but 1001 and 1012 mean: come again."""
+        if code == SERVICE_RESTART:
+            self.closeHandshakeTimeout = RESTART_CLOSE_SECS
         self.sendCloseFrame(code=1000 if code is None else code, isReply=False)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
