@@ -95,6 +95,19 @@ def test_a_slow_reader_is_not_a_stuck_one(make_server: Callable[..., Server]) ->
         assert read_all(connection).endswith(b"0\r\n\r\n")
 
 
+def test_who_takes_a_little_is_not_dropped(make_server: Callable[..., Server]) -> None:
+    """Far less, in that time, than what waits for it in the server's buffer."""
+    server = make_server(HERMES_CLIENT_WRITE_TIMEOUT="2", **UNRULY)
+    with connected(server, SMALL_BUFFER) as connection:
+        connection.sendall(GET % (b"flood", b"close"))
+        slow_until = time.monotonic() + 6
+        while time.monotonic() < slow_until:
+            assert connection.recv(500)
+            time.sleep(0.1)  # the reader's own pace, 5 kilobytes a second
+        assert not is_dropped(connection)
+        eventually(lambda: is_dropped(connection), what="the end of the connection, once nothing is taken")
+
+
 @pytest.mark.fault
 def test_a_response_ends_well_without_its_stuck_reader(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_CLIENT_WRITE_TIMEOUT="1")
