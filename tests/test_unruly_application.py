@@ -29,7 +29,7 @@ def test_no_answer_at_all_is_a_500_in_json(server: Server, path: bytes) -> None:
     assert answer.error()["code"] == "internal_error"
 
 
-@pytest.mark.parametrize("path", [b"raise_after_the_start", b"return_after_the_start"])
+@pytest.mark.parametrize("path", [b"raise_after_the_start", b"return_after_the_start", b"broken_stream"])
 def test_half_an_answer_is_cut(server: Server, path: bytes) -> None:
     with connected(server) as connection:
         connection.sendall(GET % path)

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from hermes_site.asgi import application as product
+from responses_app.streaming.http import HttpConsumer
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 FLOOD_CHUNKS = 3200
@@ -67,6 +68,15 @@ async def one_message(send: Send, size: int) -> None:
     await send({"type": "http.response.body", "body": bytes(size)})
 
 
+class BrokenStream(HttpConsumer):
+    """One of the product's own, in which something fails that nobody thought of."""
+
+    async def answer(self, body: bytes) -> None:
+        await self.start_stream([])
+        await self.send_chunk(b"begun")
+        raise RuntimeError("unruly, within a stream")
+
+
 UNRULY = {
     f"/{play.__name__}": play
     for play in (
@@ -84,6 +94,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Send) -> None:
     path = scope.get("path", "")
     if path in UNRULY:
         await UNRULY[path](send)
+    elif path == "/broken_stream":
+        await BrokenStream.as_asgi()(scope, receive, send)
     elif path.startswith("/bytes/"):
         await one_message(send, int(path.removeprefix("/bytes/")))
     else:

@@ -17,6 +17,7 @@ from gateway_app.server.channel import GatewayChannel
 from gateway_app.server.request import CUT_SECS, GatewayRequest
 from gateway_app.server.websocket import GatewayWebSocket, GatewayWebSocketFactory
 from responses_app.handshakes import EXTENSION
+from responses_app.streaming.http import CUTS
 
 LISTEN_BACKLOG = 2048  # Daphne's 50 stalls a burst of connections
 PIECE_BYTES = 64 * 1024  # as much as Twisted's transport takes before it asks to wait
@@ -77,8 +78,7 @@ class GatewayServer(Server):
         return Deferred.fromFuture(asyncio.ensure_future(_drain()))
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
-        if isinstance(protocol, GatewayWebSocket):
-            scope["extensions"] = {EXTENSION: {}}
+        scope["extensions"] = {EXTENSION if isinstance(protocol, GatewayWebSocket) else CUTS: {}}
         input_queue = super().create_application(protocol, scope)
         if isinstance(protocol, GatewayRequest) and input_queue is not None:
             self.connections[protocol]["application_instance"].add_done_callback(protocol.application_ended)

@@ -27,6 +27,9 @@ STREAM_HEADERS: Headers = [
 ]
 
 
+CUTS = "hermes.cut"  # the ASGI extension of a server that resets a connection whose answer was begun and not ended
+
+
 class HttpConsumer(AsyncConsumer, ABC):
     """Answers in a task of its own, raced against the client's disconnect.
 
@@ -113,6 +116,11 @@ class HttpConsumer(AsyncConsumer, ABC):
     async def send_chunk(self, chunk: bytes, *, is_last: bool = False) -> None:
         await self.send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
 
+    async def cut(self) -> None:
+        """End without an end, so that half a stream does not look whole; the client resumes it."""
+        if CUTS not in (self.scope.get("extensions") or {}):
+            await self.send_chunk(b"", is_last=True)  # it would stay open for ever; no [DONE] came at least
+
     # -- the steps ----------------------------------------------------------------------
     async def _start(self, status: int, headers: Headers) -> None:
         self._has_started = True
@@ -132,7 +140,7 @@ class HttpConsumer(AsyncConsumer, ABC):
 
     async def _end_with(self, error: ApiError) -> None:
         if self._has_started:
-            await self.send_chunk(b"", is_last=True)  # without a terminal event or [DONE]: a cut, to be resumed
+            await self.cut()
         else:
             await self.send_error(error)
 

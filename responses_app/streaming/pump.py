@@ -32,6 +32,6 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
                 events_delivered.inc(sum(segment.event_count for segment in segments))
         await consumer.send_chunk(view.done, is_last=True)
     except LogErased:
-        await consumer.send_chunk(b"", is_last=True)
+        await consumer.cut()
     except GoesOnLater:
         await consumer.send_chunk(INTERRUPTED_FRAME)  # and no end: a server cuts what is left without one
