@@ -5,14 +5,13 @@ from http import HTTPStatus
 from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
-from twisted.internet import reactor
 
 from responses_app.handshakes import EXTENSION
 from responses_app.streaming.socket import SERVICE_RESTART
 
 CLOSE_SECS = 10
 RESTART_CLOSE_SECS = 1  # whoever does not answer our farewell does not hold up the end of the process
-TAKE_SECS = 0.02  # between looks whether the application has taken what a client sent
+TAKE_SECS = 0.005  # between looks whether the application has taken what a client sent
 
 
 class GatewayWebSocket(WebSocketProtocol):
@@ -25,28 +24,29 @@ class GatewayWebSocket(WebSocketProtocol):
         super().__init__()
         self.is_writable = asyncio.Event()  # the connection's own, once it is known
         self._refusal: dict[str, Any] = {}
-        self._look: Any = None
+        self._look: asyncio.TimerHandle | None = None
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         super().onClose(wasClean, code, reason)
         self.is_writable.set()
-        if self._look is not None and self._look.active():
+        if self._look is not None:
             self._look.cancel()
         # Half a message would stay for as long as this object does, which is in a cycle.
         self.data, self.message_data, self.frame_data = b"", [], []
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        """Read on when this is taken: the application may wait for a client that sends and reads no answers."""
         super().onMessage(payload, isBinary)
-        self._read_what_is_taken()
-
-    def _read_what_is_taken(self) -> None:
-        """Nothing more while the application has something to take: it may wait for a client that reads no answers."""
-        if self.application_queue.empty():
-            self.transport.resumeProducing()
-            return
         self.transport.pauseProducing()
-        if self._look is None or not self._look.active():
-            self._look = reactor.callLater(TAKE_SECS, self._read_what_is_taken)  # type: ignore[attr-defined]
+        if self._look is None:
+            self._read_on_when_taken()
+
+    def _read_on_when_taken(self) -> None:
+        if self.application_queue.empty():
+            self._look = None
+            self.transport.resumeProducing()
+        else:
+            self._look = asyncio.get_running_loop().call_later(TAKE_SECS, self._read_on_when_taken)
 
     def serverClose(self, code: int | None = None) -> None:
         """Autobahn's own way out knows only 1000 and private codes, but 1001 and 1012 mean: come again."""
