@@ -9,11 +9,14 @@ from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import Item, RoundFinished, Usage
 from gateway_app.runtime.ledger import shown
 from gateway_app.runtime.recording import COMPACTED, MODEL_FINISHED, QUIRK
+from responses_app.compactions import COMPACTION
 from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
 from responses_app.output import OutputBuilder
 from responses_app.tokens import tokens_of
-from responses_app.tool_items import ARGUMENTS_OF, CALLS, all_call_ids, output_ids
+from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUTS, all_call_ids, output_ids
+
+_TOLD_ANYWAY = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,6 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
             items[-1] = as_function_call(item, log.shown[index])
             pending.append(ToolCall(log.shown[index], items[-1]["name"], item["arguments"]))
     _add_hidden(log.hidden_before(None), ledger, items, pending)
-    last = builder.output[-1] if builder.output else {}
-    is_cut = log.last_round is None and _is_cut_message(last)
     hidden = frozenset(str(call["call_id"]) for call in log.hidden)
     return Resumed(
         items=tuple(items),
@@ -54,7 +55,7 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=is_cut,
+        is_message_cut=not pending and _break_off_in_words(items, builder.output[log.round_start :]),
         hidden=hidden,
         quirks=tuple(log.quirks),
         used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
@@ -66,6 +67,7 @@ class _Log:
         self.usage = Usage()
         self.spent_on_summaries: Usage | None = None
         self.rounds = 0
+        self.round_start = 0  # the first item that came after the last whole round
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
@@ -82,6 +84,7 @@ class _Log:
             spent = Usage(**event["usage"])
             self.usage += spent
             self.rounds += 1
+            self.round_start = self._item_count
             self.last_round = RoundFinished(event["reason"], spent, event["message"])
         elif kind == COMPACTED:
             spent = Usage(**event["usage"])
@@ -98,6 +101,16 @@ class _Log:
         """Calls made before the item of that index; None means behind them all."""
         place = self._item_count if index is None else index
         return [call for call in self.hidden if call["before"] == place]
+
+
+def _break_off_in_words(items: Iterable[Item], open_round: list[Item]) -> bool:
+    """Thoughts behind the words change nothing; of a call that was cut, or of its output, the model is told anyway."""
+    for item in reversed(list(items)):
+        if item["type"] == "message":
+            return item["role"] == "assistant" and item in open_round
+        if item["type"] in _TOLD_ANYWAY:
+            return False
+    return False
 
 
 def _is_cut_message(item: Item) -> bool:

@@ -1,0 +1,73 @@
+"""What the model is shown after a kill -9: the context that the running loop would have shown it."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway_app.agent.said import CONTINUE
+from tests.checker import check_log
+from tests.harness import Server, script, text
+from tests.model_stub import Begun, Call, Finish, Gate, ModelStub, Step, Text, Thought
+from tests.test_resume import has_said, start_and_kill
+from tests.test_tool_runs import call
+
+pytestmark = [pytest.mark.any_database, pytest.mark.fault]
+
+NEVER = Gate(threading.Event())
+
+
+@pytest.fixture
+def front(make_server: Callable[..., Server], stub: ModelStub, mode: str) -> Server:
+    env = {"HERMES_PROVIDER": "custom", "HERMES_BASE_URL": stub.url, "HERMES_MODEL": "m", "HERMES_API_MODE": mode}
+    return make_server(**env)
+
+
+def shown(stub: ModelStub, request: int) -> list[dict[str, Any]]:
+    """The conversation in a request, without the system's part."""
+    body = stub.asked[request].body
+    items: list[dict[str, Any]] = body.get("messages") or body["input"]
+    return [item for item in items if item.get("role") != "system"]
+
+
+def said(item: dict[str, Any]) -> str:
+    content: str | list[dict[str, str]] = item["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+@pytest.mark.parametrize("behind", [Thought("hm hm "), Begun(Call("c1", "_hidden", ('{"te',)))])
+def test_words_are_continued_whatever_broke_off_behind_them(front: Server, stub: ModelStub, behind: Step) -> None:
+    stub.play(Text("one "), behind, NEVER)
+    stub.play(Text("two"), Finish())
+    response_id = start_and_kill(front, lambda: len(stub.asked) == 1 and has_said(front, _trace_of(behind)))
+    body = front.ended(response_id)
+    assert (body["status"], text(body)) == ("completed", "one two")
+    assert [said(item) for item in shown(stub, 1)[-2:]] == ["one ", CONTINUE]
+    check_log(front, response_id)
+
+
+def _trace_of(step: Step) -> str:
+    return "hm hm" if isinstance(step, Thought) else "'completed'"  # what is hidden closes the message before it
+
+
+def test_a_document_with_thoughts_behind_it_is_not_followed_by_another(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    steps = ({"say": '{"a": 1}'}, {"think": "hm"}, {"gate": "never"})
+    schema = {"format": {"type": "json_object"}}
+    response_id = start_and_kill(server, lambda: has_said(server, "hm"), *steps, text=schema)
+    body = server.ended(response_id)
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
+    assert text(body) == '{"a": 1}'
+
+
+def test_words_before_a_whole_call_are_not_continued(make_server: Callable[..., Server]) -> None:
+    """Its result is what the model goes on from, also when the process died before the round was over."""
+    server = make_server()
+    told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
+    steps = ({"say": "so "}, call("_hidden", text=told), {"gate": "never"})
+    response_id = start_and_kill(server, lambda: has_said(server, "'completed'"), *steps)
+    server.open_gate("rest")
+    assert text(server.ended(response_id)) == "so half whole"
+    assert CONTINUE not in server.model_calls("half ")[-1]["texts"]
+    check_log(server, response_id)
