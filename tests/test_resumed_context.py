@@ -9,13 +9,15 @@ import pytest
 from gateway_app.agent.said import CONTINUE
 from tests.checker import check_log
 from tests.harness import Server, script, text
-from tests.model_stub import Begun, Call, Finish, Gate, ModelStub, Step, Text, Thought
+from tests.model_stub import Begun, Call, Calls, Cut, Finish, Gate, ModelStub, Step, Text, Thought
+from tests.test_approvals import ask, decide, until_parked
 from tests.test_resume import has_said, start_and_kill
-from tests.test_tool_runs import call
+from tests.test_tool_runs import call, effects
 
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 NEVER = Gate(threading.Event())
+CHAT_ONLY = pytest.mark.parametrize("mode", ["chat_completions"])  # the stricter of the two
 
 
 @pytest.fixture
@@ -71,3 +73,48 @@ def test_words_before_a_whole_call_are_not_continued(make_server: Callable[..., 
     assert text(server.ended(response_id)) == "so half whole"
     assert CONTINUE not in server.model_calls("half ")[-1]["texts"]
     check_log(server, response_id)
+
+
+EFFECT = Call("c1", "effect", ('{"text": "done"}',))
+SLOW = Call("c2", "safe_effect", ('{"text": "safe", "gate": "slow"}',))
+GUARDED = Call("c2", "guarded", ('{"text": "allowed"}',))
+MCP = {"tools": [{"type": "mcp", "server_label": "hermes"}]}
+
+
+@CHAT_ONLY
+@pytest.mark.parametrize(("calls", "fields"), [((EFFECT, SLOW), {}), ((SLOW, EFFECT), MCP)])
+def test_words_beside_calls_come_before_their_outputs(
+    front: Server, stub: ModelStub, calls: tuple[Call, ...], fields: dict[str, Any]
+) -> None:
+    stub.play(Calls(calls), Text("Both."), Finish("tool_calls"))
+
+    def is_half_done() -> bool:
+        return effects(front, "safe") == 1 and has_said(front, "'output': 'done'")
+
+    response_id = start_and_kill(front, is_half_done, **fields)
+    front.open_gate("slow")
+    assert front.ended(response_id)["status"] == "completed"
+    assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool", "tool"]
+    assert shown(stub, 1)[1]["content"] == "Both."
+    check_log(front, response_id)
+
+
+@CHAT_ONLY
+def test_words_beside_a_call_that_waits_for_consent_come_before_its_output(front: Server, stub: ModelStub) -> None:
+    stub.play(Calls((EFFECT, GUARDED)), Text("Both."), Finish("tool_calls"))
+    response_id = ask(front)
+    until_parked(front, response_id)
+    decide(front, response_id, "once")
+    assert front.ended(response_id)["status"] == "completed"
+    assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool", "tool"]
+
+
+@CHAT_ONLY
+def test_the_note_on_a_cut_call_comes_behind_the_outputs_of_whole_ones(front: Server, stub: ModelStub) -> None:
+    stub.play(Calls((SLOW,)), Begun(Call("c3", "effect", ('{"text": "x',))), Cut())
+    response_id = start_and_kill(front, lambda: effects(front, "safe") == 1)
+    front.open_gate("slow")
+    assert front.ended(response_id)["status"] == "completed"
+    assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool", "user"]
+    assert "was cut off" in said(shown(stub, 1)[-1])
+    check_log(front, response_id)

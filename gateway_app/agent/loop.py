@@ -43,6 +43,7 @@ class SoFar:
     rounds: int = 0
     last_round: RoundFinished | None = None  # when nothing was said after it
     is_message_cut: bool = False
+    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of what is pending
 
 
 async def run_turn(
@@ -80,7 +81,7 @@ class _Turn:
         self._client_names = {tool["name"] for tool in call.client_tools}
         self._pending = list(so_far.pending)
         self._called = so_far.tool_calls
-        self._notes: tuple[Item, ...] = ()  # for the model, behind the outputs
+        self._notes = so_far.notes
         last = so_far.last_round
         if last is not None and last.reason != "tool_calls":
             self.end = self._finished(last)
