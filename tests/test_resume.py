@@ -159,17 +159,28 @@ def test_usage_covers_every_attempt(make_server: Callable[..., Server]) -> None:
     assert usage["output_tokens"] == 2  # the call before the kill, and the last word after it
 
 
+@pytest.mark.parametrize("env", [{"HERMES_RECOVERY": "incomplete"}, {"HERMES_MAX_ATTEMPTS": "1"}])
+def test_usage_is_told_where_no_model_is_asked_again(make_server: Callable[..., Server], env: dict[str, str]) -> None:
+    server = make_server(**env)
+    response_id = start_and_kill(server, lambda: effects(server, "x"), call("effect", text="x", gate="never"))
+    body = server.ended(response_id)
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
+    assert body["usage"]["output_tokens"] == 1
+    check_log(server, response_id)
+
+
 def test_a_cancel_that_came_before_the_kill_is_honoured_without_a_model(make_server: Callable[..., Server]) -> None:
     """The running server does not hear of it: its hints are lost, and its lease is renewed too seldom."""
     server = make_server(TEST_DISPATCHER="tests.scripted.DeafDispatcher", HERMES_LEASE_SECS="3600")
     with server.http() as client:
-        asked = {"input": script({"say": "unheard "}, {"gate": "never"}), "background": True}
+        asked = {"input": script({"say": "unheard "}, call("effect", text="x", gate="never")), "background": True}
         response_id: str = client.post("/v1/responses", json=asked).json()["id"]
-        eventually(lambda: has_said(server, "unheard "), what="the first word")
+        eventually(lambda: effects(server, "x"), what="the call")
         client.post(f"/v1/responses/{response_id}/cancel")
     assert server.body(response_id)["status"] == "in_progress"
     calls = len(server.model_calls("unheard"))
     server.kill()
     server.start()
-    assert server.ended(response_id)["status"] == "cancelled"
+    body = server.ended(response_id)
+    assert (body["status"], body["usage"]["output_tokens"]) == ("cancelled", 2)
     assert len(server.model_calls("unheard")) == calls

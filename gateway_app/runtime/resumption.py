@@ -24,15 +24,12 @@ class Resumed(SoFar):
     """And what only this side needs to know."""
 
     hidden: frozenset[str] = frozenset()  # calls that are not shown
-    quirks: tuple[str, ...] = ()
     used_call_ids: frozenset[str] = frozenset()
 
 
 def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]) -> Resumed:
     """The builder has seen these events, and nothing of what was being said is open in it."""
-    log = _Log()
-    for event in events:
-        log.read(event)
+    log = _Log(events)
     items: list[Item] = []
     pending: list[ToolCall] = []
     answered = output_ids(builder.output)
@@ -57,13 +54,18 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         last_round=log.last_round,
         is_message_cut=not pending and _break_off_in_words(items, builder.output[log.round_start :]),
         hidden=hidden,
-        quirks=tuple(log.quirks),
         used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
     )
 
 
+def read_spent(events: Iterable[Event]) -> tuple[Usage, list[str]]:
+    """What the attempts before took, and their quirks: also for the end of a turn that asks no model again."""
+    log = _Log(events)
+    return log.usage, log.quirks
+
+
 class _Log:
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event]) -> None:
         self.usage = Usage()
         self.spent_on_summaries: Usage | None = None
         self.rounds = 0
@@ -73,8 +75,10 @@ class _Log:
         self.hidden: list[Event] = []
         self.quirks: list[str] = []
         self._item_count = 0
+        for event in events:
+            self._read(event)
 
-    def read(self, event: Event) -> None:
+    def _read(self, event: Event) -> None:
         kind = event["type"]
         if kind == "response.output_item.added":
             self._item_count += 1

@@ -21,6 +21,7 @@ from gateway_app.providers import get_providers
 from gateway_app.runtime.briefing import Brief, brief_turn
 from gateway_app.runtime.ledger import Ledger
 from gateway_app.runtime.recording import Recorder
+from gateway_app.runtime.resumption import read_spent
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import first_output_at, read_whole
@@ -96,6 +97,7 @@ class TurnRun:
                 raise Left(self.row.pk)
             history = await self._history()
             self._builder = OutputBuilder(self.row.pk, history)
+            self._usage, self._quirks = read_spent(history)
             self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
             end = await self._end(history)
             self._task = None
@@ -177,7 +179,6 @@ class TurnRun:
             self._resume()
             await connected(RECONNECT_SECS)  # its calls may be those of servers that are not back yet
         brief = await event_store.insist_read(brief_turn, self.row, self._tail.brief, history, self._builder)
-        self._usage, self._quirks = brief.so_far.usage, list(brief.so_far.quirks)
         if brief.left_out:
             self._note({"type": "hermes.context.truncated", "items": brief.left_out})
         if brief.so_far.is_message_cut and brief.call.is_formatted:  # one document is not made of pieces
