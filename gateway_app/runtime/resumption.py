@@ -38,7 +38,7 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         items.append(item)
         if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in answered:
             pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
-        elif item["type"] == "mcp_call" and item["status"] == "in_progress":
+        elif item["type"] == "mcp_call" and item["status"] == "in_progress" and index in log.shown:
             items[-1] = as_function_call(item, log.shown[index])
             pending.append(ToolCall(log.shown[index], items[-1]["name"], item["arguments"]))
     _add_hidden(log.hidden_before(None), ledger, items, pending)
