@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gateway_app.agent.context import as_function_call, text_of
+from gateway_app.agent.context import as_function_call
 from gateway_app.agent.loop import SoFar
 from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import Item, RoundFinished, Usage
@@ -47,7 +47,7 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         items=tuple(items),
         pending=tuple(pending),
         usage=log.usage,
-        uncounted=sum(tokens_of(len(text_of(item))) for item in builder.output if _is_cut_message(item)),
+        uncounted=sum(tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)),
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
@@ -111,14 +111,27 @@ def _break_off_in_words(items: Iterable[Item], open_round: list[Item]) -> bool:
     """Thoughts behind the words change nothing; of a call that was cut, or of its output, the model is told anyway."""
     for item in reversed(list(items)):
         if item["type"] == "message":
-            return item["role"] == "assistant" and item in open_round
+            return _is_answer(item) and item in open_round
         if item["type"] in _TOLD_ANYWAY:
             return False
     return False
 
 
-def _is_cut_message(item: Item) -> bool:
-    return item.get("type") == "message" and item.get("status") == "incomplete"
+def _broken_off(output: list[Item], round_start: int) -> list[Item]:
+    """What no usage tells of: an answer that a crash cut off, and what was cut off in the rounds before."""
+    return [item for index, item in enumerate(output) if index >= round_start or item.get("status") == "incomplete"]
+
+
+def _chars_written(item: Item) -> int:
+    """By the model: not by a tool or the user, and not in an item that only its upstream can read."""
+    if item["type"] in ARGUMENTS_OF:
+        return len(item.get(ARGUMENTS_OF[item["type"]]) or "")
+    parts = item["summary"] if item["type"] == "reasoning" else item["content"] if _is_answer(item) else ()
+    return sum(len(part.get("text") or part.get("refusal") or "") for part in parts)
+
+
+def _is_answer(item: Item) -> bool:
+    return item["type"] == "message" and item["role"] == "assistant"
 
 
 def _add_hidden(
