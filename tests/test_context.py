@@ -74,3 +74,23 @@ def test_nothing_comes_between_a_call_that_is_about_to_run_and_its_output(
 ) -> None:
     shown, notes = build_items(items, pending={"2"})
     assert (order(shown), order(list(notes))) == (expected, ["note"] * noted)
+
+
+THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
+
+
+@pytest.mark.parametrize(
+    ("items", "kept"),
+    [
+        ([THOUGHT, THOUGHT, says("w")], 2),
+        ([THOUGHT, call("1"), output("1")], 1),
+        ([THOUGHT, {"type": "web_search_call"}], 1),
+        ([says("w"), THOUGHT, THOUGHT], 0),
+        ([THOUGHT, THOUGHT, says("u", "user")], 0),
+        ([THOUGHT, call("1", **CUT)], 0),
+        ([call("1"), THOUGHT, output("1")], 0),
+    ],
+)
+def test_a_thought_is_shown_only_with_what_it_led_to(items: list[Item], kept: int) -> None:
+    shown, _ = build_items(items)
+    assert shown.count(THOUGHT) == kept

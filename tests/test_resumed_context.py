@@ -8,8 +8,8 @@ import pytest
 
 from gateway_app.agent.said import CONTINUE
 from tests.checker import check_log
-from tests.harness import Server, script, text
-from tests.model_stub import Begun, Call, Calls, Cut, Finish, Gate, ModelStub, Step, Text, Thought
+from tests.harness import Server, eventually, script, text
+from tests.model_stub import Begun, Call, Calls, Cut, Finish, Gate, ModelStub, Raw, Step, Text, Thought, sse
 from tests.test_approvals import ask, decide, until_parked
 from tests.test_resume import has_said, start_and_kill
 from tests.test_tool_runs import call, effects
@@ -118,3 +118,29 @@ def test_the_note_on_a_cut_call_comes_behind_the_outputs_of_whole_ones(front: Se
     assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool", "user"]
     assert "was cut off" in said(shown(stub, 1)[-1])
     check_log(front, response_id)
+
+
+SEALED = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "sealed"}
+THINKS = Raw(sse({"type": "response.output_item.done", "output_index": 0, "item": SEALED}))
+RESPONSES_ONLY = pytest.mark.parametrize("mode", ["codex_responses"])  # the other has no sealed reasoning
+
+
+@RESPONSES_ONLY
+def test_sealed_thoughts_that_led_to_nothing_are_not_sent_back(front: Server, stub: ModelStub) -> None:
+    stub.play(Thought("deep"), THINKS, NEVER)
+    stub.play(Text("done"), Finish())
+    response_id = start_and_kill(front, lambda: has_said(front, "sealed"))
+    assert text(front.ended(response_id)) == "done"
+    assert "sealed" not in str(shown(stub, 1))
+    check_log(front, response_id)
+
+
+@RESPONSES_ONLY
+def test_sealed_thoughts_of_a_cancelled_turn_are_not_sent_in_the_next(front: Server, stub: ModelStub) -> None:
+    stub.play(Thought("deep"), THINKS, NEVER)
+    cancelled = ask(front)
+    eventually(lambda: has_said(front, "sealed"), what="the thought")
+    front.openai().responses.cancel(cancelled)
+    front.ended(cancelled)
+    front.ended(ask(front, previous_response_id=cancelled))
+    assert "sealed" not in str(shown(stub, 1))

@@ -22,7 +22,7 @@ def build_items(
     for item in made:
         pairing.add(item)
     pairing.end_run()
-    return pairing.shown, tuple(pairing.notes)
+    return without_idle_thoughts(pairing.shown), tuple(pairing.notes)
 
 
 def as_function_call(item: Item, call_id: str) -> Item:
@@ -79,7 +79,7 @@ class _Pairing:
             self.notes.append(dropped_note(item))
 
     def _is_behind_run(self, item: Item) -> bool:
-        if not self._run or item.get("role", "assistant") != "assistant":
+        if not self._run or not _is_from_model(item):
             return True
         return self._is_answered and not self._is_pending()
 
@@ -94,6 +94,19 @@ class _Pairing:
             self.shown += self.notes
             self.notes = []
         self._run, self._is_answered = [], False
+
+
+def without_idle_thoughts(items: list[Item]) -> list[Item]:
+    """Upstreams refuse reasoning without what it led to: the model's next words, or its next call."""
+    kept: list[Item] = []  # from the back
+    for item in reversed(items):
+        if item["type"] != "reasoning" or (kept and _is_from_model(kept[-1])):
+            kept.append(item)
+    return kept[::-1]
+
+
+def _is_from_model(item: Item) -> bool:
+    return item["type"] not in OUTPUTS and item.get("role", "assistant") == "assistant"
 
 
 def _closed(call: Item) -> Item:
