@@ -7,7 +7,7 @@ from gateway_app.agent.context import as_function_call
 from gateway_app.agent.loop import SoFar
 from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import Item, RoundFinished, Usage
-from gateway_app.runtime.ledger import shown
+from gateway_app.runtime.ledger import TOLD_ONCE, shown
 from gateway_app.runtime.recording import COMPACTED, MODEL_FINISHED, QUIRK
 from responses_app.compactions import COMPACTION
 from responses_app.events import TOOL_CALLED, Event
@@ -24,6 +24,7 @@ class Resumed(SoFar):
     """And what only this side needs to know."""
 
     hidden: frozenset[str] = frozenset()  # calls that are not shown
+    told: frozenset[tuple[str, str]] = frozenset()  # of what is told once: event type and call id
     used_call_ids: frozenset[str] = frozenset()
 
 
@@ -54,6 +55,7 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         last_round=log.last_round,
         is_message_cut=not pending and _break_off_in_words(items, builder.output[log.round_start :]),
         hidden=hidden,
+        told=frozenset(log.told),
         used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
     )
 
@@ -74,6 +76,7 @@ class _Log:
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
         self.quirks: list[str] = []
+        self.told: set[tuple[str, str]] = set()
         self._item_count = 0
         for event in events:
             self._read(event)
@@ -100,6 +103,8 @@ class _Log:
             self.shown[event["output_index"]] = event["call_id"]
         elif kind == QUIRK:
             self.quirks.append(event["name"])
+        elif kind in TOLD_ONCE:
+            self.told.add((kind, event["call_id"]))
 
     def hidden_before(self, index: int | None) -> list[Event]:
         """Calls made before the item of that index; None means behind them all."""

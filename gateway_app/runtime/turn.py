@@ -192,7 +192,8 @@ class TurnRun:
         client_names = {tool["name"] for tool in call.client_tools}
         seal = partial(seal_compaction, self.row.owner_id)
         recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden)
-        ledger = Ledger(self.row, call.tools, brief.agent.workspace(self.row.owner_id), self._note, brief.ledger)
+        workspace = brief.agent.workspace(self.row.owner_id)
+        ledger = Ledger(self.row, call.tools, workspace, self._note, brief.ledger, so_far.told)
         providers, retries = get_providers(brief.agent.models()), settings.HERMES_STREAM_RETRIES
         if brief.recap is None:
             turn = run_turn(providers, call, ledger.run, so_far, retries)
