@@ -3,24 +3,31 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
+import pytest
+
 from gateway_app.agent.loop import SoFar, run_turn
 from gateway_app.agent.tool_types import ToolCall, ToolResult
 from gateway_app.agent.types import RoundFinished, TurnFinished, Usage
-from gateway_app.runtime.recording import MODEL_FINISHED
+from gateway_app.runtime.recording import ATTEMPT_STARTED, MODEL_FINISHED
 from gateway_app.runtime.resumption import Resumed, read_so_far
+from responses_app.events import TOOL_CALLED
+from responses_app.models import ToolEvent
+from responses_app.models.tool_events import ToolStatus
 from responses_app.output import OutputBuilder
 from tests.model_cast import CALL
 from tests.test_fold import RESPONSE_ID, opening
 
+ROUND = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))}
 
-def resumed(say: Callable[[OutputBuilder], None]) -> Resumed:
+
+def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> Resumed:
     """As after a crash behind what is said."""
     first = OutputBuilder(RESPONSE_ID, [opening()])
     say(first)
     log = [opening(), *first.take()]
     second = OutputBuilder(RESPONSE_ID, log)
     second.close("incomplete")
-    return read_so_far(log, second, {})
+    return read_so_far(log, second, ledger or {})
 
 
 def test_a_call_of_another_server_is_not_ours_to_run() -> None:
@@ -28,6 +35,27 @@ def test_a_call_of_another_server_is_not_ours_to_run() -> None:
     so_far = resumed(lambda builder: builder.opaque(item))
     assert so_far.pending == ()
     assert [item["type"] for item in so_far.items] == ["mcp_call"]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_outputs_come_behind_what_was_said_beside_their_calls(ends: bool) -> None:
+    """Also where no item of its own tells when a call was answered."""
+
+    def say(builder: OutputBuilder) -> None:
+        builder.mcp_call_started("c1", "hermes", "look")
+        builder.call_finished("c1")
+        builder.add({"type": TOOL_CALLED, "call_id": "c1", "name": "look", "output_index": 0})
+        builder.add({"type": TOOL_CALLED, "call_id": "c2", "name": "_look", "output_index": None, "arguments": "{}"})
+        builder.text("Both.")
+        builder.add(ROUND if ends else {"type": ATTEMPT_STARTED, "attempt": 2})
+        builder.close("completed")
+        builder.tool_output("c1", "seen")
+        builder.text("Well")
+
+    so_far = resumed(say, {"c2": ToolEvent(call_id="c2", status=ToolStatus.COMPLETED, output="seen")})
+    call, output = "function_call", "function_call_output"
+    assert [item["type"] for item in so_far.items] == [call, call, "message", output, output, "message"]
+    assert so_far.is_message_cut
 
 
 def say_of_every_kind(builder: OutputBuilder) -> None:
@@ -47,7 +75,7 @@ def test_whatever_was_written_before_a_crash_counts_against_the_limit() -> None:
 def test_what_a_usage_tells_of_is_not_counted_again() -> None:
     def say(builder: OutputBuilder) -> None:
         say_of_every_kind(builder)
-        builder.add({"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))})
+        builder.add(ROUND)
         builder.close("completed")
         builder.tool_output("c1", "y" * 40)
 

@@ -32,6 +32,11 @@ def as_function_call(item: Item, call_id: str) -> Item:
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": item["arguments"]}
 
 
+def as_function_output(item: Item, call_id: str) -> Item:
+    told = _error_text(item["error"]) if item.get("error") else item.get("output") or ""
+    return {"type": "function_call_output", "call_id": call_id, "output": told}
+
+
 def _as_made(item: Item, call_id: str, own_labels: Collection[str]) -> list[Item]:
     if item["type"] != "mcp_call" or item.get("server_label") not in own_labels:
         return [item]
@@ -39,8 +44,7 @@ def _as_made(item: Item, call_id: str, own_labels: Collection[str]) -> list[Item
     call = as_function_call(item, call_id)
     if item.get("status") == "incomplete" and not item.get("error"):
         return [{**call, "status": "incomplete"}]
-    told = _error_text(item["error"]) if item.get("error") else item.get("output") or ""
-    return [call, {"type": "function_call_output", "call_id": call_id, "output": told}]
+    return [call, as_function_output(item, call_id)]
 
 
 def _error_text(error: Any) -> str:

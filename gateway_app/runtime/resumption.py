@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gateway_app.agent.context import as_function_call
+from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.loop import SoFar
 from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import Item, RoundFinished, Usage
 from gateway_app.runtime.ledger import TOLD_ONCE, shown
-from gateway_app.runtime.recording import COMPACTED, MODEL_FINISHED, QUIRK
+from gateway_app.runtime.recording import ATTEMPT_STARTED, COMPACTED, MODEL_FINISHED, QUIRK
 from responses_app.compactions import COMPACTION
 from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
@@ -31,29 +31,18 @@ class Resumed(SoFar):
 def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]) -> Resumed:
     """The builder has seen these events, and nothing of what was being said is open in it."""
     log = _Log(events)
-    items: list[Item] = []
-    pending: list[ToolCall] = []
-    answered = output_ids(builder.output)
-    for index, item in enumerate(builder.output):
-        _add_hidden(log.hidden_before(index), ledger, items, pending)
-        items.append(item)
-        if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in answered:
-            pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
-        elif item["type"] == "mcp_call" and item["status"] == "in_progress" and index in log.shown:
-            items[-1] = as_function_call(item, log.shown[index])
-            pending.append(ToolCall(log.shown[index], items[-1]["name"], item["arguments"]))
-    _add_hidden(log.hidden_before(None), ledger, items, pending)
+    retold = _Retold(log, builder.output, ledger)
     hidden = frozenset(str(call["call_id"]) for call in log.hidden)
     return Resumed(
-        items=tuple(items),
-        pending=tuple(pending),
+        items=tuple(retold.items),
+        pending=tuple(retold.pending),
         usage=log.usage,
         uncounted=sum(tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)),
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=not pending and _break_off_in_words(items, builder.output[log.round_start :]),
+        is_message_cut=retold.breaks_off_in_words(builder.output[log.round_start :]),
         hidden=hidden,
         told=frozenset(log.told),
         used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
@@ -75,6 +64,7 @@ class _Log:
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
+        self.steps: list[int | Event | None] = []  # items by their index, hidden calls, ends of what was said at once
         self.quirks: list[str] = []
         self.told: set[tuple[str, str]] = set()
         self._item_count = 0
@@ -85,12 +75,14 @@ class _Log:
         kind = event["type"]
         if kind == "response.output_item.added":
             self._item_count += 1
+            self.steps.append(event["output_index"])
             if event["item"]["type"] != "function_call_output":
                 self.last_round = None
         elif kind == MODEL_FINISHED:
             spent = Usage(**event["usage"])
             self.usage += spent
             self.rounds += 1
+            self.steps.append(None)
             self.round_start = self._item_count
             self.last_round = RoundFinished(event["reason"], spent, event["message"])
         elif kind == COMPACTED:
@@ -98,28 +90,65 @@ class _Log:
             self.usage += spent
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
         elif kind == TOOL_CALLED and event["output_index"] is None:
-            self.hidden.append({**event, "before": self._item_count})
+            self.hidden.append(event)
+            self.steps.append(event)
         elif kind == TOOL_CALLED:
             self.shown[event["output_index"]] = event["call_id"]
+        elif kind == ATTEMPT_STARTED:
+            self.steps.append(None)
         elif kind == QUIRK:
             self.quirks.append(event["name"])
         elif kind in TOLD_ONCE:
             self.told.add((kind, event["call_id"]))
 
-    def hidden_before(self, index: int | None) -> list[Event]:
-        """Calls made before the item of that index; None means behind them all."""
-        place = self._item_count if index is None else index
-        return [call for call in self.hidden if call["before"] == place]
 
+class _Retold:
+    """The output as the loop has it: calls as the model made them, and outputs behind all that was said at once."""
 
-def _break_off_in_words(items: Iterable[Item], open_round: list[Item]) -> bool:
-    """Thoughts behind the words change nothing; of a call that was cut, or of its output, the model is told anyway."""
-    for item in reversed(list(items)):
-        if item["type"] == "message":
-            return _is_answer(item) and item in open_round
-        if item["type"] in _TOLD_ANYWAY:
-            return False
-    return False
+    def __init__(self, log: _Log, output: list[Item], ledger: Mapping[str, ToolEvent]) -> None:
+        self.items: list[Item] = []
+        self.pending: list[ToolCall] = []
+        self._answered = output_ids(output)
+        self._outputs: list[Item] = []
+        for step in [*log.steps, None]:
+            if step is None:
+                self.items += self._outputs
+                self._outputs = []
+            elif isinstance(step, int):
+                self._add(output[step], log.shown.get(step))
+            else:
+                self._add_hidden(step, ledger)
+
+    def breaks_off_in_words(self, open_round: list[Item]) -> bool:
+        """Thoughts behind the words change nothing; of calls that were cut, or ran, the model is told anyway."""
+        for item in () if self.pending else reversed(self.items):
+            if item["type"] == "message":
+                return _is_answer(item) and item in open_round
+            if item["type"] in _TOLD_ANYWAY:
+                return False
+        return False
+
+    def _add(self, item: Item, call_id: str | None) -> None:
+        if item["type"] == "mcp_call" and call_id is not None:
+            is_open = item["status"] == "in_progress"
+            self._add_call(as_function_call(item, call_id), None if is_open else as_function_output(item, call_id))
+            return
+        self.items.append(item)
+        if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in self._answered:
+            self.pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
+
+    def _add_hidden(self, event: Event, ledger: Mapping[str, ToolEvent]) -> None:
+        named = {"call_id": event["call_id"], "name": event["name"], "arguments": event["arguments"]}
+        known = ledger.get(event["call_id"])
+        told = {"output": shown(known.output)} if known is not None and known.is_over else None
+        self._add_call({"type": "function_call", **named}, told and as_function_output(told, event["call_id"]))
+
+    def _add_call(self, call: Item, output: Item | None) -> None:
+        self.items.append(call)
+        if output is None:
+            self.pending.append(ToolCall(call["call_id"], call["name"], call["arguments"]))
+        else:
+            self._outputs.append(output)
 
 
 def _broken_off(output: list[Item], round_start: int) -> list[Item]:
@@ -136,17 +165,4 @@ def _chars_written(item: Item) -> int:
 
 
 def _is_answer(item: Item) -> bool:
-    return item["type"] == "message" and item["role"] == "assistant"
-
-
-def _add_hidden(
-    calls: list[Event], ledger: Mapping[str, ToolEvent], items: list[Item], pending: list[ToolCall]
-) -> None:
-    for call in calls:
-        named = {"call_id": call["call_id"], "name": call["name"], "arguments": call["arguments"]}
-        items.append({"type": "function_call", **named})
-        known = ledger.get(call["call_id"])
-        if known is not None and known.is_over:
-            items.append({"type": "function_call_output", "call_id": call["call_id"], "output": shown(known.output)})
-        else:
-            pending.append(ToolCall(**named))
+    return bool(item["type"] == "message" and item["role"] == "assistant")

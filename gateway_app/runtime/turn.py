@@ -20,7 +20,7 @@ from gateway_app.agent.types import Compaction, ModelFailed, Quirk, RoundFinishe
 from gateway_app.providers import get_providers
 from gateway_app.runtime.briefing import Brief, brief_turn
 from gateway_app.runtime.ledger import Ledger
-from gateway_app.runtime.recording import Recorder
+from gateway_app.runtime.recording import ATTEMPT_STARTED, Recorder
 from gateway_app.runtime.resumption import read_spent
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
@@ -219,7 +219,7 @@ class TurnRun:
 
     def _resume(self) -> None:
         """What an earlier attempt was saying ends here; what follows is said in items of its own."""
-        self._note({"type": "hermes.attempt.started", "attempt": self.row.attempt})
+        self._note({"type": ATTEMPT_STARTED, "attempt": self.row.attempt})
         self._builder.close("incomplete")
         self._append()
 
