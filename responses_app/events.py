@@ -24,6 +24,10 @@ COMPLETED = "response.completed"
 FAILED = "response.failed"
 INCOMPLETE = "response.incomplete"
 TOOL_CALLED = "hermes.tool.called"  # a call of a server's tool is whole: from here on it may run
+TOOL_STARTED = "hermes.tool.started"
+TOOL_FINISHED = "hermes.tool.finished"
+APPROVAL_REQUESTED = "hermes.approval.requested"
+APPROVAL_RESOLVED = "hermes.approval.resolved"
 TERMINAL_TYPES = frozenset({COMPLETED, FAILED, INCOMPLETE})
 LIFECYCLE_TYPES = TERMINAL_TYPES | {CREATED, QUEUED, IN_PROGRESS}
 

@@ -32,11 +32,11 @@ class OutputBuilder:
         self.snapshot = Snapshot()
         self._calls: dict[str, int] = {}  # where the item of each call is
         self._written: set[int] = set()  # calls shown as one item whose tool is at work
+        self._open: list[int] = []  # by their events: an item of another kind may end with whatever status
         for event in history:
             self.note(event)
         self.pending: list[Event] = []
         self._phase: str | None = None
-        self._open = [index for index, item in enumerate(self.output) if item.get("status") == "in_progress"]
 
     @property
     def output(self) -> list[Item]:
@@ -45,8 +45,12 @@ class OutputBuilder:
     def note(self, event: Event) -> None:
         """An event that is stored already, or was built elsewhere."""
         self.snapshot.apply(event)
-        if event["type"] == "response.output_item.added" and "call_id" in event["item"]:
-            self._calls[event["item"]["call_id"]] = event["output_index"]
+        if event["type"] == "response.output_item.added":
+            self._open.append(event["output_index"])
+            if "call_id" in event["item"]:
+                self._calls[event["item"]["call_id"]] = event["output_index"]
+        elif event["type"] == "response.output_item.done":
+            self._open.remove(event["output_index"])
         elif event["type"] == TOOL_CALLED and event["output_index"] is not None:
             self._calls[event["call_id"]] = event["output_index"]
             self._written.add(event["output_index"])
@@ -184,7 +188,6 @@ class OutputBuilder:
         index = self.snapshot.item_count
         identified = {"id": item_id(self.response_id, item["type"], index), **item, "status": "in_progress"}
         self._emit({"type": "response.output_item.added", "output_index": index, "item": identified})
-        self._open.append(index)
         return index
 
     def _reopen(self, kind: str, opener: Callable[[], int]) -> int:
@@ -231,7 +234,6 @@ class OutputBuilder:
             if status == "incomplete" and index in self._written:
                 added = {"error": mcp_error(INTERRUPTED)}
             self._emit(self._at(index, f"response.mcp_call.{'completed' if status == 'completed' else 'failed'}"))
-        self._open.remove(index)
         self._emit(
             {"type": "response.output_item.done", "output_index": index, "item": {**item, **added, "status": status}}
         )

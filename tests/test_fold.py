@@ -19,6 +19,7 @@ STEPS = st.lists(
         st.tuples(st.just("text"), st.text(max_size=5)),
         st.tuples(st.just("reasoning"), st.text(max_size=5)),
         st.tuples(st.just("call"), st.text(max_size=5)),
+        st.tuples(st.just("opaque"), st.sampled_from(["in_progress", "completed", ""])),
         st.tuples(st.just("internal"), st.just("")),
     ),
     max_size=12,
@@ -43,6 +44,8 @@ def play(steps: list[tuple[str, str]], builder: OutputBuilder) -> list[Event]:
             builder.call_arguments(call_id, value)
             builder.call_finished(call_id)
             builder.tool_output(call_id, value)
+        elif kind == "opaque":
+            builder.opaque({"type": "apply_patch_call", "call_id": call_id, "status": value})
         else:
             log.append({"type": "hermes.note"})
         log += builder.take()
@@ -63,7 +66,8 @@ def test_the_terminal_event_equals_the_fold_of_what_came_before(steps: list[tupl
     final = log[-1]["response"]
     assert fold(log) == final
     assert fold(log[:-1])["output"] == final["output"]
-    assert [item["status"] for item in final["output"]].count("in_progress") == 0
+    own = [item for item in final["output"] if item["type"] != "apply_patch_call"]  # whose status is the upstream's
+    assert [item["status"] for item in own].count("in_progress") == 0
     assert all(not isinstance(i.get("output"), list) for i in json_body(final)["output"])
 
 

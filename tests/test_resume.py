@@ -24,6 +24,11 @@ def start_and_kill(server: Server, until: Callable[[], Any], *steps: dict[str, A
     return response_id
 
 
+def has_said(server: Server, said: str) -> bool:
+    rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress'")
+    return any(said in str(server.body(row[0])["output"]) for row in rows)
+
+
 def test_a_cut_message_is_closed_and_continued_in_a_new_item(make_server: Callable[..., Server]) -> None:
     server = make_server()
     asked = script({"say": "one two "}, {"gate": "go on"}, {"say": "three four"})
@@ -103,7 +108,7 @@ def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., 
     """It dies while the model answers to the result of the first call."""
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: _has_said(server, "half "), call(name, text=told))
+    response_id = start_and_kill(server, lambda: has_said(server, "half "), call(name, text=told))
     server.open_gate("rest")
     body = server.ended(response_id)
     assert text(body) == "half whole"
@@ -111,14 +116,9 @@ def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., 
     check_log(server, response_id)
 
 
-def _has_said(server: Server, said: str) -> bool:
-    rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress'")
-    return any(said in str(server.body(row[0])["output"]) for row in rows)
-
-
 def test_the_crashes_are_counted(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_ATTEMPTS="2")
-    response_id = start_and_kill(server, lambda: _has_said(server, "x "), {"say": "x "}, {"gate": "never"})
+    response_id = start_and_kill(server, lambda: has_said(server, "x "), {"say": "x "}, {"gate": "never"})
     sql = "SELECT attempt FROM responses_app_response WHERE id = ?"
     eventually(lambda: server.query(sql, response_id) == [(2,)], what="the second attempt")
     server.kill()
@@ -134,7 +134,7 @@ def test_a_stop_is_no_crash(make_server: Callable[..., Server]) -> None:
     with server.http() as client:
         asked = {"input": script({"say": "x "}, {"gate": "go"}, {"say": "y"}), "background": True}
         response_id: str = client.post("/v1/responses", json=asked).json()["id"]
-    eventually(lambda: _has_said(server, "x "), what="the first word")
+    eventually(lambda: has_said(server, "x "), what="the first word")
     server.kill(signal.SIGTERM)
     server.start()
     server.open_gate("go")
@@ -145,7 +145,7 @@ def test_one_document_is_not_put_together_from_pieces(make_server: Callable[...,
     server = make_server()
     schema = {"format": {"type": "json_object"}}
     steps = ({"say": '{"a": '}, {"gate": "never"})
-    response_id = start_and_kill(server, lambda: _has_said(server, '{"a": '), *steps, text=schema)
+    response_id = start_and_kill(server, lambda: has_said(server, '{"a": '), *steps, text=schema)
     body = server.ended(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
 
@@ -153,23 +153,34 @@ def test_one_document_is_not_put_together_from_pieces(make_server: Callable[...,
 def test_usage_covers_every_attempt(make_server: Callable[..., Server]) -> None:
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: _has_said(server, "half "), call("effect", text=told))
+    response_id = start_and_kill(server, lambda: has_said(server, "half "), call("effect", text=told))
     server.open_gate("rest")
     usage = server.ended(response_id)["usage"]
     assert usage["output_tokens"] == 2  # the call before the kill, and the last word after it
+
+
+@pytest.mark.parametrize("env", [{"HERMES_RECOVERY": "incomplete"}, {"HERMES_MAX_ATTEMPTS": "1"}])
+def test_usage_is_told_where_no_model_is_asked_again(make_server: Callable[..., Server], env: dict[str, str]) -> None:
+    server = make_server(**env)
+    response_id = start_and_kill(server, lambda: effects(server, "x"), call("effect", text="x", gate="never"))
+    body = server.ended(response_id)
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
+    assert body["usage"]["output_tokens"] == 1
+    check_log(server, response_id)
 
 
 def test_a_cancel_that_came_before_the_kill_is_honoured_without_a_model(make_server: Callable[..., Server]) -> None:
     """The running server does not hear of it: its hints are lost, and its lease is renewed too seldom."""
     server = make_server(TEST_DISPATCHER="tests.scripted.DeafDispatcher", HERMES_LEASE_SECS="3600")
     with server.http() as client:
-        asked = {"input": script({"say": "unheard "}, {"gate": "never"}), "background": True}
+        asked = {"input": script({"say": "unheard "}, call("effect", text="x", gate="never")), "background": True}
         response_id: str = client.post("/v1/responses", json=asked).json()["id"]
-        eventually(lambda: _has_said(server, "unheard "), what="the first word")
+        eventually(lambda: effects(server, "x"), what="the call")
         client.post(f"/v1/responses/{response_id}/cancel")
     assert server.body(response_id)["status"] == "in_progress"
     calls = len(server.model_calls("unheard"))
     server.kill()
     server.start()
-    assert server.ended(response_id)["status"] == "cancelled"
+    body = server.ended(response_id)
+    assert (body["status"], body["usage"]["output_tokens"]) == ("cancelled", 2)
     assert len(server.model_calls("unheard")) == calls

@@ -12,13 +12,17 @@ OWN_LABEL = "hermes"  # as the server of the tools that are built in
 
 def build_items(
     items: Iterable[Item], own_labels: Collection[str] = (OWN_LABEL,), pending: Collection[str] = ()
-) -> list[Item]:
-    """A conversation as models take it: each call with its output, but for those that are about to run.
+) -> tuple[list[Item], tuple[Item, ...]]:
+    """A conversation as models take it, and what they are told behind the outputs of the calls about to run.
 
     Items that only some upstreams understand are among them; each provider sends what its own does.
     """
     made = [part for index, item in enumerate(items) for part in _as_made(item, f"call_{index}", own_labels)]
-    return [item for item in _calls_with_their_outputs(made) if not _is_closed_early(item, pending)]
+    pairing = _Pairing(made, pending)
+    for item in made:
+        pairing.add(item)
+    pairing.end_run()
+    return without_idle_thoughts(pairing.shown), tuple(pairing.notes)
 
 
 def as_function_call(item: Item, call_id: str) -> Item:
@@ -28,6 +32,11 @@ def as_function_call(item: Item, call_id: str) -> Item:
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": item["arguments"]}
 
 
+def as_function_output(item: Item, call_id: str) -> Item:
+    told = _error_text(item["error"]) if item.get("error") else item.get("output") or ""
+    return {"type": "function_call_output", "call_id": call_id, "output": told}
+
+
 def _as_made(item: Item, call_id: str, own_labels: Collection[str]) -> list[Item]:
     if item["type"] != "mcp_call" or item.get("server_label") not in own_labels:
         return [item]
@@ -35,8 +44,7 @@ def _as_made(item: Item, call_id: str, own_labels: Collection[str]) -> list[Item
     call = as_function_call(item, call_id)
     if item.get("status") == "incomplete" and not item.get("error"):
         return [{**call, "status": "incomplete"}]
-    told = _error_text(item["error"]) if item.get("error") else item.get("output") or ""
-    return [call, {"type": "function_call_output", "call_id": call_id, "output": told}]
+    return [call, as_function_output(item, call_id)]
 
 
 def _error_text(error: Any) -> str:
@@ -46,27 +54,63 @@ def _error_text(error: Any) -> str:
     return str(error.get("message") or error) if isinstance(error, dict) else str(error)
 
 
-def _is_closed_early(item: Item, pending: Collection[str]) -> bool:
-    return item["type"] in OUTPUTS and item["call_id"] in pending
+class _Pairing:
+    """Each run of calls with what was said beside them, then their outputs, then notes on calls that were cut off.
+
+    Upstreams refuse a call without an output, one without a call, and anything in between.
+    """
+
+    def __init__(self, items: Iterable[Item], pending: Collection[str]) -> None:
+        self.shown: list[Item] = []
+        self.notes: list[Item] = []
+        self._pending = pending
+        self._outputs = {item["call_id"]: item for item in items if item["type"] in OUTPUTS}
+        self._run: list[Item] = []
+        self._is_answered = False  # some call of the run
+
+    def add(self, item: Item) -> None:
+        if item["type"] in OUTPUTS:
+            self._is_answered |= item["call_id"] in {call["call_id"] for call in self._run}
+            return
+        if self._is_behind_run(item):
+            self.end_run()
+        if item["type"] not in CALLS:
+            self.shown.append(item)
+        elif item.get("status") != "incomplete":
+            self.shown.append(item)
+            self._run.append(item)
+        else:
+            self.notes.append(dropped_note(item))
+
+    def _is_behind_run(self, item: Item) -> bool:
+        if not self._run or not _is_from_model(item):
+            return True
+        return self._is_answered and not self._is_pending()
+
+    def _is_pending(self) -> bool:
+        return any(call["call_id"] in self._pending for call in self._run)
+
+    def end_run(self) -> None:
+        """Behind outputs that are still to come, the notes are for the caller to add."""
+        answered = [call for call in self._run if call["call_id"] not in self._pending]
+        self.shown += [self._outputs.get(call["call_id"]) or _closed(call) for call in answered]
+        if not self._is_pending():
+            self.shown += self.notes
+            self.notes = []
+        self._run, self._is_answered = [], False
 
 
-def _calls_with_their_outputs(items: list[Item]) -> list[Item]:
-    """Each run of calls, then their outputs: upstreams refuse a call without one, or one without a call."""
-    outputs = {item["call_id"]: item for item in items if item["type"] in OUTPUTS}
-    paired: list[Item] = []
-    waiting: list[Item] = []
-    for item in items:
-        if item["type"] in CALLS and item.get("status") != "incomplete":
-            paired.append(item)
-            waiting.append(outputs[item["call_id"]] if item["call_id"] in outputs else _closed(item))
-            continue
-        paired += waiting
-        waiting = []
-        if item["type"] in CALLS:
-            paired.append(dropped_note(item))
-        elif item["type"] not in OUTPUTS:
-            paired.append(item)
-    return paired + waiting
+def without_idle_thoughts(items: list[Item]) -> list[Item]:
+    """Upstreams refuse reasoning without what it led to: the model's next words, or its next call."""
+    kept: list[Item] = []  # from the back
+    for item in reversed(items):
+        if item["type"] != "reasoning" or (kept and _is_from_model(kept[-1])):
+            kept.append(item)
+    return kept[::-1]
+
+
+def _is_from_model(item: Item) -> bool:
+    return item["type"] not in OUTPUTS and item.get("role", "assistant") == "assistant"
 
 
 def _closed(call: Item) -> Item:

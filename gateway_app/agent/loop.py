@@ -43,6 +43,7 @@ class SoFar:
     rounds: int = 0
     last_round: RoundFinished | None = None  # when nothing was said after it
     is_message_cut: bool = False
+    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of what is pending
 
 
 async def run_turn(
@@ -80,14 +81,19 @@ class _Turn:
         self._client_names = {tool["name"] for tool in call.client_tools}
         self._pending = list(so_far.pending)
         self._called = so_far.tool_calls
-        self._notes: tuple[Item, ...] = ()  # for the model, behind the outputs
+        self._notes = so_far.notes
         last = so_far.last_round
         if last is not None and last.reason != "tool_calls":
             self.end = self._finished(last)
 
     @property
     def must_ask(self) -> bool:
-        return self.end is None and not self._pending
+        return self.end is None and not self._pending and not self._has_called_too_often
+
+    @property
+    def _has_called_too_often(self) -> bool:
+        limit = self._call.max_tool_calls
+        return limit is not None and self._called > limit
 
     async def compact(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
         """Where the conversation has become too long, its summary takes its place before the model is asked."""
@@ -147,11 +153,11 @@ class _Turn:
         self._pending = []
 
     async def _results(self, served: list[ToolCall], run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
-        limit = self._call.max_tool_calls
-        if limit is not None and self._called > limit:
+        if self._has_called_too_often:
             self.end = TurnFinished(self.usage, "max_tool_calls")
+            told = TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
             for tool_call in served:
-                yield ToolFinished(tool_call.call_id, TOO_MANY_CALLS.format(limit=limit), is_error=True)
+                yield ToolFinished(tool_call.call_id, told, is_error=True)
             return
         running = {asyncio.ensure_future(run_tool(tool_call)): tool_call for tool_call in served}
         left = set(running)

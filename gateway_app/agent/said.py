@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import orjson
 
-from gateway_app.agent.context import as_note
+from gateway_app.agent.context import as_note, without_idle_thoughts
 from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import (
     CallArguments,
@@ -95,10 +95,7 @@ class Said:
 
     def items(self) -> list[Item]:
         """Everything in order, without the calls that were cut: nothing can answer those."""
-        items = [item for entry in self._entries if (item := _as_item(entry)) is not None]
-        while items and items[-1]["type"] == "reasoning":  # upstreams refuse it without what it led to
-            items.pop()
-        return items
+        return without_idle_thoughts([item for entry in self._entries if (item := _as_item(entry)) is not None])
 
 
 class _Text:

@@ -3,16 +3,12 @@
 from typing import Any
 
 from gateway_app.runs.calls import (
-    APPROVAL_REQUESTED,
-    APPROVAL_RESOLVED,
-    TOOL_FINISHED,
-    TOOL_STARTED,
     Call,
     Calls,
     approval_answer,
     approval_request,
 )
-from responses_app.events import Event
+from responses_app.events import APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED, TOOL_STARTED, Event
 
 MAX_LABEL_CHARS = 60
 EMOJI = {

@@ -10,10 +10,6 @@ from responses_app.events import TOOL_CALLED, Event
 from responses_app.models.tool_events import Decision, ToolStatus
 
 ARGUMENTS_DONE = ("response.function_call_arguments.done", "response.mcp_call_arguments.done")
-TOOL_STARTED = "hermes.tool.started"
-TOOL_FINISHED = "hermes.tool.finished"
-APPROVAL_REQUESTED = "hermes.approval.requested"
-APPROVAL_RESOLVED = "hermes.approval.resolved"
 PREVIEW_CHARS = 120
 # What tells most about a call, where it has one of these.
 TELLING = ("command", "path", "pattern", "query", "url", "expression")

@@ -6,10 +6,6 @@ from typing import Any
 import orjson
 
 from gateway_app.runs.calls import (
-    APPROVAL_REQUESTED,
-    APPROVAL_RESOLVED,
-    TOOL_FINISHED,
-    TOOL_STARTED,
     Calls,
     approval_answer,
     approval_request,
@@ -18,7 +14,7 @@ from gateway_app.runs.calls import (
 from gateway_app.runs.statuses import RunStatus, ended_status
 from responses_app import events
 from responses_app.eventlog import Segment
-from responses_app.events import Event
+from responses_app.events import APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED, TOOL_STARTED, Event
 from responses_app.fold import ResponseBody
 from responses_app.ids import run_id_of
 from responses_app.services.transcript import text_of_output, unanswered_calls

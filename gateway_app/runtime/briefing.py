@@ -1,6 +1,6 @@
 """What a model is told, read when its turn starts: a turn before it may just have ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -57,8 +57,7 @@ def brief_turn(row: Response, kept_in_memory: object, history: list[Event], buil
     asked = _read_asked(row, kept_in_memory)
     if row.kind == Kind.COMPACTION:
         return _brief_compaction(row, asked, so_far, agent)
-    call, left_out = _brief_model(row, asked, so_far, agent)
-    return Brief(agent, call, so_far, ledger, left_out)
+    return _brief_model(row, asked, so_far, agent, ledger)
 
 
 @dataclass(frozen=True)
@@ -88,12 +87,13 @@ def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agen
     (items,) = standing_context(row.owner_id, [*asked.before, *asked.new_input])
     said = [item for item in items if item.get("role") == "user" and MARK not in item]
     is_told = sum(item["type"] == "message" for item in so_far.items)
-    call = ModelCall(row.model, build_items(items, settings.HERMES_TOOL_LABELS), parameters=_parameters(asked.request))
+    shown, _ = build_items(items, settings.HERMES_TOOL_LABELS)
+    call = ModelCall(row.model, shown, parameters=_parameters(asked.request))
     summary = summary_call(call, call.items, asked.request.get("instructions"))
     return Brief(agent, call, so_far, {}, recap=Recap(summary, tuple(said[is_told:]), tuple(unreadable(items))))
 
 
-def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> tuple[ModelCall, int]:
+def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, ledger: dict[str, ToolEvent]) -> Brief:
     request = asked.request
     older, newer = standing_context(row.owner_id, asked.before, [*asked.new_input, *so_far.items])
     tools = request.get("tools")
@@ -106,10 +106,11 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) ->
         kept = newest_that_fit(older, agent.context_window, newer, instructions, tools or [])
     pending = {call.call_id for call in so_far.pending}
     cut = [as_note(CONTINUE)] if so_far.is_message_cut else []
+    items, notes = build_items([*kept, *newer, *cut], settings.HERMES_TOOL_LABELS, pending)
     is_chat = row.kind == Kind.CHAT
     call = ModelCall(
         model=row.model,
-        items=build_items([*kept, *newer, *cut], settings.HERMES_TOOL_LABELS, pending),
+        items=items,
         instructions=instructions,
         tools=agent.tools(tools),
         used_call_ids=so_far.used_call_ids | all_call_ids([*asked.before, *asked.new_input]),
@@ -123,7 +124,7 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) ->
         compact_threshold=_compact_threshold(request, agent),
         parameters=_parameters(request),
     )
-    return call, len(older) - len(kept)
+    return Brief(agent, call, replace(so_far, notes=notes), ledger, len(older) - len(kept))
 
 
 def _parameters(request: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,14 @@ from django.utils import timezone
 from gateway_app.agent.tool_types import Tool, ToolCall, ToolContext, ToolResult
 from gateway_app.runtime.progress import Progress
 from responses_app.eventlog import event_store
-from responses_app.events import Event, clean_text
+from responses_app.events import (
+    APPROVAL_REQUESTED,
+    APPROVAL_RESOLVED,
+    TOOL_FINISHED,
+    TOOL_STARTED,
+    Event,
+    clean_text,
+)
 from responses_app.metrics import tool_seconds
 from responses_app.models import Response, ToolEvent
 from responses_app.models.tool_events import Decision, ToolStatus
@@ -25,13 +32,17 @@ from responses_app.services.calls import Intent, end_call, record_intent, start_
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN_CHARS = 50_000  # what the model and the client see of an output; the ledger keeps all of it
+TOLD_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
 EXPIRED = "Denied: nobody allowed this call in time, and it was not carried out."
 CANT_WAIT = "Denied: this call needs somebody's consent, which a response that is not stored can't wait for."
 
 
 class Ledger:
-    """The calls of one attempt; ``known`` are those that earlier attempts wrote down."""
+    """The calls of one attempt; ``known`` are those that earlier attempts wrote down, ``told`` what they noted.
+
+    A process may die between a step in the ledger and the note on it: the next attempt adds the note.
+    """
 
     def __init__(
         self,
@@ -40,12 +51,14 @@ class Ledger:
         workspace: Path,
         note: Callable[[Event], None],
         known: dict[str, ToolEvent],
+        told: Collection[tuple[str, str]],
     ) -> None:
         self._row = row
         self._tools = {tool.name: tool for tool in tools}
         self._workspace = workspace
         self._note = note
         self._known = known
+        self._told = told  # event types of TOLD_ONCE, with call ids
 
     async def run(self, call: ToolCall) -> ToolResult | None:
         """The output of a call; a failure is an output too. None means it waits for somebody's consent."""
@@ -55,7 +68,7 @@ class Ledger:
         if self._row.is_stored and (known.name, known.arguments) != (call.name, call.arguments):
             return ToolResult("Error: another call of this turn has the same id; this one was not run.", is_error=True)
         if known.is_over:
-            return ToolResult(shown(known.output), known.status != ToolStatus.COMPLETED)
+            return self._over(call, ToolStatus(known.status), known.output, known.secs)
         if known.status == ToolStatus.AWAITING_APPROVAL:
             return await self._waited(call, known)
         tool = self._tools.get(call.name)
@@ -69,19 +82,19 @@ class Ledger:
         intent = Intent(call.call_id, call.name, call.arguments, await self._approval_reason(call), expires_at)
         status = await event_store.insist(lambda: record_intent(self._row, intent))
         if status is ToolStatus.DENIED:
-            return await self._over(call, status, CANT_WAIT, time.monotonic())
+            return self._over(call, status, CANT_WAIT, 0.0)
         if status is ToolStatus.AWAITING_APPROVAL:
-            told = {"name": call.name, "reason": intent.approval_reason, "expires_at": expires_at.timestamp()}
-            self._note({"type": "hermes.approval.requested", "call_id": call.call_id, **told})
+            self._tell_request(call, intent.approval_reason, expires_at)
             return None
         return await self._run(call)
 
     async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult | None:
+        assert known.expires_at is not None
+        self._tell_request(call, known.approval_reason, known.expires_at)
         if not known.decision and not known.is_expired(timezone.now()):
             return None
         decision = known.decision or "expired"
-        told = {"name": call.name, "decision": decision, "by": known.decided_by}
-        self._note({"type": "hermes.approval.resolved", "call_id": call.call_id, **told})
+        self._tell(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
         if decision in (Decision.DENY, "expired"):
             return await self._end(call, ToolStatus.DENIED, DENIED if decision == Decision.DENY else EXPIRED)
         return await self._start(call)
@@ -93,24 +106,30 @@ class Ledger:
 
     async def _run(self, call: ToolCall) -> ToolResult:
         began = time.monotonic()
-        self._note({"type": "hermes.tool.started", "call_id": call.call_id, "name": call.name})
+        self._tell(TOOL_STARTED, call)
         progress = Progress(call.call_id, self._note)
         status, output = await self._execute(call, progress)
         progress.close()
+        secs = time.monotonic() - began
         # A name that a model made up would be a series of its own for ever.
         name = call.name if call.name in self._tools else "unknown"
-        tool_seconds.labels(name, str(status)).observe(time.monotonic() - began)
-        return await self._end(call, status, output, began)
+        tool_seconds.labels(name, str(status)).observe(secs)
+        return await self._end(call, status, output, secs)
 
-    async def _end(self, call: ToolCall, status: ToolStatus, output: str, began: float | None = None) -> ToolResult:
+    async def _end(self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0) -> ToolResult:
         await event_store.insist(lambda: end_call(self._row, call.call_id, status, output))
-        return await self._over(call, status, output, began)
+        return self._over(call, status, output, secs)
 
-    async def _over(self, call: ToolCall, status: ToolStatus, output: str, began: float | None) -> ToolResult:
-        took = 0 if began is None else round(1000 * (time.monotonic() - began))
-        told = {"name": call.name, "status": str(status), "duration_ms": took}
-        self._note({"type": "hermes.tool.finished", "call_id": call.call_id, **told})
+    def _over(self, call: ToolCall, status: ToolStatus, output: str, secs: float) -> ToolResult:
+        self._tell(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
         return ToolResult(shown(output), status is not ToolStatus.COMPLETED)
+
+    def _tell_request(self, call: ToolCall, reason: str, expires_at: datetime) -> None:
+        self._tell(APPROVAL_REQUESTED, call, reason=reason, expires_at=expires_at.timestamp())
+
+    def _tell(self, kind: str, call: ToolCall, **told: Any) -> None:
+        if (kind, call.call_id) not in self._told:
+            self._note({"type": kind, "call_id": call.call_id, "name": call.name, **told})
 
     # -- the tool -----------------------------------------------------------------------
     async def _approval_reason(self, call: ToolCall) -> str:

@@ -13,6 +13,7 @@ from responses_app.events import TOOL_CALLED
 from responses_app.output import OutputBuilder
 
 INTERNAL_TOOL_PREFIX = "_"
+ATTEMPT_STARTED = "hermes.attempt.started"
 MODEL_FINISHED = "hermes.model.finished"
 QUIRK = "hermes.quirk"
 COMPACTED = "hermes.context.compacted"

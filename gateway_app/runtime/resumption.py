@@ -3,17 +3,20 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gateway_app.agent.context import as_function_call, text_of
+from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.loop import SoFar
 from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import Item, RoundFinished, Usage
-from gateway_app.runtime.ledger import shown
-from gateway_app.runtime.recording import COMPACTED, MODEL_FINISHED, QUIRK
+from gateway_app.runtime.ledger import TOLD_ONCE, shown
+from gateway_app.runtime.recording import ATTEMPT_STARTED, COMPACTED, MODEL_FINISHED, QUIRK
+from responses_app.compactions import COMPACTION
 from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
 from responses_app.output import OutputBuilder
 from responses_app.tokens import tokens_of
-from responses_app.tool_items import ARGUMENTS_OF, CALLS, all_call_ids, output_ids
+from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUTS, all_call_ids, output_ids
+
+_TOLD_ANYWAY = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 
 
 @dataclass(frozen=True)
@@ -21,97 +24,145 @@ class Resumed(SoFar):
     """And what only this side needs to know."""
 
     hidden: frozenset[str] = frozenset()  # calls that are not shown
-    quirks: tuple[str, ...] = ()
+    told: frozenset[tuple[str, str]] = frozenset()  # of what is told once: event type and call id
     used_call_ids: frozenset[str] = frozenset()
 
 
 def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]) -> Resumed:
     """The builder has seen these events, and nothing of what was being said is open in it."""
-    log = _Log()
-    for event in events:
-        log.read(event)
-    items: list[Item] = []
-    pending: list[ToolCall] = []
-    answered = output_ids(builder.output)
-    for index, item in enumerate(builder.output):
-        _add_hidden(log.hidden_before(index), ledger, items, pending)
-        items.append(item)
-        if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in answered:
-            pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
-        elif item["type"] == "mcp_call" and item["status"] == "in_progress":
-            items[-1] = as_function_call(item, log.shown[index])
-            pending.append(ToolCall(log.shown[index], items[-1]["name"], item["arguments"]))
-    _add_hidden(log.hidden_before(None), ledger, items, pending)
-    last = builder.output[-1] if builder.output else {}
-    is_cut = log.last_round is None and _is_cut_message(last)
+    log = _Log(events)
+    retold = _Retold(log, builder.output, ledger)
     hidden = frozenset(str(call["call_id"]) for call in log.hidden)
     return Resumed(
-        items=tuple(items),
-        pending=tuple(pending),
+        items=tuple(retold.items),
+        pending=tuple(retold.pending),
         usage=log.usage,
-        uncounted=sum(tokens_of(len(text_of(item))) for item in builder.output if _is_cut_message(item)),
+        uncounted=sum(tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)),
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=is_cut,
+        is_message_cut=retold.breaks_off_in_words(builder.output[log.round_start :]),
         hidden=hidden,
-        quirks=tuple(log.quirks),
+        told=frozenset(log.told),
         used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
     )
 
 
+def read_spent(events: Iterable[Event]) -> tuple[Usage, list[str]]:
+    """What the attempts before took, and their quirks: also for the end of a turn that asks no model again."""
+    log = _Log(events)
+    return log.usage, log.quirks
+
+
 class _Log:
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event]) -> None:
         self.usage = Usage()
         self.spent_on_summaries: Usage | None = None
         self.rounds = 0
+        self.round_start = 0  # the first item that came after the last whole round
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
+        self.steps: list[int | Event | None] = []  # items by their index, hidden calls, ends of what was said at once
         self.quirks: list[str] = []
+        self.told: set[tuple[str, str]] = set()
         self._item_count = 0
+        for event in events:
+            self._read(event)
 
-    def read(self, event: Event) -> None:
+    def _read(self, event: Event) -> None:
         kind = event["type"]
         if kind == "response.output_item.added":
             self._item_count += 1
+            self.steps.append(event["output_index"])
             if event["item"]["type"] != "function_call_output":
                 self.last_round = None
         elif kind == MODEL_FINISHED:
             spent = Usage(**event["usage"])
             self.usage += spent
             self.rounds += 1
+            self.steps.append(None)
+            self.round_start = self._item_count
             self.last_round = RoundFinished(event["reason"], spent, event["message"])
         elif kind == COMPACTED:
             spent = Usage(**event["usage"])
             self.usage += spent
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
         elif kind == TOOL_CALLED and event["output_index"] is None:
-            self.hidden.append({**event, "before": self._item_count})
+            self.hidden.append(event)
+            self.steps.append(event)
         elif kind == TOOL_CALLED:
             self.shown[event["output_index"]] = event["call_id"]
+        elif kind == ATTEMPT_STARTED:
+            self.steps.append(None)
         elif kind == QUIRK:
             self.quirks.append(event["name"])
-
-    def hidden_before(self, index: int | None) -> list[Event]:
-        """Calls made before the item of that index; None means behind them all."""
-        place = self._item_count if index is None else index
-        return [call for call in self.hidden if call["before"] == place]
+        elif kind in TOLD_ONCE:
+            self.told.add((kind, event["call_id"]))
 
 
-def _is_cut_message(item: Item) -> bool:
-    return item.get("type") == "message" and item.get("status") == "incomplete"
+class _Retold:
+    """The output as the loop has it: calls as the model made them, and outputs behind all that was said at once."""
 
+    def __init__(self, log: _Log, output: list[Item], ledger: Mapping[str, ToolEvent]) -> None:
+        self.items: list[Item] = []
+        self.pending: list[ToolCall] = []
+        self._answered = output_ids(output)
+        self._outputs: list[Item] = []
+        for step in [*log.steps, None]:
+            if step is None:
+                self.items += self._outputs
+                self._outputs = []
+            elif isinstance(step, int):
+                self._add(output[step], log.shown.get(step))
+            else:
+                self._add_hidden(step, ledger)
 
-def _add_hidden(
-    calls: list[Event], ledger: Mapping[str, ToolEvent], items: list[Item], pending: list[ToolCall]
-) -> None:
-    for call in calls:
-        named = {"call_id": call["call_id"], "name": call["name"], "arguments": call["arguments"]}
-        items.append({"type": "function_call", **named})
-        known = ledger.get(call["call_id"])
-        if known is not None and known.is_over:
-            items.append({"type": "function_call_output", "call_id": call["call_id"], "output": shown(known.output)})
+    def breaks_off_in_words(self, open_round: list[Item]) -> bool:
+        """Thoughts behind the words change nothing; of calls that were cut, or ran, the model is told anyway."""
+        for item in () if self.pending else reversed(self.items):
+            if item["type"] == "message":
+                return _is_answer(item) and item in open_round
+            if item["type"] in _TOLD_ANYWAY:
+                return False
+        return False
+
+    def _add(self, item: Item, call_id: str | None) -> None:
+        if item["type"] == "mcp_call" and call_id is not None:
+            is_open = item["status"] == "in_progress"
+            self._add_call(as_function_call(item, call_id), None if is_open else as_function_output(item, call_id))
+            return
+        self.items.append(item)
+        if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in self._answered:
+            self.pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
+
+    def _add_hidden(self, event: Event, ledger: Mapping[str, ToolEvent]) -> None:
+        named = {"call_id": event["call_id"], "name": event["name"], "arguments": event["arguments"]}
+        known = ledger.get(event["call_id"])
+        told = {"output": shown(known.output)} if known is not None and known.is_over else None
+        self._add_call({"type": "function_call", **named}, told and as_function_output(told, event["call_id"]))
+
+    def _add_call(self, call: Item, output: Item | None) -> None:
+        self.items.append(call)
+        if output is None:
+            self.pending.append(ToolCall(call["call_id"], call["name"], call["arguments"]))
         else:
-            pending.append(ToolCall(**named))
+            self._outputs.append(output)
+
+
+def _broken_off(output: list[Item], round_start: int) -> list[Item]:
+    """What no usage tells of: an answer that a crash cut off, and what was cut off in the rounds before."""
+    return [item for index, item in enumerate(output) if index >= round_start or item.get("status") == "incomplete"]
+
+
+def _chars_written(item: Item) -> int:
+    """By the model: not by a tool or the user, and not in an item that only its upstream can read."""
+    if item["type"] in ARGUMENTS_OF:
+        return len(item.get(ARGUMENTS_OF[item["type"]]) or "")
+    parts = item["summary"] if item["type"] == "reasoning" else item["content"] if _is_answer(item) else ()
+    return sum(len(part.get("text") or part.get("refusal") or "") for part in parts)
+
+
+def _is_answer(item: Item) -> bool:
+    return bool(item["type"] == "message" and item["role"] == "assistant")

@@ -20,7 +20,8 @@ from gateway_app.agent.types import Compaction, ModelFailed, Quirk, RoundFinishe
 from gateway_app.providers import get_providers
 from gateway_app.runtime.briefing import Brief, brief_turn
 from gateway_app.runtime.ledger import Ledger
-from gateway_app.runtime.recording import Recorder
+from gateway_app.runtime.recording import ATTEMPT_STARTED, Recorder
+from gateway_app.runtime.resumption import read_spent
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import first_output_at, read_whole
@@ -96,6 +97,7 @@ class TurnRun:
                 raise Left(self.row.pk)
             history = await self._history()
             self._builder = OutputBuilder(self.row.pk, history)
+            self._usage, self._quirks = read_spent(history)
             self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
             end = await self._end(history)
             self._task = None
@@ -177,7 +179,6 @@ class TurnRun:
             self._resume()
             await connected(RECONNECT_SECS)  # its calls may be those of servers that are not back yet
         brief = await event_store.insist_read(brief_turn, self.row, self._tail.brief, history, self._builder)
-        self._usage, self._quirks = brief.so_far.usage, list(brief.so_far.quirks)
         if brief.left_out:
             self._note({"type": "hermes.context.truncated", "items": brief.left_out})
         if brief.so_far.is_message_cut and brief.call.is_formatted:  # one document is not made of pieces
@@ -191,7 +192,8 @@ class TurnRun:
         client_names = {tool["name"] for tool in call.client_tools}
         seal = partial(seal_compaction, self.row.owner_id)
         recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden)
-        ledger = Ledger(self.row, call.tools, brief.agent.workspace(self.row.owner_id), self._note, brief.ledger)
+        workspace = brief.agent.workspace(self.row.owner_id)
+        ledger = Ledger(self.row, call.tools, workspace, self._note, brief.ledger, so_far.told)
         providers, retries = get_providers(brief.agent.models()), settings.HERMES_STREAM_RETRIES
         if brief.recap is None:
             turn = run_turn(providers, call, ledger.run, so_far, retries)
@@ -217,7 +219,7 @@ class TurnRun:
 
     def _resume(self) -> None:
         """What an earlier attempt was saying ends here; what follows is said in items of its own."""
-        self._note({"type": "hermes.attempt.started", "attempt": self.row.attempt})
+        self._note({"type": ATTEMPT_STARTED, "attempt": self.row.attempt})
         self._builder.close("incomplete")
         self._append()
 

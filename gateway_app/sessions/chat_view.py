@@ -6,10 +6,6 @@ from typing import Any
 import orjson
 
 from gateway_app.runs.calls import (
-    APPROVAL_REQUESTED,
-    APPROVAL_RESOLVED,
-    TOOL_FINISHED,
-    TOOL_STARTED,
     Call,
     Calls,
     approval_answer,
@@ -20,7 +16,7 @@ from gateway_app.runs.events import failure
 from gateway_app.runs.statuses import RunStatus, ended_status
 from responses_app import events
 from responses_app.eventlog import Segment
-from responses_app.events import Event
+from responses_app.events import APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED, TOOL_STARTED, Event
 from responses_app.fold import Item, ResponseBody
 from responses_app.ids import run_id_of
 from responses_app.services.transcript import messages_of, text_of_output

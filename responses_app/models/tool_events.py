@@ -90,6 +90,11 @@ class ToolEvent(models.Model):
     def is_over(self) -> bool:
         return self.status not in OPEN_CALLS
 
+    @property
+    def secs(self) -> float:
+        """From its last start to its end."""
+        return ((self.finished_at or self.started_at) - self.started_at).total_seconds()
+
     def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 
