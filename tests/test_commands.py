@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.checker import check_log
-from tests.harness import ROOT, Server, eventually, script
+from tests.harness import ROOT, Server, eventually, script, text
 from tests.model_stub import ModelStub
+from tests.test_tool_runs import call
 
 pytestmark = pytest.mark.any_database
 
@@ -59,9 +60,10 @@ def test_unreadable_responses_say_why(server: Server) -> None:
 
 
 def left_behind(server: Server) -> str:
-    asked = script({"say": "kept words "}, {"gate": "after-recovery"}, {"say": "and the rest"})
+    told = script({"say": "kept words "}, {"gate": "after-recovery"}, {"say": "and the rest"})
+    asked = script(call("effect", text=told))
     response_id = server.openai().responses.create(input=asked, background=True).id
-    eventually(lambda: "kept" in str(server.body(response_id)["output"]))
+    eventually(lambda: [item["type"] for item in server.body(response_id)["output"]][2:] == ["message"])
     server.kill()
     return response_id
 
@@ -87,7 +89,8 @@ def test_recovery_settles_what_nobody_may_continue(make_server: Callable[..., Se
     server.start()
     body = server.body(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
-    assert "kept words" in str(body["output"])
+    assert text(body) == "kept words "
+    assert body["usage"]["output_tokens"] == 1  # of the call before
     check_log(server, response_id)
 
 

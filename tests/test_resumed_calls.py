@@ -32,7 +32,7 @@ def start_run_and_kill(server: Server, name: str) -> str:
 
 
 def start_with_ledger(server: Server, fields: str) -> None:
-    server.manage("shell", "-v0", "-c", f"{IMPORTS}ToolEvent.objects.update({fields})")
+    server.manage("shell", "-v0", "-c", f"{IMPORTS}; ToolEvent.objects.update({fields})")
     server.start()
 
 

@@ -68,7 +68,10 @@ def test_words_before_a_whole_call_are_not_continued(make_server: Callable[..., 
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
     steps = ({"say": "so "}, call("_hidden", text=told), {"gate": "never"})
-    response_id = start_and_kill(server, lambda: has_said(server, "'completed'"), *steps)
+    sql = "SELECT frames FROM responses_app_eventsegment"
+    response_id = start_and_kill(
+        server, lambda: any(b"hermes.tool.called" in bytes(frames) for (frames,) in server.query(sql)), *steps
+    )
     server.open_gate("rest")
     assert text(server.ended(response_id)) == "so half whole"
     assert CONTINUE not in server.model_calls("half ")[-1]["texts"]
@@ -144,3 +147,13 @@ def test_sealed_thoughts_of_a_cancelled_turn_are_not_sent_in_the_next(front: Ser
     front.ended(cancelled)
     front.ended(ask(front, previous_response_id=cancelled))
     assert "sealed" not in str(shown(stub, 1))
+
+
+def test_what_was_thought_before_a_kill_counts_against_the_limit(front: Server, stub: ModelStub) -> None:
+    stub.play(Thought("word " * 60), NEVER)
+    stub.play(Text("done"), Finish())
+    response_id = start_and_kill(front, lambda: has_said(front, "word "), max_output_tokens=100)
+    assert text(front.ended(response_id)) == "done"
+    limits = [asked.body.get("max_tokens") or asked.body.get("max_output_tokens") for asked in stub.asked]
+    assert limits == [100, 25]
+    check_log(front, response_id)

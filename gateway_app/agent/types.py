@@ -114,6 +114,10 @@ class Usage:
             "total_tokens": self.input_tokens + self.output_tokens,
         }
 
+    def as_spent(self) -> dict[str, Any] | None:
+        """For a response that was cut short: it may have ended before any model counted."""
+        return self.as_wire() if self != Usage() else None
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:

@@ -1,6 +1,8 @@
 """What dead processes left: responses that have not ended and that nobody alive works on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -9,6 +11,8 @@ from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import processes
+from gateway_app.runtime.resumption import read_spent
+from responses_app.events import Event
 from responses_app.models import Response
 from responses_app.services.abandon import abandon
 
@@ -39,7 +43,12 @@ def free(dead: list[str], orphans: list[Orphan]) -> None:
 
 def settle(orphan: Orphan) -> bool:
     with transaction.atomic():
-        return abandon(orphan.response_id)
+        return abandon(orphan.response_id, _read_spent)
+
+
+def _read_spent(events: Iterable[Event]) -> tuple[dict[str, Any] | None, list[str]]:
+    usage, quirks = read_spent(events)
+    return usage.as_spent(), quirks
 
 
 def live_processes() -> int:

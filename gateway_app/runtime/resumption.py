@@ -121,9 +121,9 @@ class _Retold:
 
     def breaks_off_in_words(self, open_round: list[Item]) -> bool:
         """Thoughts behind the words change nothing; of calls that were cut, or ran, the model is told anyway."""
-        for item in () if self.pending else reversed(self.items):
+        for item in reversed(self.items):
             if item["type"] == "message":
-                return _is_answer(item) and item in open_round
+                return _is_answer(item) and item in open_round and not self.pending
             if item["type"] in _TOLD_ANYWAY:
                 return False
         return False

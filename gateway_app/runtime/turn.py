@@ -151,7 +151,7 @@ class TurnRun:
 
     def _stopped(self, cause: Stop) -> End:
         if cause is Stop.CANCELLED:
-            return End(Status.CANCELLED, usage=self._spent())
+            return End(Status.CANCELLED, usage=self._usage.as_spent())
         if cause is Stop.UNATTENDED:
             return self._incomplete(IncompleteReason.TIME_LIMIT, "Nobody read this response for too long.")
         if self._can_go_on_elsewhere():
@@ -286,12 +286,9 @@ class TurnRun:
             raise Fenced(self.row.pk)
 
     # -- ends ---------------------------------------------------------------------------
-    def _spent(self) -> dict[str, Any] | None:
-        return self._usage.as_wire() if self._usage != Usage() else None
-
     def _failed(self, code: str, message: str) -> End:
-        return End(Status.FAILED, usage=self._spent(), error={"code": code, "message": clean_text(message)})
+        return End(Status.FAILED, usage=self._usage.as_spent(), error={"code": code, "message": clean_text(message)})
 
     def _incomplete(self, reason: str, message: str = "") -> End:
         details = {"reason": str(reason)} | ({"message": clean_text(message)} if message else {})
-        return End(Status.INCOMPLETE, usage=self._spent(), incomplete=details)
+        return End(Status.INCOMPLETE, usage=self._usage.as_spent(), incomplete=details)

@@ -1,24 +1,32 @@
 """Abandon: end a response that nobody works on, as incomplete, without asking any model."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from responses_app.eventlog.segments import read_whole
-from responses_app.events import decode_frames
+from responses_app.events import Event, decode_frames
 from responses_app.output import OutputBuilder
 from responses_app.services.claim import claim
 from responses_app.services.settle import settle
 from responses_app.states import IncompleteReason, Status
 
+# From the internal events of whoever generated it: the usage to tell, and the quirks.
+ReadSpent = Callable[[Iterable[Event]], tuple[dict[str, Any] | None, list[str]]]
 
-def abandon(response_id: str) -> bool:
+
+def abandon(response_id: str, read_spent: ReadSpent) -> bool:
     """In the caller's transaction: what was said is kept; False when somebody works on it after all."""
     claimed = claim(response_id)
     if claimed is None:
         return False
     row = claimed.row
-    history = decode_frames(segment.data for segment in read_whole(response_id))
+    history = list(decode_frames(segment.data for segment in read_whole(response_id)))
+    usage, quirks = read_spent(history)
     builder = OutputBuilder(response_id, history)
     if row.cancel_requested_at is not None:
-        builder.finish(Status.CANCELLED)
+        builder.finish(Status.CANCELLED, usage=usage)
     else:
-        builder.finish(Status.INCOMPLETE, incomplete={"reason": str(IncompleteReason.SERVER_INTERRUPTED)})
-    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body())
+        reason = {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
+        builder.finish(Status.INCOMPLETE, usage=usage, incomplete=reason)
+    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body(), quirks)
     return True
