@@ -108,7 +108,7 @@ def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., 
     """It dies while the model answers to the result of the first call."""
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: has_said(server, "half "), call(name, text=told))
+    response_id = start_and_kill(server, lambda: has_said(server, "'text': 'half '"), call(name, text=told))
     server.open_gate("rest")
     body = server.ended(response_id)
     assert text(body) == "half whole"
@@ -153,7 +153,7 @@ def test_one_document_is_not_put_together_from_pieces(make_server: Callable[...,
 def test_usage_covers_every_attempt(make_server: Callable[..., Server]) -> None:
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: has_said(server, "half "), call("effect", text=told))
+    response_id = start_and_kill(server, lambda: has_said(server, "'text': 'half '"), call("effect", text=told))
     server.open_gate("rest")
     usage = server.ended(response_id)["usage"]
     assert usage["output_tokens"] == 2  # the call before the kill, and the last word after it
