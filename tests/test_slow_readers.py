@@ -83,14 +83,18 @@ def test_a_fast_reader_gets_all_of_it(make_server: Callable[..., Server]) -> Non
         assert received.endswith(b"0\r\n\r\n")
 
 
+def read_slowly(connection: socket.socket, size: int, secs: float = 6) -> None:
+    slow_until = time.monotonic() + secs
+    while time.monotonic() < slow_until:
+        assert connection.recv(size)
+        time.sleep(0.1)  # the reader's own pace is what is tested
+
+
 def test_a_slow_reader_is_not_a_stuck_one(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_CLIENT_WRITE_TIMEOUT="2", **UNRULY)
     with connected(server) as connection:
         connection.sendall(GET % (b"flood", b"close"))
-        slow_until = time.monotonic() + 6
-        while time.monotonic() < slow_until:
-            assert connection.recv(16_384)
-            time.sleep(0.1)  # the reader's own pace, 160 kilobytes a second
+        read_slowly(connection, 16_384)
         assert not is_dropped(connection)
         assert read_all(connection).endswith(b"0\r\n\r\n")
 
@@ -100,10 +104,7 @@ def test_who_takes_a_little_is_not_dropped(make_server: Callable[..., Server]) -
     server = make_server(HERMES_CLIENT_WRITE_TIMEOUT="2", **UNRULY)
     with connected(server, SMALL_BUFFER) as connection:
         connection.sendall(GET % (b"flood", b"close"))
-        slow_until = time.monotonic() + 6
-        while time.monotonic() < slow_until:
-            assert connection.recv(500)
-            time.sleep(0.1)  # the reader's own pace, 5 kilobytes a second
+        read_slowly(connection, 500)
         assert not is_dropped(connection)
         eventually(lambda: is_dropped(connection), what="the end of the connection, once nothing is taken")
 
