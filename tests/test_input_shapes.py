@@ -101,6 +101,19 @@ def test_what_only_other_upstreams_understand_is_kept_and_named(server: Server) 
     assert [item["type"] for item in stored_input(server, answer.json()["id"])] == ["web_search_call", "message"]
 
 
+def test_thoughts_that_led_to_nothing_are_kept_and_named(server: Server) -> None:
+    def thought(text: str) -> dict[str, Any]:
+        return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}], "encrypted_content": text}
+
+    answered = {"role": "assistant", "content": "yes"}
+    items = [thought("used"), answered, thought("idle"), {"role": "user", "content": "hi"}, thought("last")]
+    with server.http() as client:
+        answer = client.post("/v1/responses", json={"input": items})
+    assert answer.status_code == 200
+    assert answer.headers["x-hermes-ignored"] == "input[2] (reasoning), input[4] (reasoning)"
+    assert [item["type"] for item in stored_input(server, answer.json()["id"])].count("reasoning") == 3
+
+
 def with_part(**part: Any) -> dict[str, Any]:
     return {"role": "user", "content": [part]}
 

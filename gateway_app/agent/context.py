@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway_app.agent.types import Item
 from responses_app.output import INTERRUPTED
+from responses_app.thoughts import idle_thoughts, is_from_model
 from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUT_OF, OUTPUTS
 
 OWN_LABEL = "hermes"  # as the server of the tools that are built in
@@ -83,7 +84,7 @@ class _Pairing:
             self.notes.append(dropped_note(item))
 
     def _is_behind_run(self, item: Item) -> bool:
-        if not self._run or not _is_from_model(item):
+        if not self._run or not is_from_model(item):
             return True
         return self._is_answered and not self._is_pending()
 
@@ -101,16 +102,8 @@ class _Pairing:
 
 
 def without_idle_thoughts(items: list[Item]) -> list[Item]:
-    """Upstreams refuse reasoning without what it led to: the model's next words, or its next call."""
-    kept: list[Item] = []  # from the back
-    for item in reversed(items):
-        if item["type"] != "reasoning" or (kept and _is_from_model(kept[-1])):
-            kept.append(item)
-    return kept[::-1]
-
-
-def _is_from_model(item: Item) -> bool:
-    return item["type"] not in OUTPUTS and item.get("role", "assistant") == "assistant"
+    idle = idle_thoughts(items)
+    return [item for index, item in enumerate(items) if index not in idle]
 
 
 def _closed(call: Item) -> Item:

@@ -14,6 +14,7 @@ from responses_app.requests.models import resolve_model
 from responses_app.requests.server_tools import is_own, read_form, server_tool_names
 from responses_app.services.admission import Admission
 from responses_app.services.profiles import find_profile
+from responses_app.thoughts import idle_thoughts
 
 LOGPROBS = "message.output_text.logprobs"
 
@@ -151,5 +152,6 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, 
         for n, tool in enumerate(echo.get("tools", []))
         if tool["type"] not in options.CLIENT_TOOLS and not is_own(tool)
     ]
-    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if is_kept(item)]
+    idle = idle_thoughts(items)
+    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if is_kept(item) or n in idle]
     return (*fields, *wishes, *tools, *kept)
