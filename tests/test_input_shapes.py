@@ -106,11 +106,12 @@ def test_thoughts_that_led_to_nothing_are_kept_and_named(server: Server) -> None
         return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}], "encrypted_content": text}
 
     answered = {"role": "assistant", "content": "yes"}
-    items = [thought("used"), answered, thought("idle"), {"role": "user", "content": "hi"}, thought("last")]
+    asked = {"role": "user", "content": "what are thoughts for?"}
+    items = [asked, thought("used"), answered, thought("idle"), asked, thought("last")]
     with server.http() as client:
         answer = client.post("/v1/responses", json={"input": items})
     assert answer.status_code == 200
-    assert answer.headers["x-hermes-ignored"] == "input[2] (reasoning), input[4] (reasoning)"
+    assert answer.headers["x-hermes-ignored"] == "input[3] (reasoning), input[5] (reasoning)"
     assert [item["type"] for item in stored_input(server, answer.json()["id"])].count("reasoning") == 3
 
 
