@@ -1,11 +1,12 @@
 """Every shape of input that real clients send reaches the model, or is answered by name."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.harness import Server, text
+from tests.harness import Server, script, text
 
 pytestmark = pytest.mark.any_database
 
@@ -113,6 +114,18 @@ def test_thoughts_that_led_to_nothing_are_kept_and_named(server: Server) -> None
     assert answer.status_code == 200
     assert answer.headers["x-hermes-ignored"] == "input[3] (reasoning), input[5] (reasoning)"
     assert [item["type"] for item in stored_input(server, answer.json()["id"])].count("reasoning") == 3
+
+
+def test_thoughts_alone_are_nobodys_history(make_server: Callable[..., Server]) -> None:
+    """Of a turn that has not ended there is no hash, and of thoughts alone neither: that makes them no relatives."""
+    server = make_server()
+    running = server.openai().responses.create(input=script({"gate": "never"}), background=True).id
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
+    with server.http() as client:
+        answer = client.post("/v1/responses", json={"input": [thought, {"role": "user", "content": "hi"}]})
+    assert answer.json()["status"] == "completed"
+    assert [item["type"] for item in stored_input(server, answer.json()["id"])] == ["reasoning", "message"]
+    server.openai().responses.cancel(running)
 
 
 def with_part(**part: Any) -> dict[str, Any]:

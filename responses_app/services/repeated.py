@@ -24,7 +24,7 @@ def find_repeated(owner_id: int, items: list[Item]) -> Repeated | None:
     counts = {
         hashed: index + 1
         for index, hashed in enumerate(running_hashes(EMPTY, items[:-1]))
-        if may_end_a_turn(items[index])
+        if hashed != EMPTY and may_end_a_turn(items[index])  # behind thoughts alone there is nothing to recognise
     }
     newest = list(counts)[-LOOK_BACK:]
     if not newest:
