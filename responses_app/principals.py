@@ -18,6 +18,7 @@ from responses_app.services.keys import KEY_ACTOR
 SCHEME = "bearer "
 OPERATOR_PREFIX = "hso-"  # no key begins so
 OPERATOR_SECS = 3600
+PLAYGROUND_PERMISSION = "responses_app.use_playground"
 _OPERATOR_SALT = "responses_app.operator_token"
 
 
@@ -72,7 +73,8 @@ def _operator(token: str) -> Principal:
     except signing.BadSignature:
         raise Unauthenticated("The operator's token is not valid, or its hour is over.") from None
     user = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
-    if user is None or not hmac.compare_digest(password_hash, user.get_session_auth_hash()):
+    is_valid = user is not None and hmac.compare_digest(password_hash, user.get_session_auth_hash())
+    if user is None or not is_valid or not user.has_perm(PLAYGROUND_PERMISSION):
         raise Unauthenticated("The operator's token is not valid any more.")
     return Principal(user.pk, operator=user.get_username())
 

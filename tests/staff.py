@@ -61,3 +61,17 @@ def session_page(operator: Operator, public_id: str) -> str:
     found = re.findall(rf'href="({SESSIONS}\d+/change/)[^"]*"', operator.page(SESSIONS, q=public_id))
     assert found, public_id
     return str(found[0])
+
+
+STAFF_PASSWORD = "a-long-staff-password"
+_MAKE_STAFF = """
+from django.contrib.auth.models import Permission, User
+user = User.objects.create_user({name!r}, password={password!r}, is_staff=True)
+user.user_permissions.set(Permission.objects.filter(codename__in={codenames!r}))
+"""
+
+
+def make_staff(server: Server, name: str, *codenames: str) -> None:
+    """A staff account with exactly these permissions, and ``STAFF_PASSWORD``."""
+    code = _MAKE_STAFF.format(name=name, password=STAFF_PASSWORD, codenames=list(codenames))
+    server.manage("shell", "-v0", "-c", code)

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from gateway_app.agent.context import text_of
-from gateway_app.dashboard.staff import operator_of, staff_page
+from gateway_app.dashboard.staff import PLAYGROUND, operator_of, staff_page
 from responses_app.models import InputItem, Response, Session
 from responses_app.models.responses import opening_words
 from responses_app.principals import OPERATOR_SECS, operator_token
@@ -24,7 +24,7 @@ SESSION_ID = re.compile(r"playground-[a-z0-9]{8,40}")
 
 
 @require_GET
-@staff_page
+@staff_page(PLAYGROUND)
 def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpResponseBase:
     """The chat of that id; without one, the newest, so that whoever closed the tab finds the answer."""
     chats = _chats(request)
@@ -49,7 +49,7 @@ def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpRespon
 
 
 @require_POST
-@staff_page
+@staff_page(PLAYGROUND)
 def token(request: HttpRequest) -> HttpResponseBase:
     """A POST, and so safe from other sites; the root key never reaches a browser."""
     return JsonResponse({"token": operator_token(operator_of(request)), "expires_in": OPERATOR_SECS})

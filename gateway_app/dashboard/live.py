@@ -2,15 +2,25 @@
 
 import re
 import time
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from gateway_app.dashboard.staff import is_staff, operator_of, staff_page, user_of_cookies
+from gateway_app.dashboard.staff import (
+    DECIDE,
+    OPERATE,
+    VIEW,
+    may_view,
+    operator_of,
+    staff_page,
+    user_of_cookies,
+)
 from responses_app.errors import ApiError, InvalidRequest, Unauthenticated
 from responses_app.eventlog import event_store
+from responses_app.fold import Item
 from responses_app.models import Response
 from responses_app.models.tool_events import Decision
 from responses_app.principals import operator_actor
@@ -27,7 +37,7 @@ from responses_app.streaming.routing import StreamingRoute
 
 
 @require_GET
-@staff_page
+@staff_page(VIEW)
 def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
@@ -41,17 +51,26 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
         {
             "row": row,
             "asked_by": actor_names([row.requested_by]).get(row.requested_by, row.requested_by),
-            "input": input_of(row.pk),
+            "input": [_card(item) for item in input_of(row.pk)],
             "earlier": turns.get(row.turn - 1),
             "later": turns.get(row.turn + 1),
-            "decisions": Decision.values,
+            "may_cancel": request.user.has_perm(OPERATE),
+            "decisions": Decision.values if request.user.has_perm(DECIDE) else [],
             "server_ms": round(time.time() * 1000),
         },
     )
 
 
+def _card(item: Item) -> dict[str, Any]:
+    """An input item as the page shows it: its title and its texts."""
+    content = item.get("content") or item.get("output") or item.get("arguments") or item.get("input") or ""
+    parts = content if isinstance(content, list) else [{"text": str(content)}]
+    texts = [part.get("text") or part.get("refusal") or f"[{part.get('type', 'content')}]" for part in parts]
+    return {"role": item.get("role", "item"), "title": item.get("role") or item["type"], "texts": texts}
+
+
 @require_POST
-@staff_page
+@staff_page(OPERATE)
 def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
@@ -63,7 +82,7 @@ def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
 
 
 @require_POST
-@staff_page
+@staff_page(DECIDE)
 def approve(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id)
@@ -90,13 +109,17 @@ def _refused(error: ApiError) -> HttpResponse:
     return JsonResponse(error.body(), status=error.status)
 
 
+def _is_viewer(cookies: str | None) -> bool:
+    """In a reader's thread: both the session and the permissions are read from the database."""
+    return may_view(user_of_cookies(cookies))
+
+
 class LiveConsumer(HttpConsumer):
     """The log for a browser of the staff: the pump of every reader, by cookie instead of by key."""
 
     async def answer(self, body: bytes) -> None:
-        user = await event_store.read(user_of_cookies, self.header("cookie"))
-        if not is_staff(user):
-            raise Unauthenticated("Log in as staff to watch a response.")
+        if not await event_store.read(_is_viewer, self.header("cookie")):
+            raise Unauthenticated(f"Log in as staff with the permission {VIEW} to watch a response.")
         row = await event_store.read(any_response, self.path_args["response_id"])
         seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
         await self.start_stream([])

@@ -1,4 +1,4 @@
-"""Who may see the operators' pages: staff, by Django's own login."""
+"""Who may use the operators' pages: staff, by Django's own login and permissions."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,31 +12,60 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
+
+from responses_app.principals import PLAYGROUND_PERMISSION
+
+VIEW = "responses_app.view_response"
+OPERATE = "responses_app.change_response"
+DECIDE = "responses_app.decide_toolevent"
+PLAYGROUND = PLAYGROUND_PERMISSION
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
-def staff_page(view: View[P]) -> View[P]:
-    """A page: strangers are sent to the login, and a part of a page asks for its page again."""
+def staff_page(permission: str) -> Callable[[View[P]], View[P]]:
+    """Guard a page. Django's own decorators know nothing of the parts that htmx loads."""
 
-    @wraps(view)
-    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if is_staff(request.user):
+    def decorate(view: View[P]) -> View[P]:
+        @wraps(view)
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if not is_staff(request.user):
+                return _login(request)
+            if not request.user.has_perm(permission):
+                return _forbidden(request, permission)
             return view(request, *args, **kwargs)
-        if "HX-Request" in request.headers:
-            return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-        if request.method != "GET":
-            return HttpResponse("Log in again.", status=401, content_type="text/plain")
-        return redirect_to_login(request.get_full_path(), reverse("admin:login"))
 
-    return cast(View[P], never_cache(guarded))
+        return cast(View[P], never_cache(guarded))
+
+    return decorate
+
+
+def _login(request: HttpRequest) -> HttpResponseBase:
+    """A part of a page makes the browser load the whole page again, which leads to the login."""
+    if "HX-Request" in request.headers:
+        return HttpResponse(status=401, headers={"HX-Refresh": "true"})
+    if request.method != "GET":
+        return HttpResponse("Log in again.", status=401, content_type="text/plain")
+    return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+
+
+def _forbidden(request: HttpRequest, permission: str) -> HttpResponseBase:
+    message = f"Your account lacks the permission {permission}. A superuser can grant it in the admin."
+    if request.method != "GET" or "HX-Request" in request.headers:
+        return HttpResponse(message, status=403, content_type="text/plain")
+    return render(request, "dashboard/missing.html", {"message": message, "title": "Not allowed"}, status=403)
 
 
 def is_staff(user: Any) -> bool:
     return bool(user.is_active and user.is_staff)
+
+
+def may_view(user: Any) -> bool:
+    return is_staff(user) and bool(user.has_perm(VIEW))
 
 
 def operator_of(request: HttpRequest) -> User:

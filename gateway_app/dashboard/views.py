@@ -10,14 +10,14 @@ from django.views.decorators.http import require_GET
 from gateway_app import health
 from gateway_app.dashboard import lists
 from gateway_app.dashboard.numbers import Point, numbers, percentile
-from gateway_app.dashboard.staff import staff_page
+from gateway_app.dashboard.staff import VIEW, staff_page
 from gateway_app.dashboard.windows import DEFAULT_WINDOW, WINDOWS, Window
 from gateway_app.monitoring.remote import NOBODY, watch
 from gateway_app.monitoring.status import Local, gateway, local
 
 
 @require_GET
-@staff_page
+@staff_page(VIEW)
 def dashboard(request: HttpRequest) -> HttpResponseBase:
     window = _window(request)
     context = {"windows": WINDOWS.values(), "window": window, **_now(), **_past(window)}
@@ -25,13 +25,13 @@ def dashboard(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_GET
-@staff_page
+@staff_page(VIEW)
 def now_part(request: HttpRequest) -> HttpResponseBase:
     return render(request, "dashboard/_now.html", _now())
 
 
 @require_GET
-@staff_page
+@staff_page(VIEW)
 def past_part(request: HttpRequest) -> HttpResponseBase:
     return render(request, "dashboard/_past.html", _past(_window(request)))
 

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, cast
 
 from django.contrib import admin, messages
@@ -25,8 +26,20 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False  # a revoked key still tells whose it was
 
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Sequence[Any]:
+        """Only a superuser makes keys for other accounts; a key of the superuser would be the server."""
+        if obj is None and not _is_superuser(request):
+            return [name for name in self.fields if name != "owner"]
+        return self.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Sequence[Any]:
+        """An owner never changes: the key would reach everything of the new one."""
+        return self.readonly_fields if obj is None else ("owner", *self.readonly_fields)
+
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if not change:
+            if not _is_superuser(request):
+                obj.owner = cast(User, request.user)
             self._shown_once(obj, obj.give_secret())
         super().save_model(request, obj, form, change)
 
@@ -48,3 +61,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
         revoked, skipped = results.count(True), results.count(False)
         told = f"{revoked} revoked." + (f" {skipped} skipped: they were revoked before." if skipped else "")
         self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(cast(User, request.user).is_superuser)

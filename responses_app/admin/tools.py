@@ -68,19 +68,19 @@ class ToolEventAdmin(ReadOnlyAdmin):
     def output_shown(self, event: ToolEvent) -> str:
         return format_html("<pre>{}</pre>", pretty(event.output))
 
-    @admin.action(description="Allow once", permissions=["operate"])
+    @admin.action(description="Allow once", permissions=["decide"])
     def allow_once(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
         self._decide(request, chosen, Decision.ONCE)
 
-    @admin.action(description="Allow for their session", permissions=["operate"])
+    @admin.action(description="Allow for their session", permissions=["decide"])
     def allow_in_session(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
         self._decide(request, chosen, Decision.SESSION)
 
-    @admin.action(description="Allow always", permissions=["operate"])
+    @admin.action(description="Allow always", permissions=["decide"])
     def allow_always(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
         self._decide(request, chosen, Decision.ALWAYS)
 
-    @admin.action(description="Deny", permissions=["operate"])
+    @admin.action(description="Deny", permissions=["decide"])
     def deny(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
         self._decide(request, chosen, Decision.DENY)
 

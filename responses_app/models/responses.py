@@ -186,6 +186,7 @@ class Response(models.Model):
     objects = ResponseQuerySet.as_manager()
 
     class Meta:
+        permissions = [("use_playground", "Can use the playground")]
         constraints = [
             models.UniqueConstraint(fields=["session", "turn"], name="one_response_per_turn"),
             models.CheckConstraint(condition=Q(status__in=list(Status)), name="response_status_is_known"),

@@ -67,6 +67,7 @@ class ToolEvent(models.Model):
     objects = ToolEventQuerySet.as_manager()
 
     class Meta:
+        permissions = [("decide_toolevent", "Can allow and deny tool calls that wait for approval")]
         constraints = [
             # A call has one row, whatever the attempt: that is what keeps it from running twice.
             models.UniqueConstraint(fields=["response", "call_id"], name="tool_call_is_unique"),

@@ -32,7 +32,8 @@ function setStatus(status) {
 
 function askApproval(card, event) {
   if (isOver) return;
-  const choices = page.dataset.decisions.split(" ").map((value) => [value, LABELS[value] || value]);
+  const allowed = page.dataset.decisions.split(" ").filter(Boolean); // empty without the permission to decide
+  const choices = allowed.map((value) => [value, LABELS[value] || value]);
   card.ask(event.reason, choices, (choice) => post(page.dataset.approval, { choice, call_id: event.call_id }));
 }
 
@@ -132,7 +133,7 @@ function follow() {
     source.close();
     clearInterval(ticking);
     isOver = true;
-    find("cancel").hidden = true;
+    if (find("cancel")) find("cancel").hidden = true;
     panel.clock = () => log.at(-1).at;
     showElapsed();
     openScrubber();
@@ -145,7 +146,7 @@ function follow() {
 }
 
 const ticking = setInterval(showElapsed, 100);
-find("cancel").addEventListener("click", async () => {
+find("cancel")?.addEventListener("click", async () => {
   find("cancel").disabled = true;
   if (!(await post(page.dataset.cancel, {}))) find("cancel").disabled = false;
 });
