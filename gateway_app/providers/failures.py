@@ -11,6 +11,7 @@ import openai
 from gateway_app.agent.types import ModelFailed
 
 MAX_MESSAGE_CHARS = 1000
+JUDGED_CHARS = 2000  # of each end of a message: some upstreams repeat the whole prompt between the two
 # What the status of a failed response may be called; an upstream's own code is never shown as one of ours.
 CODES = frozenset(("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy"))
 TOO_LONG = "context_length_exceeded"
@@ -25,8 +26,8 @@ _QUOTA = _any_of("insufficient_quota", "exceeded your current quota")
 _TOO_LONG = _any_of(
     TOO_LONG,
     r"(?:maximum|available) context",
-    r"context (?:length|window|size)\W+(?:\w+\W+){0,3}exceed",
-    r"exceed\w* (?:\S+ ){0,5}context",
+    r"context (?:length|window|size)\W{1,5}(?:\w{1,20}\W{1,5}){0,3}exceed",
+    r"exceed\w{0,8} (?:\S{1,40} ){0,5}context",
     r"exceeds the maximum number of tokens",
     r"(?:prompt|input|conversation) (?:is|was) too long",
     r"reduce the length of the (?:messages|prompt|input)",
@@ -37,12 +38,11 @@ _PASSING = _any_of(
     r"(?:connection|stream|network)\b.{0,40}\b(?:lost|reset|closed|broken|abort|interrupt|error|drop|disconnect)",
     r"(?:lost|broken|reset) (?:the )?connection|broken pipe|disconnected",
 )
-_CANNOT = (
-    r"(?:unsupported|disabled|cannot|can't|n't support|verified to"
-    r"|not (?:\w+ ){0,2}(?:support|allow|available|implement|enabled|possible))"
+_CANNOT = _any_of(
+    r"unsupported|disabled|cannot|can't|n't support|verified to",
+    r"not (?:\w{1,20} ){0,2}(?:support|allow|available|implement|enabled|possible)",
 )
-_STREAM = r"\bstream(?:ing|ed)?\b"
-_CANNOT_STREAM = _any_of(f"{_STREAM}.*{_CANNOT}", f"{_CANNOT}.*{_STREAM}")
+_STREAM = _any_of(r"\bstream(?:ing|ed)?\b")
 
 
 class Refused(ModelFailed):
@@ -65,7 +65,7 @@ def refusal(error: openai.APIStatusError) -> Refused:
     )
     refused.names_stream_options = status in (400, 422) and "stream_options" in _words(body, said)
     is_refusal = status == 501 or (400 <= status < 500 and status not in (401, 408, 409, 429))
-    refused.is_about_streaming = is_refusal and (_param(body) == "stream" or bool(_CANNOT_STREAM.search(said)))
+    refused.is_about_streaming = is_refusal and (_param(body) == "stream" or _cannot_stream(said))
     return refused
 
 
@@ -115,7 +115,17 @@ def message_of(body: Any) -> str:
 
 def _words(body: Any, said: str) -> str:
     given = body if isinstance(body, dict) else {}
-    return " ".join(str(given.get(name) or "") for name in ("code", "type", "status", "param")) + " " + said
+    named = [str(given.get(name) or "") for name in ("code", "type", "status", "param")]
+    return " ".join([*named, _both_ends(said)])
+
+
+def _cannot_stream(said: str) -> bool:
+    judged = _both_ends(said)
+    return bool(_STREAM.search(judged) and _CANNOT.search(judged))
+
+
+def _both_ends(text: str) -> str:
+    return text if len(text) <= 2 * JUDGED_CHARS else f"{text[:JUDGED_CHARS]}\n{text[-JUDGED_CHARS:]}"
 
 
 def _param(body: Any) -> Any:

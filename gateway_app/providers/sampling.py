@@ -6,7 +6,9 @@ from typing import Any
 from gateway_app.agent.types import ModelCall
 from gateway_app.providers.script import Call
 
-_CALCULATE = re.compile(r"\bcalculate\s+([-+*/().\d\s]*\d[)\s]*)", re.IGNORECASE)
+# Each pattern reads a text once: a user's text may be megabytes, and it is searched on the event loop.
+_CALCULATE = re.compile(r"\bcalculate\s([-+*/().\d\s]+)", re.IGNORECASE)
+_UP_TO_LAST_NUMBER = re.compile(r".*\d[)\s]*", re.DOTALL)
 MIN_HINT_CHARS = 4  # shorter parts of a tool's name ("get", "to") say nothing
 MAX_DEPTH = 8
 
@@ -16,13 +18,22 @@ def choose_call(asked: str, call: ModelCall) -> Call | None:
     if call.tool_choice == "none":
         return None
     call_id = f"call_{len(call.items)}"
-    expression = _CALCULATE.search(asked)
+    expression = _expression(asked)
     if expression and any(tool.name == "calculate" for tool in call.tools):
-        return Call(call_id, "calculate", {"expression": expression[1].strip()})
+        return Call(call_id, "calculate", {"expression": expression})
     allowed, is_forced = _allowed(call)
     hinted = [tool for tool in allowed if _is_hinted(tool["name"], asked)]
     chosen = hinted or (allowed if is_forced else [])
     return Call(call_id, chosen[0]["name"], sample(chosen[0].get("parameters") or {})) if chosen else None
+
+
+def _expression(asked: str) -> str:
+    """The arithmetic behind the first "calculate" that has some, or an empty text."""
+    for candidate in _CALCULATE.finditer(asked):
+        expression = _UP_TO_LAST_NUMBER.match(candidate[1])
+        if expression:
+            return expression[0].strip()
+    return ""
 
 
 def _allowed(call: ModelCall) -> tuple[list[dict[str, Any]], bool]:

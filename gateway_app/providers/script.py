@@ -25,7 +25,7 @@ from gateway_app.agent.types import (
 )
 from responses_app.tool_items import OUTPUTS
 
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"(?:\A\s*)?\S+\s*")  # the anchor keeps it linear on a text of spaces
 YIELD_EVERY_WORDS = 50  # an unpaced script must not keep the event loop to itself
 
 

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Any, cast
 
 from django.contrib import admin, messages
@@ -26,13 +25,13 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False  # a revoked key still tells whose it was
 
-    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Sequence[Any]:
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         """Only a superuser makes keys for other accounts; a key of the superuser would be the server."""
         if obj is None and not _is_superuser(request):
             return [name for name in self.fields if name != "owner"]
         return self.fields
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Sequence[Any]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         """An owner never changes: the key would reach everything of the new one."""
         return self.readonly_fields if obj is None else ("owner", *self.readonly_fields)
 
