@@ -23,10 +23,9 @@ def ensure_admin() -> bool:
     return True
 
 
-def greeting(*, is_first_start: bool) -> str:
-    """What the console shows; secrets only where a stranger is unlikely to read along."""
+def greeting(*, shows_secrets: bool) -> str:
+    """What the server prints once it listens."""
     url = settings.HERMES_PUBLIC_URL or f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
-    shows_secrets = is_first_start or settings.IS_PRIVATE
     key_file = settings.HERMES_HOME / "api_key"
     is_generated = key_file.exists() and key_file.read_text().strip() == settings.API_SERVER_KEY
     login_file = settings.HERMES_HOME / LOGIN_FILE

@@ -4,6 +4,8 @@ import os
 import secrets
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 SECRET_FILE_MODE = 0o600
 
 
@@ -26,4 +28,9 @@ def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
             pass  # another process was first: its secret is the one
         finally:
             draft.unlink()
-    return path.read_text().strip()
+    secret = path.read_text().strip()
+    if not secret:
+        raise ImproperlyConfigured(
+            f"{path} is empty. Put the secret back from a backup, or delete the file to have a new one made."
+        )
+    return secret

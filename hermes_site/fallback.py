@@ -5,8 +5,10 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+PRIVATE_MODE = 0o600
 KEPT_FILES = ("api_key", "secret_key", "admin_login", "config.yaml")
 
 
@@ -23,6 +25,16 @@ def why_not_writable(folder: Path, *files: str) -> str:
 
 def _may(path: Path) -> bool:
     return os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0))
+
+
+def make_private(file: Path) -> None:
+    """Only its owner may read a database, whatever the umask; SQLite gives its other files the same mode."""
+    with suppress(OSError):  # of another account, or on a full disk: opening it says more
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_MODE))
+        file.chmod(PRIVATE_MODE)
+        for beside in (file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+            if beside.exists():
+                beside.chmod(PRIVATE_MODE)
 
 
 def temporary_home(home: Path) -> Path:

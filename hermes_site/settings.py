@@ -12,7 +12,7 @@ from gateway_app.providers.config import API_MODES, Model, check_model, read_fal
 from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
 from hermes_site.env import Env, is_loopback, open_home, read_config
-from hermes_site.fallback import temporary_home, why_not_writable
+from hermes_site.fallback import make_private, temporary_home, why_not_writable
 from hermes_site.logs import is_news
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -198,6 +198,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     if reason:
         HERMES_DEGRADED = HERMES_DEGRADED or reason
         DATABASES["default"]["NAME"] = str(temporary_home(database.parent.resolve()) / database.name)
+    make_private(Path(DATABASES["default"]["NAME"]))
     DATABASES["default"]["OPTIONS"] = {
         # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
         "transaction_mode": "IMMEDIATE",

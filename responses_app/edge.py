@@ -22,6 +22,7 @@ SECURITY_HEADERS: Headers = [(b"x-content-type-options", b"nosniff"), (b"referre
 # Other sites are told nothing either way. Without any referrer, browsers hide a form's origin from our CSRF check.
 REFERRER_POLICY_OF_PAGES = (b"referrer-policy", b"same-origin")
 SAFE_METHODS = ("GET", "HEAD")
+SINGLE_HEADERS = (b"authorization", b"origin", b"idempotency-key")
 STARTS = ("http.response.start", f"{EXTENSION}.start")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
@@ -37,6 +38,7 @@ class Edge:
         self.app = app
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        scope = {**scope, "root_path": ""}  # plain Daphne takes it from a header that any client may send
         headers = dict(scope["headers"])
         added = headers_of_every_answer(headers)
         names = {name for name, _ in added} - {b"vary"}
@@ -52,6 +54,7 @@ class Edge:
 
         try:
             _check_host(scope)
+            _check_single(scope)
             _check_encoding(headers)
             if scope.get("method") == "OPTIONS" and b"access-control-request-method" in headers:
                 return await _answer_preflight(headers, send_with_headers)
@@ -99,6 +102,15 @@ def _check_host(scope: dict[str, Any]) -> None:
         raise ApiError(
             "The request needs one Host header, with a name this server answers to.", param="Host", code="invalid_host"
         )
+
+
+def _check_single(scope: dict[str, Any]) -> None:
+    """Of two such headers, a proxy, Django and a consumer may each read another one."""
+    names = [name for name, _ in scope["headers"]]
+    for name in SINGLE_HEADERS:
+        if names.count(name) > 1:
+            title = name.decode().title()
+            raise ApiError(f"The request has more than one {title} header.", param=title, code="duplicate_header")
 
 
 def _check_encoding(headers: dict[bytes, bytes]) -> None:

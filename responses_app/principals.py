@@ -16,6 +16,7 @@ from responses_app.models.keys import hash_key
 from responses_app.services.keys import KEY_ACTOR
 
 SCHEME = "bearer "
+SPACES = " \t"  # all that HTTP allows around a header's value; Python would also strip what a key may hold
 OPERATOR_PREFIX = "hso-"  # no key begins so
 OPERATOR_SECS = 3600
 PLAYGROUND_PERMISSION = "responses_app.use_playground"
@@ -42,10 +43,10 @@ def operator_actor(name: str) -> str:
 def authenticate(authorization: str | None) -> Principal:
     """The principal of an Authorization header, or ``Unauthenticated``."""
     is_bearer = authorization is not None and authorization.lower().startswith(SCHEME)
-    secret = authorization[len(SCHEME) :].strip() if authorization is not None and is_bearer else ""
+    secret = authorization[len(SCHEME) :].strip(SPACES) if authorization is not None and is_bearer else ""
     if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
         return Principal(root_owner_id())
-    if not is_bearer:
+    if not secret:
         raise Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
     if _is_root(secret):
         return Principal(root_owner_id())

@@ -145,6 +145,9 @@ class GatewayChannel(HTTPChannel):
             return False
         if header in (b"Content-Length", b"Transfer-Encoding"):
             self._suspicion = self._suspected_length(header)
+        if header == b"Transfer-Encoding" and self.requests[-1].requestHeaders.hasHeader(header):
+            self.refuse(refusals.length_stated_twice(header.decode()))
+            return False
         return bool(super()._maybeChooseTransferDecoder(header, data))
 
     def _suspected_length(self, header: bytes) -> ApiError:

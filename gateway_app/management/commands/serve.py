@@ -34,7 +34,9 @@ class Command(BaseCommand):
             websocket_max_message_size=settings.MAX_BODY_BYTES,
             websocket_max_frame_size=settings.MAX_BODY_BYTES,
         )
-        server.on_listening = lambda: self.stdout.write(greeting(is_first_start=is_first_start))
+        # Anything but a terminal may be a journal, which keeps what it is given and has other readers.
+        shows_secrets = is_first_start and self.stdout.isatty()
+        server.on_listening = lambda: self.stdout.write(greeting(shows_secrets=shows_secrets))
         server.run()
         if server.listen_failure:
             raise CommandError(
