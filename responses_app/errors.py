@@ -103,6 +103,17 @@ class ModelNotFound(NotFound):
         )
 
 
+class NoModelAllowed(ApiError):
+    status = 403
+    code = "no_model_allowed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This key is bound to profiles that do not exist or are disabled. An operator can bind it to another.",
+            param="model",
+        )
+
+
 class CursorAhead(ApiError):
     code = "cursor_ahead_of_log"
 

@@ -13,8 +13,7 @@ from gateway_app.runtime.toolset import mcp_states
 from responses_app.api.authentication import principal_of
 from responses_app.models.idempotency import KEY_LIFETIME
 from responses_app.requests.headers import SESSION_HEADER, SESSION_KEY_HEADER
-from responses_app.requests.models import resolve_model
-from responses_app.services.profiles import default_model
+from responses_app.requests.models import model_names, resolve_model
 
 OWN_TOOLSET = "hermes"
 # Each is there when its door is.
@@ -56,7 +55,7 @@ class CapabilitiesView(APIView):
                 "object": "hermes.api_server.capabilities",
                 "platform": "hermes-agent",
                 "version": settings.HERMES_VERSION,
-                "model": default_model(),
+                "model": next(iter(model_names(principal_of(request))), None),
                 "auth": {"type": "bearer", "required": settings.HERMES_AUTH == "on"},
                 "runtime": {
                     "mode": "server_agent",

@@ -25,12 +25,24 @@ def find_profile(model: str) -> AgentProfile | None:
     return _named(model) or _named(DEFAULT)
 
 
-def profile_names(key_id: int | None = None) -> list[str]:
-    """Those a key may name beside the default agent; without a key, all there are."""
-    rows = set(Profile.objects.filter(is_enabled=True).values_list("name", flat=True))
-    known = rows | settings.HERMES_PROFILES.keys()
-    allowed = _allowed(key_id) if key_id is not None else None
-    return sorted(name for name in known if (allowed is None or name in allowed) and not is_default(name))
+def profile_names() -> list[str]:
+    """All profiles beside the default agent."""
+    return sorted(name for name in _known() if not is_default(name))
+
+
+def models_of_key(key_id: int | None) -> list[str]:
+    """What a key may use: everything, or exactly the profiles it is bound to; the default agent comes first."""
+    bound = None if key_id is None else _bound_to(key_id)
+    if bound is None:
+        return [default_model(), *profile_names()]
+    usable = bound & _known()
+    default = [default_model()] if any(is_default(name) for name in usable) else []
+    return default + sorted(name for name in usable if not is_default(name))
+
+
+def _known() -> set[str]:
+    rows = Profile.objects.filter(is_enabled=True).values_list("name", flat=True)
+    return {*rows, *settings.HERMES_PROFILES}
 
 
 def is_any_upstream_of_responses() -> bool:
@@ -39,7 +51,7 @@ def is_any_upstream_of_responses() -> bool:
     return any(m.get("api_mode") == "codex_responses" and m.get("provider") != "builtin" for m in models)
 
 
-def _allowed(key_id: int) -> set[str] | None:
+def _bound_to(key_id: int) -> set[str] | None:
     """A key's list is one of rows; an entry of config.yaml is on it where a row has its name."""
     key = ApiKey.objects.filter(pk=key_id, is_limited=True)
     return set(key.values_list("profiles__name", flat=True)) if key.exists() else None
