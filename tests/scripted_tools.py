@@ -17,8 +17,7 @@ def _home(context: ToolContext) -> Path:
 async def _effect(arguments: dict[str, Any], context: ToolContext) -> str:
     """Says ``text``, after the gate named ``gate`` was opened."""
     home = _home(context)
-    with (home / "effects.txt").open("a") as file:
-        file.write(f"{arguments.get('text', '')}\n")
+    _trace(home, str(arguments.get("text", "")))
     await asyncio.sleep(float(arguments.get("secs", 0)))
     if gate := arguments.get("gate"):
         await passed(home, gate)
@@ -48,6 +47,23 @@ async def _chatty(arguments: dict[str, Any], context: ToolContext) -> str:
     return "x" * int(arguments.get("size", 1))
 
 
+async def _printer(arguments: dict[str, Any], context: ToolContext) -> str:
+    """Prints until it is stopped, once more after that, and leaves its trace when that has had its time."""
+    try:
+        while True:
+            context.report("printed ")
+            await asyncio.sleep(0.01)
+    finally:
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.25, context.report, "late ")
+        loop.call_later(0.6, _trace, _home(context), str(arguments.get("text", "")))
+
+
+def _trace(home: Path, text: str) -> None:
+    with (home / "effects.txt").open("a") as file:
+        file.write(f"{text}\n")
+
+
 async def _again(arguments: dict[str, Any], context: ToolContext) -> str:
     return '{"script": [{"call": "again", "arguments": {}}]}'
 
@@ -67,6 +83,7 @@ def make_tools(terminal_mode: str) -> dict[str, Tool]:
         Tool("forever", "Never ends.", ANYTHING, _forever, time_limit_secs=0.2),
         Tool("deserter", "Gives up as if it had been cancelled.", ANYTHING, _desert),
         Tool("again", "Tells the scripted model to call it again.", ANYTHING, _again),
+        Tool("printer", "Prints until it is stopped.", ANYTHING, _printer),
         Tool("chatty", "Says what it does.", ANYTHING, _chatty),
     )
     return {tool.name: tool for tool in tools}

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from responses_app.bodies import initial_body
-from responses_app.eventlog.segments import Numbering, Segment, merge
+from responses_app.eventlog.merging import merge
+from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.events import CREATED, Event, decode_frames, split_frames
 from responses_app.fold import fold, json_body
 from responses_app.output import OutputBuilder

@@ -13,7 +13,9 @@ from django.db import IntegrityError, OperationalError
 from responses_app.bodies import initial_body
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import EventStore, Fenced, Numbering, Segment
-from responses_app.eventlog.segments import insert_fenced, merge, read_segments, read_whole, replace_with_merged
+from responses_app.eventlog.inserting import insert_fenced
+from responses_app.eventlog.merging import merge, replace_with_merged
+from responses_app.eventlog.segments import read_segments, read_whole
 from responses_app.events import CREATED, TERMINAL_TYPES
 from responses_app.models import EventSegment, Response, Session, ToolEvent
 from responses_app.states import OnDisconnect, Status

@@ -108,8 +108,10 @@ class Ledger:
         began = time.monotonic()
         self._tell(TOOL_STARTED, call)
         progress = Progress(call.call_id, self._note)
-        status, output = await self._execute(call, progress)
-        progress.close()
+        try:
+            status, output = await self._execute(call, progress)
+        finally:
+            progress.close()
         secs = time.monotonic() - began
         # A name that a model made up would be a series of its own for ever.
         name = call.name if call.name in self._tools else "unknown"

@@ -16,9 +16,10 @@ class Progress:
         self._pieces: list[str] = []
         self._left = MAX_CHARS
         self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     def add(self, piece: str) -> None:
-        if not piece or self._left <= 0:
+        if self._is_closed or not piece or self._left <= 0:
             return
         self._pieces.append(piece[: self._left])
         self._left -= len(piece)
@@ -26,6 +27,8 @@ class Progress:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_SECS, self._flush)
 
     def close(self) -> None:
+        """The call is over: a tool that goes on printing adds nothing behind its end."""
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._flush()

@@ -75,6 +75,7 @@ class TurnRun:
         self._usage = Usage()
         self._quirks: list[str] = []
         self._first_output_at: datetime | None = None
+        self._is_ended = False  # the terminal event has its number: nothing is numbered behind it
         self._builder: OutputBuilder
 
     # -- from outside -------------------------------------------------------------------
@@ -230,8 +231,9 @@ class TurnRun:
 
     def _note(self, event: Event) -> None:
         """An internal event, into the log."""
-        self._builder.add(event)
-        self._append()
+        if not self._is_ended:
+            self._builder.add(event)
+            self._append()
 
     async def _store(self) -> None:
         """Into the log, without waiting for the disk unless it falls far behind."""
@@ -273,6 +275,7 @@ class TurnRun:
 
     async def _settle(self, end: End) -> None:
         """The end of the log."""
+        self._is_ended = True
         self._builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()

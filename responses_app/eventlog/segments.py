@@ -1,5 +1,6 @@
-"""Segments: ranges of one response's events as bytes, and the SQL that stores and reads them."""
+"""Segments: ranges of one response's events as bytes, and how they are read."""
 
+import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,18 +8,25 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 
-from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
-from responses_app.events import INTERNAL_FRAME_PREFIX, TERMINAL_TYPES, Event, encode_frame, is_internal, split_frames
-from responses_app.metrics import events_appended
-from responses_app.models import EventSegment, Response
-from responses_app.models.segments import FORMAT_VERSION, Codec
+from responses_app.events import (
+    FRAME_END,
+    INTERNAL_FRAME_PREFIX,
+    TERMINAL_TYPES,
+    Event,
+    encode_frame,
+    is_internal,
+    split_frames,
+)
+from responses_app.models import EventSegment
+from responses_app.models.segments import Codec
+from responses_app.states import OPEN
 
 READ_SEGMENTS = 64  # bounds what one reader holds in memory
-MERGED_BYTES = 256 * 1024  # a cursor inside a merged segment costs unpacking this much
 OUTPUT_ADDED_PREFIX = b"event: response.output_item.added\n"
-INSERT_ROWS = 500  # keeps a statement far below SQLite's limit of 32,766 parameters
+# JSON has no raw newline, so that no text of a response can look like this.
+_TERMINAL_FRAME = re.compile(rb"event: (?:response\.completed|response\.failed|response\.incomplete)\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,60 +134,25 @@ class Numbering:
         )
 
 
-_COLUMNS = (
-    "response_id, attempt, first_position, last_position, first_sequence, next_sequence, "
-    "is_final, format_version, codec, commit_marks, frames"
-)
-_ROW = "(" + ", ".join(["%s"] * 11) + ")"
-
-
-def _row(segment: Segment, codec: Codec, data: bytes) -> tuple[int | str | bytes, ...]:
-    return (
-        segment.response_id,
-        segment.attempt,
-        segment.first_position,
-        segment.last_position,
-        segment.first_sequence,
-        segment.next_sequence,
-        segment.is_final,
-        FORMAT_VERSION,
-        int(codec),
-        segment.commit_marks,
-        data,
-    )
-
-
-def insert_fenced(segments: Sequence[Segment]) -> set[tuple[str, int]]:
-    """Store segments whose attempt is still the newest; says which (response, position) were stored.
-
-    On PostgreSQL the response rows are locked against a claim until the commit, so that the next
-    attempt can't start counting before it sees these rows. SQLite has one writer at a time anyway.
-    """
-    stored: set[tuple[str, int]] = set()
-    table, responses = EventSegment._meta.db_table, Response._meta.db_table
-    lock = " FOR SHARE OF r" if connection.features.has_select_for_update else ""
-    columns = ", ".join(f"b.{column}" for column in _COLUMNS.split(", "))
-    with connection.cursor() as cursor:
-        for start in range(0, len(segments), INSERT_ROWS):
-            chunk = segments[start : start + INSERT_ROWS]
-            values = ", ".join([_ROW] * len(chunk))
-            cursor.execute(
-                f"WITH b({_COLUMNS}) AS (VALUES {values}) "
-                f"INSERT INTO {table} ({_COLUMNS}) SELECT {columns} FROM b "
-                f"JOIN {responses} r ON r.id = b.response_id AND r.attempt = b.attempt{lock} "
-                "RETURNING response_id, first_position",
-                [value for segment in chunk for value in _row(segment, Codec.PLAIN, segment.data)],
-            )
-            stored.update(cursor.fetchall())
-    count = sum(segment.event_count for segment in segments if (segment.response_id, segment.first_position) in stored)
-    transaction.on_commit(lambda: events_appended.inc(count))
-    return stored
+def up_to_end(segments: Sequence[Segment]) -> list[Segment]:
+    """Nothing behind the terminal event belongs to the response; earlier versions stored such events."""
+    for number, segment in enumerate(segments, 1):
+        if segment.is_final:
+            return list(segments[:number])
+    return list(segments)
 
 
 def read_segments(response_id: str, after_position: int, limit: int = READ_SEGMENTS) -> list[Segment]:
-    """The stored events behind a position, at most ``limit`` segments of them."""
-    rows = _stored(response_id).filter(last_position__gt=after_position).order_by("first_position")[:limit]
-    return [_loaded(row).after(after_position) for row in rows]
+    """The stored events behind a position, at most ``limit`` segments of them, up to the terminal one."""
+    found = _stored(response_id).filter(last_position__gt=after_position)
+    rows = list(_with_status(found).order_by("first_position")[:limit])
+    segments = _loaded_rows(rows, after_position)
+    is_last_page = len(rows) < limit
+    if is_last_page and _has_ended(rows) and not _has_end(segments):
+        last = read_last(response_id)
+        if last is not None and last.is_final:
+            return []  # these lie behind the terminal event, and so does the position
+    return up_to_end(segments)
 
 
 class LogErased(Exception):
@@ -200,12 +173,24 @@ def read_on(response_id: str, after_position: int) -> list[Segment] | None:
 
 
 def read_whole(response_id: str) -> list[Segment]:
-    return [_loaded(row) for row in _stored(response_id).order_by("first_position")]
+    """The log up to its terminal event."""
+    return up_to_end(read_stored(response_id))
+
+
+def read_stored(response_id: str) -> list[Segment]:
+    """Every stored event, also those that an earlier version stored behind the terminal one."""
+    return _loaded_rows(_stored(response_id).order_by("first_position"))
 
 
 def read_last(response_id: str) -> Segment | None:
-    row = _stored(response_id).order_by("-first_position").first()
-    return None if row is None else _loaded(row)
+    """The segment with the terminal event; of an open response the newest segment."""
+    row = _with_status(_stored(response_id)).order_by("-first_position").first()
+    if row is None:
+        return None
+    segments = up_to_end(_loaded_rows([row]))
+    if _has_ended([row]) and not _has_end(segments):
+        segments = read_whole(response_id)
+    return segments[-1]
 
 
 def read_finals(response_ids: Sequence[str]) -> list[Segment]:
@@ -231,6 +216,27 @@ def _stored(response_id: str) -> QuerySet[EventSegment]:
     return EventSegment.objects.filter(response_id=response_id)
 
 
+def _with_status(rows: QuerySet[EventSegment]) -> QuerySet[EventSegment]:
+    return rows.annotate(response_status=F("response__status"))
+
+
+def _has_ended(rows: Sequence[EventSegment]) -> bool:
+    return bool(rows) and rows[0].response_status not in OPEN  # type: ignore[attr-defined]
+
+
+def _has_end(segments: Sequence[Segment]) -> bool:
+    return any(segment.is_final for segment in segments)
+
+
+def _loaded_rows(rows: Iterable[EventSegment], after_position: int = -1) -> list[Segment]:
+    segments: list[Segment] = []
+    for row in rows:
+        for segment in _split_behind_end(_loaded(row)):
+            if segment.last_position > after_position:
+                segments.append(segment.after(after_position))
+    return segments
+
+
 def _loaded(row: EventSegment) -> Segment:
     data = bytes(row.frames)
     return Segment(
@@ -246,17 +252,25 @@ def _loaded(row: EventSegment) -> Segment:
     )
 
 
-def merge(segments: Iterable[Segment]) -> list[tuple[Segment, bytes]]:
-    """Fewer, larger segments with their compressed bytes; commit times are kept."""
-    merged: list[list[Segment]] = []
-    size = MERGED_BYTES
-    for segment in segments:
-        if size >= MERGED_BYTES:
-            merged.append([])
-            size = 0
-        merged[-1].append(segment)
-        size += len(segment.data)
-    return [(whole := concatenated(group), zlib.compress(whole.data)) for group in merged]
+def _split_behind_end(segment: Segment) -> list[Segment]:
+    """Earlier versions merged events that were stored behind the terminal one into its segment."""
+    found = None if segment.is_final else _TERMINAL_FRAME.search(segment.data)
+    if found is None:
+        return [segment]
+    size = segment.data.index(FRAME_END, found.end()) + len(FRAME_END)
+    end = segment.first_position + len(split_frames(segment.data[:size])) - 1
+    rest = segment.after(end)
+    marks = segment.commit_marks.split(",")
+    head = replace(
+        segment,
+        last_position=end,
+        next_sequence=rest.first_sequence,
+        data=segment.data[:size],
+        is_final=True,
+        commit_marks=",".join(mark for mark in marks if int(mark.split(":")[0]) <= end),
+    )
+    behind = ",".join(mark for mark in marks if int(mark.split(":")[0]) > end)
+    return [head, replace(rest, commit_marks=behind)] if rest.data else [head]
 
 
 def concatenated(group: list[Segment]) -> Segment:
@@ -270,17 +284,3 @@ def concatenated(group: list[Segment]) -> Segment:
         data=b"".join(segment.data for segment in group),
         commit_marks=",".join(filter(None, (segment.commit_marks for segment in group))),
     )
-
-
-def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]]) -> None:
-    """Swap a finished log for its merged form, in the caller's transaction."""
-    unmerged = Response.objects.filter(pk=response_id, is_log_merged=False, deleted_at__isnull=True)
-    if not unmerged.update(is_log_merged=True) or not merged:
-        return
-    EventSegment.objects.filter(response_id=response_id).delete()
-    values = ", ".join([_ROW] * len(merged))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {EventSegment._meta.db_table} ({_COLUMNS}) VALUES {values}",
-            [value for segment, packed in merged for value in _row(segment, Codec.ZLIB, packed)],
-        )

@@ -13,7 +13,7 @@ from django.db import connection, connections, transaction
 from responses_app.errors import CursorAhead, GoesOnLater, StorageUnavailable
 from responses_app.eventlog.availability import AWAY, unavailable
 from responses_app.eventlog.complaints import Complaint
-from responses_app.eventlog.jobs import Append, Call
+from responses_app.eventlog.jobs import Append, Call, Fenced
 from responses_app.eventlog.segments import (
     Segment,
     position_of_sequence,
@@ -22,6 +22,7 @@ from responses_app.eventlog.segments import (
     read_on,
     read_whole,
     stamped,
+    up_to_end,
 )
 from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.writer import Writer
@@ -67,10 +68,12 @@ class EventStore:
     # -- writing ------------------------------------------------------------------------
     def append(self, segment: Segment, tail: Tail, on_refused: Callable[[Exception], None]) -> None:
         """Store a segment and show it to readers once it is safe; does not wait."""
-        if tail.is_volatile:
-            tail.publish(stamped(segment))
-        else:
+        if not tail.is_volatile:
             self.writer.submit(Append(segment, tail.publish, on_refused))
+        elif tail.newest is not None and tail.newest.is_final:
+            on_refused(Fenced(segment.response_id))
+        else:
+            tail.publish(stamped(segment))
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> "Future[T]":
         """Run ``work`` in a transaction of the writer; ``then`` runs on the event loop after the commit.
@@ -136,6 +139,7 @@ class EventStore:
             if segments is None:
                 return
             if segments:
+                segments = up_to_end(segments)
                 position = segments[-1].last_position
                 idle_since = loop.time()
                 yield segments

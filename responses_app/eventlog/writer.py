@@ -14,8 +14,9 @@ from django.db import DatabaseError, IntegrityError, connection, connections, tr
 
 from responses_app.eventlog.availability import AWAY, take_receipt, unavailable, wait_for_locks, was_committed
 from responses_app.eventlog.complaints import Complaint
+from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.jobs import Append, Call, Delivery, Fenced, Job, Undecided, coalesced, refusal, success
-from responses_app.eventlog.segments import Segment, insert_fenced, stamped
+from responses_app.eventlog.segments import Segment, stamped
 from responses_app.metrics import commit_seconds
 from responses_app.models import EventSegment
 

@@ -9,7 +9,8 @@ from responses_app import events
 from responses_app.bodies import initial_body
 from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog import Numbering, Segment, Tail, event_store
-from responses_app.eventlog.segments import insert_fenced, stamped
+from responses_app.eventlog.inserting import insert_fenced
+from responses_app.eventlog.segments import stamped
 from responses_app.fold import Item, ResponseBody
 from responses_app.ids import item_id, new_response_id
 from responses_app.models import InputItem, Response, Session

@@ -11,7 +11,8 @@ from django.db import transaction
 from django.db.models import Model
 
 from responses_app.eventlog import Numbering, Segment
-from responses_app.eventlog.segments import merge, replace_with_merged
+from responses_app.eventlog.merging import merge, replace_with_merged
+from responses_app.eventlog.segments import up_to_end
 from responses_app.events import Event, is_internal
 from responses_app.fold import fold
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session, ToolEvent
@@ -126,7 +127,8 @@ class Restore:
 
 def _store(row: Response, record: Record, segments: list[Segment]) -> None:
     if segments:
-        row.last_position, row.last_sequence = segments[-1].last_position, segments[-1].next_sequence - 1
+        end = up_to_end(segments)[-1]
+        row.last_position, row.last_sequence = end.last_position, end.next_sequence - 1
     row.is_log_merged = not segments
     row.save(force_insert=True)
     Session.objects.filter(pk=row.session_id, turn_count__lt=row.turn).update(turn_count=row.turn)

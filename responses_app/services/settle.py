@@ -9,7 +9,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment
-from responses_app.eventlog.segments import insert_fenced, stamped
+from responses_app.eventlog.inserting import insert_fenced
+from responses_app.eventlog.segments import stamped
 from responses_app.fold import Item, ResponseBody
 from responses_app.metrics import responses_ended
 from responses_app.models import Response, Session, ToolEvent
@@ -26,9 +27,10 @@ MILLISECOND = timedelta(milliseconds=1)
 
 def begin(row: Response, segment: Segment) -> Segment:
     """A queued response starts; gives the segment as it is stored, for its readers."""
+    stored = _store(row, segment)
     if not Response.objects.move(row.pk, row.attempt, Status.IN_PROGRESS):
         raise Fenced(row.pk)
-    return _store(row, segment)
+    return stored
 
 
 def settle(
@@ -60,10 +62,10 @@ def settle(
         }
     else:
         fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
+    stored = _store(row, segment)  # before the move: an ended response takes no more events
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **fields):
         raise Fenced(row.pk)
     transaction.on_commit(lambda: responses_ended.labels(body["status"]).inc())
-    stored = _store(row, segment)
     ToolEvent.objects.interrupt(row.pk)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, input_of(row.pk), body["output"])

@@ -5,7 +5,8 @@ from datetime import timedelta
 from django.utils import timezone
 
 from responses_app.eventlog import event_store
-from responses_app.eventlog.segments import merge, read_whole, replace_with_merged
+from responses_app.eventlog.merging import merge, replace_with_merged
+from responses_app.eventlog.segments import read_stored
 from responses_app.models import IdempotencyKey, Response
 from responses_app.models.responses import Kind
 from responses_app.services.delete import erase
@@ -28,7 +29,7 @@ async def tidy_next() -> bool:
         return True
     if row.kind == Kind.COMPACTION and await event_store.write(lambda: _erase_spent([row.pk])):
         return True
-    merged = await event_store.read(lambda: merge(read_whole(row.pk)))
+    merged = await event_store.read(lambda: merge(read_stored(row.pk)))
     await event_store.write(lambda: replace_with_merged(row.pk, merged))
     return True
 

@@ -1,0 +1,88 @@
+"""A tool that prints while its turn is ended from outside: the log ends with the terminal event."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway_app.runtime.progress import Progress
+from responses_app.events import Event
+from tests.checker import check_log
+from tests.harness import Server, eventually, script
+
+pytestmark = pytest.mark.any_database
+
+BEHIND_THE_END = """
+SELECT count(*) FROM responses_app_eventsegment s JOIN responses_app_response r ON r.id = s.response_id
+WHERE r.id = ? AND s.last_position > r.last_position
+"""
+HAS_PRINTED = """
+SELECT count(*) FROM responses_app_eventsegment WHERE response_id = ? AND first_position > 3
+"""
+
+
+def start_printing(server: Server, word: str) -> str:
+    printing = script({"call": "printer", "arguments": {"text": word}})
+    with server.http() as client:
+        body = client.post("/v1/responses", json={"input": printing, "background": True}).json()
+    response_id: str = body["id"]
+    return response_id
+
+
+def until_printed(server: Server, response_id: str) -> None:
+    def has_printed() -> bool:
+        return server.query(HAS_PRINTED, response_id) > [(0,)]
+
+    eventually(has_printed, 20, "the output of the tool")
+
+
+def until_traced(server: Server, word: str) -> None:
+    path = server.home / "effects.txt"
+    eventually(lambda: path.exists() and word in path.read_text(), 20, "the trace of the tool")
+
+
+def check_end(server: Server, response_id: str) -> None:
+    assert server.query(BEHIND_THE_END, response_id) == [(0,)]
+    assert server.replay(response_id)[-1] == b"data: [DONE]\n\n"
+    check_log(server, response_id)
+
+
+async def test_what_was_printed_before_the_end_is_kept_and_nothing_after_it() -> None:
+    noted: list[Event] = []
+    progress = Progress("call_1", noted.append)
+    progress.add("before ")
+    progress.close()
+    progress.add("after ")
+    progress.close()
+    assert [event["text"] for event in noted] == ["before "]
+
+
+def test_a_cancelled_turn_ends_its_log(server: Server) -> None:
+    """Seven at once: each is cancelled at another moment of its output."""
+    running = {f"cancelled {number}": "" for number in range(7)}
+    for word in running:
+        running[word] = start_printing(server, word)
+    for word, response_id in running.items():
+        until_printed(server, response_id)
+        with server.http() as client:
+            client.post(f"/v1/responses/{response_id}/cancel")
+        assert server.ended(response_id)["status"] == "cancelled"
+        until_traced(server, word)
+    for response_id in running.values():
+        check_end(server, response_id)
+
+
+@pytest.mark.parametrize(
+    ("word", "env"),
+    [
+        ("late", {"HERMES_TURN_TIMEOUT": "1"}),
+        ("alone", {"HERMES_UNATTENDED_MINUTES": "0.02", "HERMES_LEASE_SECS": "1"}),
+    ],
+)
+def test_a_turn_that_runs_out_of_time_ends_its_log(
+    make_server: Callable[..., Server], word: str, env: dict[str, str]
+) -> None:
+    server = make_server(**env)
+    response_id = start_printing(server, word)
+    until_traced(server, word)
+    assert server.ended(response_id)["incomplete_details"]["reason"] == "time_limit"
+    check_end(server, response_id)
