@@ -76,6 +76,7 @@ def fill() -> None:
             accessed_at=ages[number],
             output=[],
             started_at=ages[number],
+            finished_at=ages[number],
         )
         for number in range(ROWS)
     )

@@ -6,6 +6,7 @@ from typing import Any
 import openai
 import pytest
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 from openai.types.conversations import Conversation
 
 from responses_app.errors import ConversationNotFound, InvalidRequest
@@ -255,7 +256,8 @@ def test_unknown_fields_are_named(server: Server) -> None:
 def settled_response(asked: int, answered: int) -> tuple[Response, list[Item], list[Item]]:
     owner, _ = get_user_model().objects.get_or_create(username="owner")
     session = Session.objects.opened(owner.pk, None, "responses")
-    row = Response(owner=owner, session=session, turn=1, status="completed", on_disconnect="continue")
+    ended = {"status": "completed", "finished_at": timezone.now(), "on_disconnect": "continue"}
+    row = Response(owner=owner, session=session, turn=1, **ended)
     inputs = [{"type": "message", "id": item_id(row.pk, "message", n, is_input=True)} for n in range(asked)]
     row.output = [{"type": "message", "id": item_id(row.pk, "message", n)} for n in range(answered)]
     row.save()

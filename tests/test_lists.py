@@ -222,6 +222,7 @@ def test_rows_of_the_same_moment_are_neither_repeated_nor_missed(order: str) -> 
             status=Status.COMPLETED,
             on_disconnect=OnDisconnect.CONTINUE,
             created_at=now + timedelta(seconds=turn // 4),
+            finished_at=now,
         )
     rows = Response.objects.all()
     found: list[Response] = []

@@ -11,7 +11,14 @@ from tests.harness import ROOT
 
 
 @pytest.mark.parametrize(
-    "name", ["test_writer.py", "test_dashboard_queries.py", "test_retention.py", "test_admin_queries.py"]
+    "name",
+    [
+        "test_writer.py",
+        "test_dashboard_queries.py",
+        "test_retention.py",
+        "test_admin_queries.py",
+        "runtime/test_query_plans.py",
+    ],
 )
 def test_what_runs_in_process_runs_on_postgresql(cluster: PostgresCluster, name: str) -> None:
     done = subprocess.run(

@@ -30,7 +30,7 @@ def make(days: float = 0, previous: Response | None = None, owner: str = "owner"
         previous=previous,
         model="m",
         on_disconnect=OnDisconnect.CONTINUE,
-        **{"status": Status.COMPLETED, "created_at": then, "accessed_at": then, **fields},
+        **{"status": Status.COMPLETED, "created_at": then, "accessed_at": then, "finished_at": then, **fields},
     )
     InputItem.objects.create(response=row, position=0, item={"type": "message"})
     EventSegment.objects.create(
@@ -103,7 +103,7 @@ def test_the_least_recently_used_go_beyond_a_number() -> None:
 
 
 def test_what_runs_and_what_a_conversation_needs_stays() -> None:
-    running = make(30, status=Status.IN_PROGRESS)
+    running = make(30, status=Status.IN_PROGRESS, finished_at=None)
     head = make(30)
     conversation = Conversation.objects.create(owner=head.owner, name="kept", session=head.session)
     Response.objects.filter(pk=head.pk).update(conversation=conversation)

@@ -251,7 +251,7 @@ def test_a_turn_waits_for_the_turns_before_it_in_its_session() -> None:
     free = make_response(first.session)
     assert not Response.objects.claim(second.pk, 0, "a", LEASE)
     assert Response.objects.claim(free.pk, 0, "a", LEASE)
-    Response.objects.filter(pk=first.pk).update(status=Status.COMPLETED)
+    assert Response.objects.move(first.pk, 0, Status.COMPLETED)
     assert Response.objects.claim(second.pk, 0, "a", LEASE)
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from responses_app.ids import new_response_id
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
-from responses_app.states import LEGAL_ORIGINS, OPEN, OnDisconnect, Status
+from responses_app.states import LEGAL_ORIGINS, OPEN, TERMINAL, OnDisconnect, Status
 
 
 def access_step() -> timedelta:
@@ -33,7 +33,8 @@ MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "too
 
 class ResponseQuerySet(models.QuerySet["Response"]):
     def open(self) -> "ResponseQuerySet":
-        return self.filter(status__in=OPEN)
+        # A list of statuses would be bound as parameters, and SQLite then ignores the partial indexes of open rows.
+        return self.filter(finished_at__isnull=True)
 
     def visible_to(self, owner_id: int) -> "ResponseQuerySet":
         """What clients find by its id; a compaction is told once, to who asked for it."""
@@ -110,6 +111,8 @@ class ResponseQuerySet(models.QuerySet["Response"]):
 
     def move(self, response_id: str, attempt: int, to: Status, **fields: Any) -> bool:
         """Change the status, fenced by the attempt and only from a legal origin."""
+        if to in TERMINAL:
+            fields.setdefault("finished_at", timezone.now())
         origins = self.filter(pk=response_id, attempt=attempt, status__in=LEGAL_ORIGINS[to])
         return origins.update(status=to, **fields) == 1
 
@@ -190,17 +193,26 @@ class Response(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["session", "turn"], name="one_response_per_turn"),
             models.CheckConstraint(condition=Q(status__in=list(Status)), name="response_status_is_known"),
+            # open() reads finished_at alone.
+            models.CheckConstraint(
+                condition=Q(status__in=list(OPEN), finished_at__isnull=True)
+                | Q(status__in=list(TERMINAL), finished_at__isnull=False),
+                name="response_is_finished_when_terminal",
+            ),
         ]
         indexes = [
-            # The runner's sweep: claimable(), renew(), release().
-            models.Index(fields=["created_at"], condition=Q(status__in=list(OPEN)), name="response_open"),
-            # claimable()'s look at earlier turns of the session.
-            models.Index(fields=["session", "turn"], condition=Q(status__in=list(OPEN)), name="response_open_turn"),
+            # The runner's sweep: claimable(), release(); health, and the dashboard's list of what runs.
+            models.Index(fields=["created_at"], condition=Q(finished_at__isnull=True), name="response_open"),
+            # claimable()'s look at earlier turns of the session, next_in_session(), make_room().
+            models.Index(
+                fields=["session", "turn"], condition=Q(finished_at__isnull=True), name="response_open_turn"
+            ),
             # The housekeeping that merges the logs of ended responses.
             models.Index(fields=["finished_at"], condition=Q(is_log_merged=False), name="response_log_unmerged"),
-            # admit()'s look for the turn up to which a client repeats its history.
-            models.Index(fields=["owner", "context_hash"], condition=~Q(context_hash=""), name="response_context"),
-            models.Index(fields=["owner", "spoken_hash"], condition=~Q(spoken_hash=""), name="response_spoken"),
+            # admit()'s look for the turn up to which a client repeats its history. Whole indexes: SQLite can't prove
+            # that a bound hash is not the empty one, and would walk over all rows of the owner.
+            models.Index(fields=["owner", "context_hash"], name="response_context"),
+            models.Index(fields=["owner", "spoken_hash"], name="response_spoken"),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
             # The dashboard's numbers and lists over a window of time are read from this index alone: the rows hold
@@ -213,9 +225,11 @@ class Response(models.Model):
             # The admin's newest-first list, exports, and retention by age.
             models.Index(fields=["-created_at"], name="response_newest"),
             models.Index(fields=["status", "-created_at"], name="response_by_status"),
-            # Eviction of what was not used for longest.
+            # Eviction of what was not used for longest: counted and walked in this index alone.
             models.Index(
-                fields=["accessed_at"], condition=Q(is_stored=True, deleted_at__isnull=True), name="response_least_used"
+                fields=["accessed_at", "id"],
+                condition=Q(is_stored=True, deleted_at__isnull=True),
+                name="response_least_used",
             ),
         ]
 

@@ -11,7 +11,6 @@ from responses_app.models import IdempotencyKey, Response
 from responses_app.models.responses import Kind
 from responses_app.services.delete import erase
 from responses_app.services.idempotency import forget_expired, has_expired
-from responses_app.states import TERMINAL
 
 TIDY_AFTER = timedelta(seconds=5)  # readers in other processes may still follow the live log
 
@@ -36,7 +35,7 @@ async def tidy_next() -> bool:
 
 def _next_untidy() -> Response | None:
     ended = Response.objects.filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
-    return ended.filter(status__in=TERMINAL).only("pk", "deleted_at", "kind").order_by("finished_at").first()
+    return ended.only("pk", "deleted_at", "kind").order_by("finished_at").first()
 
 
 def _forget() -> None:

@@ -1,0 +1,75 @@
+"""What a piece of work costs the database: its statements, their plans, and the steps they take."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+
+Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
+SQLITE_INDEX = re.compile(r"USING (?:COVERING )?INDEX (\S+)")
+POSTGRES_INDEX = re.compile(r"Scan(?: Backward)? using (\S+) on|Bitmap Index Scan on (\S+)")
+STEP_SIZE = 10  # virtual machine instructions between two counts
+
+
+@contextmanager
+def statements() -> Iterator[list[tuple[str, Any]]]:
+    """What is executed inside, with its parameters."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        seen.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield seen
+
+
+def plan_lines(work: Callable[[], Any]) -> list[str]:
+    """The plans of all statements of this work, line by line."""
+    with statements() as seen:
+        work()
+    prefix = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+    lines: list[str] = []
+    for sql, params in seen:
+        if re.match("SELECT|UPDATE|DELETE", sql):
+            with connection.cursor() as cursor:
+                cursor.execute(prefix + sql, params)
+                lines += [str(row[-1]).strip() for row in cursor.fetchall()]
+    return lines
+
+
+def used_indexes(lines: list[str]) -> set[str]:
+    """The indexes that a plan names; a table that is read whole counts as ``whole NAME``."""
+    used: set[str] = set()
+    for line in lines:
+        found = SQLITE_INDEX.search(line) or POSTGRES_INDEX.search(line)
+        if found is not None:
+            used.add(_plain(next(filter(None, found.groups()))))
+        elif (whole := re.search(r"(?:^SCAN|Seq Scan on) (\S+)", line)) is not None:
+            used.add(f"whole {whole.group(1)}")
+    return used
+
+
+def _plain(index: str) -> str:
+    is_key = index.startswith("sqlite_autoindex_") or index.endswith("_pkey")
+    return "primary key" if is_key else index
+
+
+def sqlite_steps(work: Callable[[], Any]) -> int:
+    """How many instructions SQLite's virtual machine ran for this work, to the nearest few."""
+    count = 0
+
+    def step() -> int:
+        nonlocal count
+        count += STEP_SIZE
+        return 0
+
+    connection.ensure_connection()
+    connection.connection.set_progress_handler(step, STEP_SIZE)
+    try:
+        work()
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+    return count

@@ -1,0 +1,103 @@
+"""The plans of everything that a sweep, a claim and an admission ask: their indexes hold only what has not ended."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from gateway_app.health import current_work
+from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.runtime import processes
+from gateway_app.runtime.orphans import find_orphans
+from responses_app.models import IdempotencyKey, Response, Session
+from responses_app.services import tidy
+from responses_app.services.claim import claim, claimable_ids, next_in_session
+from responses_app.services.idempotency import forget_expired, has_expired
+from responses_app.services.repeated import _known
+from responses_app.services.turns import make_room
+from responses_app.states import Status
+from tests.bulk_rows import copy_response, copy_row, later, make_row
+from tests.query_plans import plan_lines, sqlite_steps, used_indexes
+
+pytestmark = pytest.mark.django_db
+FEW, MANY = 200, 4000
+LEASE = timedelta(seconds=10)
+OPEN_ROWS = {"response_open", "response_open_turn", "primary key"}
+
+
+class Stored:
+    """A session of many ended turns with one that runs and one that waits, and what dead processes left."""
+
+    def __init__(self, ended: int) -> None:
+        long_ago = timezone.now() - timedelta(days=30)
+        first = make_row(at=long_ago)
+        copy_response(first, ended, is_chain=True)
+        self.session = Session.objects.get(pk=first.session_id)
+        last = Response.objects.order_by("-turn").first()
+        open_row = {"session": self.session, "waits_for_turn": True, "previous": last}
+        self.running = make_row(status=Status.IN_PROGRESS, lease_owner="gone", **open_row)
+        self.waiting = make_row(status=Status.QUEUED, **open_row)
+        key = IdempotencyKey.objects.create(
+            owner=self.session.owner, key="k", digest="d", response=first, expires_at=timezone.now() + LEASE
+        )
+        copy_row(key, ended, {"key": "'k' || {n}", "expires_at": later("r.expires_at", 1)})
+        process = RuntimeProcess.objects.create(
+            id="p", host="h", pid=1, pid_started="1", role="web", state=ProcessState.STOPPED
+        )
+        copy_row(process, ended, {"id": "'p' || {n}"})
+        RuntimeProcess.objects.create(id="live", host="h", pid=1, pid_started="1", role="web")
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute("ANALYZE")
+
+    def looks(self) -> dict[str, tuple[Callable[[], Any], set[str], set[str]]]:
+        """Each with the indexes that it must use, and those that it may use besides."""
+        move = Response.objects
+        session, running = self.session, self.running.pk
+        visible = move.visible_to(session.owner_id)
+        unmerged, expiry, state = {"response_log_unmerged"}, {"idempotency_expiry"}, {"process_running"}
+        return {
+            "the sweep": (lambda: claimable_ids(10), {"response_open"}, OPEN_ROWS),
+            "a claim": (lambda: claim(running), {"primary key"}, OPEN_ROWS | {"segment_position_is_unique"}),
+            "a renewal": (lambda: move.renew("me", [running], LEASE), set(), OPEN_ROWS),
+            "a release": (lambda: move.release(["gone"], is_crash=True), set(), OPEN_ROWS - {"primary key"}),
+            "the next turn": (lambda: next_in_session(session.pk), {"response_open_turn"}, OPEN_ROWS),
+            "an admission": (lambda: make_room(session, None, None), {"response_open_turn"}, OPEN_ROWS),
+            "resent history": (
+                lambda: _known(visible, ["a", "b"]),
+                {"response_context", "response_spoken"},
+                {"response_context", "response_spoken"},
+            ),
+            "health": (current_work, {"response_open"}, OPEN_ROWS),
+            "orphans": (lambda: find_orphans(["gone"]), {"response_open"}, OPEN_ROWS),
+            "unmerged logs": (tidy._next_untidy, unmerged, unmerged),
+            "expired keys": (has_expired, expiry, expiry),
+            "forgetting": (forget_expired, expiry, expiry | {"primary key"}),
+            "dead processes": (processes.find_dead, state, state),
+        }
+
+
+def test_every_look_follows_an_index_of_what_has_not_ended() -> None:
+    stored = Stored(MANY)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")  # a few pages are read faster without any index
+    wrong = {}
+    for name, (look, needed, allowed) in stored.looks().items():
+        lines = plan_lines(look)
+        used = used_indexes(lines)
+        if not needed <= used <= allowed:
+            wrong[name] = lines
+    assert wrong == {}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts the steps of SQLite")
+def test_no_look_costs_more_when_more_has_ended() -> None:
+    small = {name: sqlite_steps(look) for name, (look, _, _) in Stored(FEW).looks().items()}
+    Response.objects.all().delete()
+    RuntimeProcess.objects.all().delete()
+    large = {name: sqlite_steps(look) for name, (look, _, _) in Stored(MANY).looks().items()}
+    assert {name: (small[name], large[name]) for name in small if large[name] > small[name] + 100} == {}
