@@ -10,6 +10,8 @@ from django.db import connection
 Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
 SQLITE_INDEX = re.compile(r"USING (?:COVERING )?INDEX (\S+)")
 POSTGRES_INDEX = re.compile(r"Scan(?: Backward)? using (\S+) on|Bitmap Index Scan on (\S+)")
+# PostgreSQL has a second index on a text key, for LIKE, and uses either.
+PRIMARY_KEY = re.compile(r"sqlite_autoindex_|\w+_pkey$|responses_app_response_id_\w+_like$")
 STEP_SIZE = 10  # virtual machine instructions between two counts
 
 
@@ -53,8 +55,7 @@ def used_indexes(lines: list[str]) -> set[str]:
 
 
 def _plain(index: str) -> str:
-    is_key = index.startswith("sqlite_autoindex_") or index.endswith("_pkey")
-    return "primary key" if is_key else index
+    return "primary key" if PRIMARY_KEY.match(index) else index
 
 
 def sqlite_steps(work: Callable[[], Any]) -> int:

@@ -24,6 +24,7 @@ from tests.query_plans import plan_lines, sqlite_steps, used_indexes
 
 pytestmark = pytest.mark.django_db
 FEW, MANY = 200, 4000
+OTHERS = 100  # open responses of another session
 LEASE = timedelta(seconds=10)
 OPEN_ROWS = {"response_open", "response_open_turn", "primary key"}
 
@@ -40,6 +41,7 @@ class Stored:
         open_row = {"session": self.session, "waits_for_turn": True, "previous": last}
         self.running = make_row(status=Status.IN_PROGRESS, lease_owner="gone", **open_row)
         self.waiting = make_row(status=Status.QUEUED, **open_row)
+        copy_response(make_row(status=Status.QUEUED), OTHERS)
         key = IdempotencyKey.objects.create(
             owner=self.session.owner, key="k", digest="d", response=first, expires_at=timezone.now() + LEASE
         )
