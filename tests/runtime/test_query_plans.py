@@ -67,7 +67,7 @@ class Stored:
             "a renewal": (lambda: move.renew("me", [running], LEASE), set(), OPEN_ROWS),
             "a release": (lambda: move.release(["gone"], is_crash=True), set(), OPEN_ROWS - {"primary key"}),
             "the next turn": (lambda: next_in_session(session.pk), {"response_open_turn"}, OPEN_ROWS),
-            "an admission": (lambda: make_room(session, None, None), {"response_open_turn"}, OPEN_ROWS),
+            "an admission": (lambda: make_room(session, None, None), set(), OPEN_ROWS),
             "resent history": (
                 lambda: _known(visible, ["a", "b"]),
                 {"response_context", "response_spoken"},
