@@ -12,7 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from responses_app.models import Conversation, EventSegment, InputItem, Response, Session
-from responses_app.services.retention import Rules, days_ago, plan, prune_some
+from responses_app.services.pruning import Search
+from responses_app.services.retention import Rules, days_ago, plan, select
 from responses_app.states import OnDisconnect, Status
 from tests.harness import Server, eventually
 
@@ -55,11 +56,13 @@ def chain(*days: float) -> list[Response]:
 
 def pruned(rules: Rules, batch: int = 100) -> set[str]:
     """The ids that went; the plan must have known how many."""
-    before, planned = set(Response.objects.values_list("pk", flat=True)), plan(rules)
-    while True:
+    selection = select(rules)
+    before, planned = set(Response.objects.values_list("pk", flat=True)), plan(selection.rows())
+    search = Search(selection, batch)
+    while not search.is_over:
+        found = search.next_batch()
         with transaction.atomic():
-            if not prune_some(rules, batch):
-                break
+            assert search.remove(found) == len(found) <= batch
     gone = before - set(Response.objects.values_list("pk", flat=True))
     assert len(gone) == planned.removable
     return gone
@@ -87,8 +90,9 @@ def test_a_turn_stays_while_a_later_one_does(batch: int) -> None:
 
 def test_a_long_chain_goes_in_batches_from_its_end() -> None:
     rows = chain(*[30.0] * 25)
+    search = Search(select(Rules(created_before=days_ago(5))), 10)
     with transaction.atomic():
-        assert prune_some(Rules(created_before=days_ago(5)), 10) == 10
+        assert search.remove(search.next_batch()) == 10
     assert set(Response.objects.values_list("pk", flat=True)) == ids(*rows[:15])
 
 

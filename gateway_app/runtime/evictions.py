@@ -1,28 +1,56 @@
-"""Retention by itself: a small step with each sweep while there is work, a look now and then otherwise."""
+"""Retention by itself: passes over what may go, in a loop beside the sweep."""
 
+import asyncio
 import logging
 import time
+from functools import partial
 
-from responses_app.services.retention import evict_some
+from django.conf import settings
+
+from responses_app.door import door
+from responses_app.eventlog import event_store
+from responses_app.services.pruning import Search
+from responses_app.services.retention import Rules, select, standing_rules
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECS = 10.0  # a look costs a walk over as many index entries as there are responses to keep
+PAUSE_SWEEPS = 10  # between two passes, at least
+IDLE_SHARE = 200  # a pass counts all that is kept: looking takes at most this part of the time
+MAX_PAUSE_SECS = 600.0  # a look that waited for a slow database must not end retention
 
 
 class Evictions:
     def __init__(self) -> None:
-        self._next_look = 0.0
-        self._removed = 0
+        self._look_secs = 0.0  # of this pass, for looks that removed nothing
 
-    async def step(self) -> None:
-        if time.monotonic() < self._next_look:
-            return
-        removed = await evict_some()
-        self._removed += removed
+    async def evict_forever(self) -> None:
+        while not door.is_closed:
+            rules = standing_rules()
+            if rules is not None:
+                await self._evict(rules)
+            pause_secs = max(PAUSE_SWEEPS * settings.HERMES_SWEEP_SECS, IDLE_SHARE * self._look_secs)
+            await asyncio.sleep(min(pause_secs, MAX_PAUSE_SECS))
+
+    async def _evict(self, rules: Rules) -> None:
+        """One pass; only the removal of a few rows at a time goes through the writer."""
+        began_at = time.monotonic()
+        search = Search(await event_store.read(select, rules))
+        self._look_secs = time.monotonic() - began_at
+        removed = 0
+        while not (search.is_over or door.is_closed):
+            removed += await self._step(search)
         if removed:
-            return
-        self._next_look = time.monotonic() + LOOK_SECS
-        if self._removed:
-            logger.info("Retention removed %d responses.", self._removed)
-            self._removed = 0
+            logger.info("Retention removed %d responses.", removed)
+
+    async def _step(self, search: Search) -> int:
+        """A batch or a page without any, then a pause as long."""
+        removed = 0
+        began_at = time.monotonic()
+        batch = await event_store.read(search.next_batch)
+        if batch:
+            removed = await event_store.write(partial(search.remove, batch))
+        took_secs = time.monotonic() - began_at
+        if not removed:
+            self._look_secs += took_secs
+        await asyncio.sleep(took_secs)
+        return removed

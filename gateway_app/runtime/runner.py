@@ -8,7 +8,6 @@ from django.conf import settings
 from django.utils import timezone
 
 from gateway_app.runtime import processes
-from gateway_app.runtime.evictions import Evictions
 from gateway_app.runtime.turn import Stop, TurnRun
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
@@ -26,7 +25,6 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._evictions = Evictions()
         self._is_closing = self._is_leaving = False
 
     # -- hints --------------------------------------------------------------------------
@@ -90,7 +88,6 @@ class Runner:
         for _ in range(TIDY_PER_SWEEP):
             if not await tidy_next():
                 break
-        await self._evictions.step()
 
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses that no hint told."""

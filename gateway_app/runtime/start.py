@@ -13,6 +13,7 @@ from django.conf import settings
 from gateway_app.providers import get_providers
 from gateway_app.runtime import processes
 from gateway_app.runtime.dispatcher import CHANNEL, LAYER
+from gateway_app.runtime.evictions import Evictions
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.runtime.toolset import start_toolset, stop_toolset
@@ -61,7 +62,8 @@ class Runtime:
         worker = Worker(
             GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
         )
-        loops = (start_toolset, worker.handle, runner.sweep_forever, runner.renew_forever)
+        evict = Evictions().evict_forever
+        loops = (start_toolset, worker.handle, runner.sweep_forever, runner.renew_forever, evict)
         await asyncio.gather(*(_until_it_works(loop) for loop in loops))
 
     # -- the end ------------------------------------------------------------------------

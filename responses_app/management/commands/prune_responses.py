@@ -3,11 +3,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import transaction
 
 from responses_app.management.owners import find_owner
+from responses_app.management.pacing import paced_transaction
 from responses_app.management.progress import Progress
-from responses_app.services.retention import BATCH_ROWS, Rules, days_ago, excess, plan, prune_some
+from responses_app.services.pruning import BATCH_ROWS, Search
+from responses_app.services.retention import Rules, days_ago, excess, plan, select
 from responses_app.states import TERMINAL
 
 
@@ -31,7 +32,8 @@ class Command(BaseCommand):
         if batch < 1:
             raise CommandError("--batch must be 1 or more.")
         rules = self._rules(**options)
-        planned = plan(rules)
+        selection = select(rules)
+        planned = plan(selection.rows())
         self.stderr.write(
             f"{planned.found} qualify, {planned.held} of them stay: they run, belong to a conversation, "
             "or later turns need them."
@@ -40,7 +42,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Would remove {planned.removable} responses.")
             self._tell_excess(excess(rules) - planned.removable)
             return
-        removed = self._prune(rules, batch, planned.removable)
+        removed = self._prune(Search(selection, batch), planned.removable)
         self.stdout.write(f"Removed {removed} responses.")
         self._tell_excess(excess(rules))
 
@@ -59,14 +61,15 @@ class Command(BaseCommand):
             owner_id=None if owner is None else find_owner(owner).pk,
         )
 
-    def _prune(self, rules: Rules, batch: int, total: int) -> int:
+    def _prune(self, search: Search, total: int) -> int:
         with Progress(self.stderr, "removed", total) as progress:
-            while True:
-                with transaction.atomic():
-                    removed = prune_some(rules, batch)
-                if not removed:
-                    return progress.count
-                progress.add(removed)
+            while not search.is_over:
+                batch = search.next_batch()
+                if batch:
+                    with paced_transaction():
+                        removed = search.remove(batch)
+                    progress.add(removed)
+            return progress.count
 
     def _tell_excess(self, count: int) -> None:
         if count > 0:
