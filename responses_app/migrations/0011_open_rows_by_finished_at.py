@@ -15,7 +15,7 @@ def agree_with_status(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('responses_app', '0009_api_keys_by_name'),
+        ('responses_app', '0010_operator_permissions'),
     ]
 
     operations = [
