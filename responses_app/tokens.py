@@ -6,9 +6,11 @@ import orjson
 
 from responses_app.compactions import MARK
 from responses_app.fold import Item
+from responses_app.tool_items import OUTPUTS
 
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
+WITH_PARTS = ("message", *OUTPUTS)  # of every other item the content has a shape of its own
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 
 
@@ -39,7 +41,7 @@ def _item_tokens(item: Item) -> int:
     content = item.get("content") or item.get("output") or item.get("arguments") or ""
     if isinstance(content, str):
         return TOKENS_PER_ITEM + _text_tokens(content)
-    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+    if item["type"] not in WITH_PARTS:
         return TOKENS_PER_ITEM + _text_tokens(orjson.dumps(content).decode())
     images: int = sum(part.get("type") == "input_image" for part in content)
     texts: str = "".join(part.get("text") or part.get("refusal") or "" for part in content)

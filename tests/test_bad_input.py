@@ -88,7 +88,7 @@ def test_a_bad_value_is_a_400_that_names_its_field(server: Server, body: dict[st
         (b'{"input": "x", "temperature": NaN}', "temperature"),
         (b'{"input": "x", "metadata": {"a": -Infinity}}', "metadata.a"),
         (b'{"input": "x", "temperature": 1e999}', "temperature"),
-        (b'{"input": "x", "max_output_tokens": ' + b"9" * 5000 + b"}", None),
+        (b'{"input": "x", "max_output_tokens": ' + b"9" * 5000 + b"}", "max_output_tokens"),
         (b'{"input": ' + b"[" * 100 + b"]" * 100 + b"}", "input"),
         (b'{"input": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", None),
         (b'{"input": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}", None),

@@ -5,10 +5,11 @@ from typing import Any
 
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
-from responses_app.requests.fields import choice, wrong_type
+from responses_app.requests.fields import an_object, array, choice, optional, text
 from responses_app.requests.items import MAX_ITEMS
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+TEXT_FIELDS = ("name", "reasoning_content", "refusal", "tool_call_id")
 GUIDING_ROLES = ("system", "developer")
 WRITTEN = {"function": "arguments", "custom": "input"}  # kind of a call -> what the model wrote in it
 
@@ -24,16 +25,15 @@ class Sent:
 
 def read_messages(value: Any) -> list[Sent]:
     """What the shape of a message says; its values are checked as those of any input item."""
-    if not isinstance(value, list):
-        raise wrong_type("messages", "an array of messages")
-    if not 0 < len(value) <= MAX_ITEMS:
+    messages = array(value, "messages", "an array of messages")
+    if not 0 < len(messages) <= MAX_ITEMS:
         raise InvalidRequest(f"messages must hold 1 to {MAX_ITEMS} messages.", param="messages")
     sent: list[Sent] = []
-    for index, message in enumerate(value):
+    for index, message in enumerate(messages):
         path = f"messages[{index}]"
-        if not isinstance(message, dict):
-            raise wrong_type(path, "an object")
-        role = choice(*ROLES)(message.get("role"), f"{path}.role")
+        role = choice(*ROLES)(an_object(message, path).get("role"), f"{path}.role")
+        for field in TEXT_FIELDS:
+            optional(text)(message.get(field), f"{path}.{field}")
         sent += _said(message, path) if role == "assistant" else [Sent(_told(message, role, sent), role, path)]
     return sent
 
@@ -73,9 +73,7 @@ def _told(message: Item, role: str, before: list[Sent]) -> Item:
 
 def _said(message: Item, path: str) -> list[Sent]:
     """An answer of the model: what it said, then its calls."""
-    calls = message.get("tool_calls")
-    if calls is not None and not isinstance(calls, list):
-        raise wrong_type(f"{path}.tool_calls", "an array of calls")
+    calls = optional(array)(message.get("tool_calls"), f"{path}.tool_calls")
     content, refusal = _content(message.get("content")), message.get("refusal")
     if not content and refusal is not None:
         content = [{"type": "refusal", "refusal": refusal}]
@@ -85,14 +83,11 @@ def _said(message: Item, path: str) -> list[Sent]:
 
 
 def _call(call: Any, path: str) -> Sent:
-    if not isinstance(call, dict):
-        raise wrong_type(path, "an object")
-    kind = choice(*WRITTEN)(call.get("type") or "function", f"{path}.type")
-    inner = call.get(kind)
-    if not isinstance(inner, dict):
-        raise wrong_type(f"{path}.{kind}", "an object")
+    given = an_object(call, path)
+    kind = optional(choice(*WRITTEN))(given.get("type"), f"{path}.type") or "function"
+    inner = an_object(given.get(kind), f"{path}.{kind}")
     written = WRITTEN[kind]
-    item = {"call_id": call.get("id"), "name": inner.get("name"), written: inner.get(written)}
+    item = {"call_id": given.get("id"), "name": inner.get("name"), written: inner.get(written)}
     return Sent({"type": "function_call" if kind == "function" else "custom_tool_call", **item}, "assistant", path)
 
 

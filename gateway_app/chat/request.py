@@ -18,12 +18,22 @@ from responses_app.errors import InvalidRequest
 from responses_app.models.responses import Kind
 from responses_app.principals import Principal
 from responses_app.requests.create import CreateRequest, read_create
-from responses_app.requests.fields import Reader, boolean, choice, integer, number, short_text, wrong_type
-from responses_app.requests.options import an_object
+from responses_app.requests.fields import (
+    Reader,
+    an_object,
+    boolean,
+    choice,
+    integer,
+    number,
+    optional,
+    short_text,
+    wrong_type,
+)
 from responses_app.services.admission import Admission
 
 MAX_STOPS = 4
 MAX_STOP_CHARS = 1000
+MAX_BIAS = 100
 UNSUPPORTED = ("audio", "function_call", "functions", "modalities", "web_search_options")
 DETAIL_HEADER = "X-Hermes-Tool-Detail"
 PENALTIES = ("frequency_penalty", "presence_penalty")
@@ -107,16 +117,22 @@ def _one(value: Any, name: str) -> int:
     return 1
 
 
-def _stream_options(value: Any, name: str) -> Fields:
-    for option, flag in an_object(value, name).items():
-        if option in ("include_usage", "include_obfuscation") and flag is not None:
-            boolean(flag, f"{name}.{option}")
+def _biases(value: Any, name: str) -> Fields:
+    for token, bias in an_object(value, name).items():
+        number(-MAX_BIAS, MAX_BIAS)(bias, f"{name}.{token}")
     return dict(value)
+
+
+def _stream_options(value: Any, name: str) -> Fields:
+    given = an_object(value, name)
+    for option in ("include_usage", "include_obfuscation"):
+        optional(boolean)(given.get(option), f"{name}.{option}")
+    return given
 
 
 _OWN: dict[str, Reader] = {
     "frequency_penalty": number(-2, 2),
-    "logit_bias": an_object,
+    "logit_bias": _biases,
     "logprobs": boolean,
     "n": _one,
     "presence_penalty": number(-2, 2),

@@ -85,7 +85,8 @@ def _read_asked(row: Response, kept_in_memory: object) -> _Asked:
 def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> Brief:
     """The words of the user stay; the model is asked for a summary of everything."""
     (items,) = standing_context(row.owner_id, [*asked.before, *asked.new_input])
-    said = [item for item in items if item.get("role") == "user" and MARK not in item]
+    messages = [item for item in items if item["type"] == "message" and MARK not in item]
+    said = [item for item in messages if item["role"] == "user"]
     is_told = sum(item["type"] == "message" for item in so_far.items)
     shown, _ = build_items(items, settings.HERMES_TOOL_LABELS)
     call = ModelCall(row.model, shown, parameters=_parameters(asked.request))

@@ -11,6 +11,7 @@ from responses_app.errors import InvalidRequest
 MAX_DEPTH = 64
 MAX_NAME_CHARS = 200
 _NOT_A_NUMBER = object()
+_TOO_LARGE = object()
 # Where a value stands: the place of what holds it, and its key or index there.
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
@@ -40,7 +41,12 @@ def _check(value: Any, path: _Path, depth: int) -> None:
             _check(inner, (path, index), depth + 1)
     elif isinstance(value, str):
         _check_text(value, path, "its text")
-    elif value is _NOT_A_NUMBER or (isinstance(value, float) and not math.isfinite(value)):
+    elif value is _TOO_LARGE:
+        name = _shown(path)
+        raise InvalidRequest(
+            f"{name} is a number too large to be stored.", param=name, code="out_of_range"
+        )
+    elif value is _NOT_A_NUMBER:
         name = _shown(path)
         raise InvalidRequest(f"{name} must be a JSON number; NaN and Infinity are not.", param=name)
 
@@ -72,10 +78,22 @@ def _shown(path: _Path) -> str:
     return name.encode("utf-8", "replace").decode()[:MAX_NAME_CHARS]
 
 
+def _not_a_number(written: str) -> object:
+    return _NOT_A_NUMBER
+
+
+def _finite(written: str) -> object:
+    """Python's own whole numbers have no bound, and those of every other parser do."""
+    value = float(written)
+    return value if math.isfinite(value) else _TOO_LARGE
+
+
 def _explained(raw: bytes, error: ValueError) -> InvalidRequest:
     """Find the field that a strict parser could only give a line and a column for."""
     try:
-        lenient = json.loads(raw, parse_constant=lambda _: _NOT_A_NUMBER)
+        lenient = json.loads(
+            raw, parse_constant=_not_a_number, parse_int=_finite, parse_float=_finite
+        )
         _check(lenient, None, 1)
     except InvalidRequest as found:
         return found

@@ -1,18 +1,25 @@
 """Content parts: text, images and refusals."""
 
+import re
 from typing import Any
 
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
-from responses_app.requests.fields import choice, text, wrong_type
+from responses_app.requests.fields import an_object, choice, optional, text, wrong_type
 
 TEXT_TYPES = ("input_text", "output_text", "text")
-IMAGE_SCHEMES = ("http://", "https://", "data:image/")
+# An address needs a host: `http:///x` names none. The document shows the same pattern.
+IMAGE_URL = (
+    r"https?://([^\s/?#@]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]*)?([/?#][\s\S]*)?"
+    r"|data:image/[\s\S]+"
+)
 DETAILS = ("auto", "low", "high", "original")
+_IMAGE_URL = re.compile(IMAGE_URL)
+_detail = optional(choice(*DETAILS))
 
 
 def read_content(content: Any, role: str, name: str) -> list[Item]:
-    """A message's content; what the assistant said is output, whatever the client calls it."""
+    """A message's content; a text of the assistant is output, whatever the client calls it."""
     own_type = "output_text" if role == "assistant" else "input_text"
     if isinstance(content, str):
         return [{"type": own_type, "text": content}]
@@ -32,15 +39,14 @@ def read_tool_output(output: Any, name: str) -> str | list[Item]:
 def _read_part(part: Any, own_type: str, name: str) -> Item:
     if isinstance(part, str):
         return {"type": own_type, "text": part}
-    if not isinstance(part, dict):
-        raise wrong_type(name, "an object")
-    kind = part.get("type")
+    given = an_object(part, name)
+    kind = text(given.get("type"), f"{name}.type")
     if kind in TEXT_TYPES:
-        return {"type": own_type, "text": text(part.get("text"), f"{name}.text")}
+        return {"type": own_type, "text": text(given.get("text"), f"{name}.text")}
     if kind == "input_image":
-        return _read_image(part, name)
+        return _read_image(given, name)
     if kind == "refusal" and own_type == "output_text":
-        return {"type": "refusal", "refusal": text(part.get("refusal"), f"{name}.refusal")}
+        return {"type": "refusal", "refusal": text(given.get("refusal"), f"{name}.refusal")}
     raise InvalidRequest(
         f"{name}.type is {kind!r}; this server takes text and images.",
         param=f"{name}.type",
@@ -57,12 +63,12 @@ def _read_image(part: Item, name: str) -> Item:
             param=f"{name}.image_url",
             code="unsupported_content_type",
         )
-    if not text(url, f"{name}.image_url").startswith(IMAGE_SCHEMES):
+    if not _IMAGE_URL.fullmatch(text(url, f"{name}.image_url")):
         raise InvalidRequest(
-            f"{name}.image_url must be an http(s) address or a data:image/ URL.",
+            f"{name}.image_url must be an http(s) address with a host or a data:image/ URL.",
             param=f"{name}.image_url",
             code="invalid_image_url",
         )
-    detail = part.get("detail")
-    kept = {} if detail is None else {"detail": choice(*DETAILS)(detail, f"{name}.detail")}
-    return {"type": "input_image", "image_url": url, **kept}
+    image = {"type": "input_image", "image_url": url}
+    detail = _detail(part.get("detail"), f"{name}.detail")
+    return image if detail is None else {**image, "detail": detail}

@@ -1,4 +1,8 @@
-"""Small strict readers: each takes a value and its name, and says what is wrong with it."""
+"""Small strict readers: each takes a value and its name, and names what it refuses.
+
+A reader fixes the type of a value before anything looks it up, joins it or counts with it: in
+JSON an array can stand where a name belongs, and Python raises where an array is used as a key.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +32,32 @@ def text(value: Any, name: str) -> str:
     return value
 
 
+def an_object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise wrong_type(name, "an object")
+    return value
+
+
+def array(value: Any, name: str, wanted: str = "an array") -> list[Any]:
+    if not isinstance(value, list):
+        raise wrong_type(name, wanted)
+    return value
+
+
+def texts(value: Any, name: str) -> list[str]:
+    given = array(value, name, "an array of strings")
+    return [text(entry, f"{name}[{index}]") for index, entry in enumerate(given)]
+
+
+def optional(read: Reader) -> Reader:
+    """The same reader for a field where null means the same as absent."""
+
+    def read_or_none(value: Any, name: str) -> Any:
+        return None if value is None else read(value, name)
+
+    return read_or_none
+
+
 def short_text(max_chars: int) -> Reader:
     def read(value: Any, name: str) -> str:
         if not 0 < len(text(value, name)) <= max_chars:
@@ -38,12 +68,15 @@ def short_text(max_chars: int) -> Reader:
 
 
 def integer(low: int, high: int) -> Reader:
+    """JSON has one type of number: ``2.0`` is a whole one."""
+
     def read(value: Any, name: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or value != int(value):
             raise wrong_type(name, "a whole number")
         if not low <= value <= high:
             raise InvalidRequest(f"{name} must be from {low} to {high}.", param=name, code="out_of_range")
-        return value
+        return int(value)
 
     return read
 

@@ -7,7 +7,15 @@ from responses_app.compactions import COMPACTION
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
 from responses_app.requests.content import read_content, read_tool_output
-from responses_app.requests.fields import choice, short_text, text, wrong_type
+from responses_app.requests.fields import (
+    an_object,
+    array,
+    choice,
+    optional,
+    short_text,
+    text,
+    wrong_type,
+)
 from responses_app.sealing import NotSealedHere
 from responses_app.services.compactions import is_foreign, open_compaction
 from responses_app.services.profiles import is_any_upstream_of_responses
@@ -16,6 +24,8 @@ from responses_app.tool_items import ARGUMENTS_OF
 ROLES = ("user", "assistant", "system", "developer")
 MAX_ITEMS = 10_000
 MAX_ID_CHARS = 256
+SUMMARY_TYPES = ("summary_text",)
+REASONING_TYPES = ("reasoning_text", "text")  # Codex sends both
 # Kinds that clients send back and only an upstream with the Responses API can use.
 KEPT_TYPES = frozenset(
     {
@@ -51,17 +61,27 @@ def is_kept(item: Item) -> bool:
 
 
 def _read_item(item: Any, name: str) -> Item:
-    if not isinstance(item, dict):
-        raise wrong_type(name, "an object")
-    kind = item.get("type") or ("item_reference" if set(item) <= {"id", "type"} else "message")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    kind = _kind_of(an_object(item, name), name)
+    reader = _READERS.get(kind)
     if reader is not None:
         return reader(item, name)
     if kind in KEPT_TYPES:
-        return dict(item)
+        return _as_sent(item)
     raise InvalidRequest(
         f"{name}.type is {kind!r}, which this server does not know.", param=f"{name}.type", code="unsupported_item_type"
     )
+
+
+def _kind_of(item: Item, name: str) -> str:
+    given = item.get("type")
+    if given is not None:
+        return text(given, f"{name}.type")
+    return "item_reference" if item.keys() <= {"id", "type"} else "message"
+
+
+def _as_sent(item: Item) -> Item:
+    """Kept with every field; an id that is no text could not be looked up, and ours replaces it."""
+    return {key: value for key, value in item.items() if key != "id" or isinstance(value, str)}
 
 
 def _message(role: str, content: list[Item], **kept: Any) -> Item:
@@ -70,8 +90,8 @@ def _message(role: str, content: list[Item], **kept: Any) -> Item:
 
 def _read_message(item: Item, name: str) -> Item:
     role = choice(*ROLES)(item.get("role"), f"{name}.role")
-    phase = item.get("phase")
-    kept = {} if phase is None else {"phase": text(phase, f"{name}.phase")}
+    phase = optional(text)(item.get("phase"), f"{name}.phase")
+    kept = {} if phase is None else {"phase": phase}
     return _message(role, read_content(item.get("content"), role, f"{name}.content"), **kept)
 
 
@@ -99,17 +119,34 @@ def _read_call_output(item: Item, name: str) -> Item:
 def _read_mcp_call(item: Item, name: str) -> Item:
     for field in ("server_label", "name", "arguments"):
         text(item.get(field), f"{name}.{field}")
-    if item.get("output") is not None:
-        text(item["output"], f"{name}.output")
-    return dict(item)
+    optional(text)(item.get("output"), f"{name}.output")
+    error = item.get("error")
+    if error is not None and not isinstance(error, str | dict):
+        raise wrong_type(f"{name}.error", "a string or an object")
+    return _as_sent(item)
 
 
 def _read_reasoning(item: Item, name: str) -> Item:
-    summary = item.get("summary") or []
-    if not isinstance(summary, list):
-        raise wrong_type(f"{name}.summary", "an array")
-    kept = {key: item[key] for key in ("content", "encrypted_content") if item.get(key) is not None}
-    return {"type": "reasoning", "status": "completed", "summary": summary, **kept}
+    read: Item = {"type": "reasoning", "status": "completed"}
+    read["summary"] = _texts(item.get("summary"), SUMMARY_TYPES, f"{name}.summary") or []
+    content = _texts(item.get("content"), REASONING_TYPES, f"{name}.content")
+    if content is not None:
+        read["content"] = content
+    sealed = optional(text)(item.get("encrypted_content"), f"{name}.encrypted_content")
+    if sealed is not None:
+        read["encrypted_content"] = sealed
+    return read
+
+
+def _texts(value: Any, kinds: tuple[str, ...], name: str) -> list[Item] | None:
+    if value is None:
+        return None
+    parts = array(value, name, "an array of text parts")
+    for index, part in enumerate(parts):
+        path = f"{name}[{index}]"
+        choice(*kinds)(an_object(part, path).get("type"), f"{path}.type")
+        text(part.get("text"), f"{path}.text")
+    return parts
 
 
 def _read_compaction(item: Item, name: str) -> Item:

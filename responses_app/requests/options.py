@@ -4,16 +4,28 @@ import re
 from typing import Any
 
 from responses_app.errors import InvalidRequest
-from responses_app.requests.fields import boolean, choice, integer, short_text, text, wrong_type
+from responses_app.requests.fields import (
+    an_object,
+    array,
+    boolean,
+    choice,
+    integer,
+    optional,
+    short_text,
+    text,
+    wrong_type,
+)
 from responses_app.requests.server_tools import read_mcp
 
 MAX_TOOLS = 512
 MAX_TOKENS = 2**31 - 1
 MIN_COMPACT_TOKENS = 1000
 CLIENT_TOOLS = ("function", "custom")  # run by the client, which gets the calls
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+TOOL_NAME = r"[A-Za-z0-9_.-]{1,128}"
+_TOOL_NAME = re.compile(TOOL_NAME)
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 SUMMARIES = ("auto", "concise", "detailed")
+VERBOSITIES = ("low", "medium", "high")
 INCLUDES = (
     "file_search_call.results",
     "web_search_call.results",
@@ -26,19 +38,12 @@ INCLUDES = (
 )
 
 
-def an_object(value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise wrong_type(name, "an object")
-    return value
-
-
 def tools(value: Any, name: str) -> list[dict[str, Any]]:
     """The client's own tools in full; of any other kind only the type is ours to check."""
-    if not isinstance(value, list):
-        raise wrong_type(name, "an array of tools")
-    if len(value) > MAX_TOOLS:
+    given = array(value, name, "an array of tools")
+    if len(given) > MAX_TOOLS:
         raise InvalidRequest(f"{name} may hold at most {MAX_TOOLS} tools.", param=name)
-    read = [_tool(an_object(tool, f"{name}[{n}]"), f"{name}[{n}]") for n, tool in enumerate(value)]
+    read = [_tool(an_object(tool, f"{name}[{n}]"), f"{name}[{n}]") for n, tool in enumerate(given)]
     names = client_tool_names(read)
     for n, tool in enumerate(read):
         if tool["type"] in CLIENT_TOOLS and names.count(tool["name"]) > 1:
@@ -58,26 +63,23 @@ def _tool(tool: dict[str, Any], name: str) -> dict[str, Any]:
         return tool
     if not _TOOL_NAME.fullmatch(text(tool.get("name"), f"{name}.name")):
         raise InvalidRequest(
-            f"{name}.name must have 1 to 128 letters, digits, dots, dashes or underscores.", param=f"{name}.name"
+            f"{name}.name must have 1 to 128 letters, digits, dots, dashes or underscores.",
+            param=f"{name}.name",
         )
-    described = (
-        {} if tool.get("description") is None else {"description": text(tool["description"], f"{name}.description")}
-    )
+    description = optional(text)(tool.get("description"), f"{name}.description")
     if kind == "custom":
-        if tool.get("format") is not None:
-            _custom_format(an_object(tool["format"], f"{name}.format"), f"{name}.format")
+        optional(_custom_format)(tool.get("format"), f"{name}.format")
         return tool
-    parameters, strict = tool.get("parameters"), tool.get("strict")
     return {
         **tool,
-        "description": None,
-        **described,
-        "parameters": None if parameters is None else an_object(parameters, f"{name}.parameters"),
-        "strict": None if strict is None else boolean(strict, f"{name}.strict"),
+        "description": description,
+        "parameters": optional(an_object)(tool.get("parameters"), f"{name}.parameters"),
+        "strict": optional(boolean)(tool.get("strict"), f"{name}.strict"),
     }
 
 
-def _custom_format(given: dict[str, Any], name: str) -> None:
+def _custom_format(value: Any, name: str) -> None:
+    given = an_object(value, name)
     if choice("text", "grammar")(given.get("type"), f"{name}.type") == "grammar":
         choice("lark", "regex")(given.get("syntax"), f"{name}.syntax")
         text(given.get("definition"), f"{name}.definition")
@@ -96,10 +98,15 @@ def tool_choice(value: Any, name: str) -> Any:
         if not isinstance(allowed, list) or not allowed:
             raise wrong_type(f"{name}.tools", "an array of tools")
         for n, tool in enumerate(allowed):
-            text(an_object(tool, f"{name}.tools[{n}]").get("type"), f"{name}.tools[{n}].type")
+            _allowed_tool(an_object(tool, f"{name}.tools[{n}]"), f"{name}.tools[{n}]")
     else:
         raise InvalidRequest(f"{name}.type {kind!r} is not supported.", param=f"{name}.type", code="invalid_value")
     return chosen
+
+
+def _allowed_tool(tool: dict[str, Any], name: str) -> None:
+    if text(tool.get("type"), f"{name}.type") in CLIENT_TOOLS:
+        short_text(128)(tool.get("name"), f"{name}.name")
 
 
 def named_tools(chosen: Any) -> list[str]:
@@ -107,21 +114,18 @@ def named_tools(chosen: Any) -> list[str]:
     if not isinstance(chosen, dict):
         return []
     entries = chosen["tools"] if chosen["type"] == "allowed_tools" else [chosen]
-    return [str(entry.get("name")) for entry in entries if entry["type"] in CLIENT_TOOLS]
+    return [entry["name"] for entry in entries if entry["type"] in CLIENT_TOOLS]
 
 
 def text_options(value: Any, name: str) -> dict[str, Any]:
     given = an_object(value, name)
-    format_ = an_object(given.get("format") or {"type": "text"}, f"{name}.format")
-    verbosity = given.get("verbosity") or "medium"
-    return {
-        **given,
-        "format": _format(format_, f"{name}.format"),
-        "verbosity": choice("low", "medium", "high")(verbosity, f"{name}.verbosity"),
-    }
+    format_ = optional(_format)(given.get("format"), f"{name}.format")
+    verbosity = optional(choice(*VERBOSITIES))(given.get("verbosity"), f"{name}.verbosity")
+    return {**given, "format": format_ or {"type": "text"}, "verbosity": verbosity or "medium"}
 
 
-def _format(given: dict[str, Any], name: str) -> dict[str, Any]:
+def _format(value: Any, name: str) -> dict[str, Any]:
+    given = an_object(value, name)
     kind = choice("text", "json_object", "json_schema")(given.get("type"), f"{name}.type")
     if kind == "json_schema":
         short_text(64)(given.get("name"), f"{name}.name")
@@ -131,24 +135,21 @@ def _format(given: dict[str, Any], name: str) -> dict[str, Any]:
 
 def reasoning(value: Any, name: str) -> dict[str, Any]:
     given = an_object(value, name)
-    effort, summary = given.get("effort"), given.get("summary")
     return {
         **given,
-        "effort": None if effort is None else choice(*EFFORTS)(effort, f"{name}.effort"),
-        "summary": None if summary is None else choice(*SUMMARIES)(summary, f"{name}.summary"),
+        "effort": optional(choice(*EFFORTS))(given.get("effort"), f"{name}.effort"),
+        "summary": optional(choice(*SUMMARIES))(given.get("summary"), f"{name}.summary"),
     }
 
 
 def include(value: Any, name: str) -> list[str]:
-    if not isinstance(value, list):
-        raise wrong_type(name, "an array of strings")
-    return [choice(*INCLUDES)(entry, f"{name}[{n}]") for n, entry in enumerate(value)]
+    given = array(value, name, "an array of strings")
+    return [choice(*INCLUDES)(entry, f"{name}[{n}]") for n, entry in enumerate(given)]
 
 
 def stream_options(value: Any, name: str) -> dict[str, Any]:
     given = an_object(value, name)
-    if given.get("include_obfuscation") is not None:
-        boolean(given["include_obfuscation"], f"{name}.include_obfuscation")
+    optional(boolean)(given.get("include_obfuscation"), f"{name}.include_obfuscation")
     return given
 
 
@@ -161,14 +162,12 @@ def conversation(value: Any, name: str) -> str:
 
 def context_management(value: Any, name: str) -> list[dict[str, Any]]:
     """How the server keeps the context short: there is one way, and it is asked for at most once."""
-    if not isinstance(value, list):
-        raise wrong_type(name, "an array of objects")
-    if len(value) > 1:
+    entries = array(value, name, "an array of objects")
+    if len(entries) > 1:
         raise InvalidRequest(f"{name} may hold one entry.", param=f"{name}[1]")
-    for n, given in enumerate(value):
+    threshold = optional(integer(MIN_COMPACT_TOKENS, MAX_TOKENS))
+    for n, given in enumerate(entries):
         entry = an_object(given, f"{name}[{n}]")
         choice("compaction")(entry.get("type"), f"{name}[{n}].type")
-        if entry.get("compact_threshold") is not None:
-            read = integer(MIN_COMPACT_TOKENS, MAX_TOKENS)
-            read(entry["compact_threshold"], f"{name}[{n}].compact_threshold")
-    return value
+        threshold(entry.get("compact_threshold"), f"{name}[{n}].compact_threshold")
+    return entries

@@ -7,7 +7,7 @@ from django.utils.module_loading import import_string
 
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 from responses_app.errors import InvalidRequest
-from responses_app.requests.fields import choice, text, wrong_type
+from responses_app.requests.fields import an_object, choice, optional, text, texts
 
 FORM_HEADER = "X-Hermes-Tool-Items"
 
@@ -26,7 +26,9 @@ def server_tool_names(model: str, tools: list[dict[str, Any]] | None) -> set[str
 def read_mcp(tool: dict[str, Any], name: str) -> None:
     """Somebody else's server needs an address; without one it must be a server we know."""
     label = text(tool.get("server_label"), f"{name}.server_label")
-    if label not in settings.HERMES_TOOL_LABELS and not (tool.get("server_url") or tool.get("connector_id")):
+    url = optional(text)(tool.get("server_url"), f"{name}.server_url")
+    connector = optional(text)(tool.get("connector_id"), f"{name}.connector_id")
+    if label not in settings.HERMES_TOOL_LABELS and not (url or connector):
         known = ", ".join(settings.HERMES_TOOL_LABELS)
         raise InvalidRequest(
             f"{name}.server_label is {label!r}; this server knows {known}.", param=f"{name}.server_label"
@@ -40,19 +42,18 @@ def read_mcp(tool: dict[str, Any], name: str) -> None:
                 param=f"{name}.allowed_tools.read_only",
                 code="unsupported_value",
             )
-        allowed = allowed.get("tool_names")
-    if allowed is not None and not (isinstance(allowed, list) and all(isinstance(entry, str) for entry in allowed)):
-        raise wrong_type(f"{name}.allowed_tools", "an array of tool names")
+        optional(texts)(allowed.get("tool_names"), f"{name}.allowed_tools.tool_names")
+    else:
+        optional(texts)(allowed, f"{name}.allowed_tools")
 
 
 def _read_consent(rule: Any, name: str) -> None:
-    if rule is None or isinstance(rule, dict):
-        for key in ("always", "never"):
-            chosen = (rule or {}).get(key)
-            if chosen is not None and not isinstance(chosen, dict):
-                raise wrong_type(f"{name}.{key}", "an object")
-    else:
-        choice("always", "never")(rule, name)
+    if not isinstance(rule, dict):
+        optional(choice("always", "never"))(rule, name)
+        return
+    for key in ("always", "never"):
+        chosen = optional(an_object)(rule.get(key), f"{name}.{key}") or {}
+        optional(texts)(chosen.get("tool_names"), f"{name}.{key}.tool_names")
 
 
 def read_form(header: str | None, tools: list[dict[str, Any]] | None, profile: AgentProfile | None) -> str:
