@@ -70,6 +70,8 @@ class Edge:
         with door.entered():
             try:
                 await self.app(scope, receive, send_with_headers)
+            except ApiError as error:
+                await _refuse(error, scope, send_with_headers)
             except asyncio.CancelledError:
                 if is_answered or not door.is_cleared:
                     raise

@@ -66,6 +66,17 @@ class OriginNotAllowed(ApiError):
         )
 
 
+class MethodNotAllowed(ApiError):
+    """RFC 9110 wants the methods that are allowed beside it."""
+
+    status = 405
+    code = "method_not_allowed"
+
+    def __init__(self, method: str, allowed: str) -> None:
+        super().__init__(f"{method} is not allowed here. These methods are: {allowed}.")
+        self.headers = {"Allow": allowed}
+
+
 class NotFound(ApiError):
     status = 404
     type = NOT_FOUND

@@ -57,7 +57,7 @@ def served() -> set[tuple[str, str]]:
         for path, view in views()
         if not view.__module__.startswith(FOR_PEOPLE) and not path.startswith("/admin/")
         for method in METHODS
-        if (hasattr(view.view_class, method) if hasattr(view, "view_class") else method == "get")
+        if hasattr(view.view_class, method)
     }
     streamed = {
         (route.method.lower(), re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", route.path.pattern))

@@ -1,9 +1,9 @@
 from django.urls import path
 
-from gateway_app.monitoring.views import DetailedHealthView, MetricsView, status_view
+from gateway_app.monitoring.views import DetailedHealthView, MetricsView, StatusView
 
 urlpatterns = [
     path("health/detailed", DetailedHealthView.as_view()),
-    path("api/status", status_view),
+    path("api/status", StatusView.as_view()),
     path("metrics", MetricsView.as_view()),
 ]

@@ -3,7 +3,7 @@ import asyncio
 from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseTrouble
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.http import require_GET
+from django.views import View
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from rest_framework.request import Request
 from rest_framework.response import Response as JsonAnswer
@@ -50,15 +50,16 @@ def _measure_now() -> None:
         metrics.responses_open.labels(state).set(count)
 
 
-@require_GET
-async def status_view(request: HttpRequest) -> HttpResponse:
-    """Asynchronous, since a server that does not answer must not hold up the thread of all other views."""
-    try:
-        found, active_sessions = await sync_to_async(_admitted)(request)
-    except ApiError as error:
-        return JsonResponse(error.body(), status=error.status, headers=error.headers)
-    remote = await asyncio.to_thread(probe) if found.needs_probe else NOBODY
-    return JsonResponse(status(found, remote, active_sessions))
+class StatusView(View):
+    """Asynchronous: a remote server that does not answer must not hold up the thread of the other views."""
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        try:
+            found, active_sessions = await sync_to_async(_admitted)(request)
+        except ApiError as error:
+            return JsonResponse(error.body(), status=error.status, headers=error.headers)
+        remote = await asyncio.to_thread(probe) if found.needs_probe else NOBODY
+        return JsonResponse(status(found, remote, active_sessions))
 
 
 def _admitted(request: HttpRequest) -> tuple[Local, int | None]:

@@ -9,6 +9,7 @@ urlpatterns = [
     path("v1/models/<path:model>", views.ModelView.as_view()),
     path("v1/responses", lists.ResponsesView.as_view()),
     path("v1/responses/input_tokens", tokens.InputTokensView.as_view()),
+    path("v1/responses/compact", views.StreamedView.as_view()),
     path("v1/responses/<str:response_id>", views.ResponseView.as_view()),
     path("v1/responses/<str:response_id>/approval", approvals.ApprovalView.as_view()),
     path("v1/responses/<str:response_id>/cancel", views.CancelView.as_view()),

@@ -3,10 +3,14 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
-from responses_app.errors import InvalidRequest, NotFound
+from django.urls import Resolver404, resolve
+from django.views import View
+
+from responses_app.errors import InvalidRequest, MethodNotAllowed, NotFound
 from responses_app.handshakes import refuse_handshake
 from responses_app.requests.headers import read_flag
 from responses_app.streaming.compact import CompactConsumer
@@ -14,6 +18,7 @@ from responses_app.streaming.create import CreateResponseConsumer
 from responses_app.streaming.resume import ResumeResponseConsumer
 from responses_app.streaming.socket import ResponsesSocket
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 AsgiApp = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
@@ -44,7 +49,7 @@ RESPONSES_ROUTES = (
     StreamingRoute("POST", re.compile(r"/v1/responses/compact"), CompactConsumer.as_asgi()),
     StreamingRoute(
         "GET",
-        re.compile(r"/v1/responses/(?P<response_id>[^/]+)"),
+        re.compile(r"/v1/responses/(?P<response_id>resp_[^/]*)"),
         ResumeResponseConsumer.as_asgi(),
         needs_stream_flag=True,
     ),
@@ -52,6 +57,35 @@ RESPONSES_ROUTES = (
 
 
 SOCKETS: dict[str, AsgiApp] = {"/v1/responses": ResponsesSocket.as_asgi()}
+
+
+def allowed_methods(path: str, routes: Sequence[StreamingRoute]) -> list[str]:
+    """What a path of the API takes, from consumers and views together; empty for other paths."""
+    view = api_view(path)
+    if view is None:
+        return []
+    streamed = {route.method for route in routes if route.path.fullmatch(path)}
+    plain = {method for method in METHODS if hasattr(view, method.lower())}
+    head = {"HEAD"} if "GET" in plain else set()
+    return sorted({*streamed, *plain, *head, "OPTIONS"})
+
+
+def api_view(path: str) -> type[View] | None:
+    """Pages are functions: they answer other methods by themselves."""
+    try:
+        found = resolve(path).func
+    except Resolver404:
+        return None
+    view: type[View] | None = getattr(found, "view_class", None)
+    return view
+
+
+async def _answer_options(allowed: Sequence[str], send: Any) -> None:
+    """Without a key: what a path takes is in the public document."""
+    headers = [(b"allow", ", ".join(allowed).encode())]
+    start = {"type": "http.response.start", "status": HTTPStatus.NO_CONTENT, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": b""})
 
 
 class StreamingRouter:
@@ -66,7 +100,12 @@ class StreamingRouter:
             args = route.match(scope)
             if args is not None:
                 return await route.app({**scope, "url_route": {"kwargs": args}}, receive, send)
-        # Discovery tells of every door, and half of them are here.
+        allowed = allowed_methods(scope["path"], self.routes)
+        if allowed and scope["method"] == "OPTIONS":
+            return await _answer_options(allowed, send)
+        if allowed and scope["method"] not in allowed:
+            raise MethodNotAllowed(scope["method"], ", ".join(allowed))
+        # Discovery lists every endpoint, and half of them are here.
         return await self.fallback({**scope, "streaming_routes": self.routes}, receive, send)
 
 
