@@ -10,7 +10,7 @@ from responses_app.models.responses import Kind
 from responses_app.principals import Principal
 from responses_app.requests.body import parse_object
 from responses_app.requests.create import read_create
-from responses_app.requests.fields import text
+from responses_app.requests.fields import an_object, array, text
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.items import read_input
 from responses_app.requests.server_tools import FORM_HEADER
@@ -64,9 +64,11 @@ def read_run(
 
 
 def read_history(value: Any, owner_id: int, name: str = HISTORY) -> list[dict[str, Any]]:
-    if not isinstance(value, list):
-        raise InvalidRequest(f"{name} must be an array of messages.", param=name, code="invalid_type")
-    return read_input(as_items(value), owner_id, name) if value else []
+    """As in Hermes, each message is an object with its role; only the input may be bare texts."""
+    entries = array(value, name, "an array of messages")
+    for index, entry in enumerate(entries):
+        an_object(entry, f"{name}[{index}]")
+    return read_input([with_images(entry) for entry in entries], owner_id, name) if entries else []
 
 
 def as_items(value: Any) -> Any:
@@ -77,9 +79,21 @@ def as_items(value: Any) -> Any:
 def _as_item(entry: Any) -> Any:
     if isinstance(entry, str):
         return {"role": "user", "content": entry}
-    if isinstance(entry, dict) and "content" in entry and entry.get("type", "message") == "message":
-        return {"role": "user", **entry, "content": as_content(entry["content"])}
-    return entry
+    if not isinstance(entry, dict):
+        return entry
+    if entry.get("role") is None and "content" in entry and _is_message(entry):
+        return with_images({**entry, "role": "user"})
+    return with_images(entry)
+
+
+def _is_message(entry: dict[str, Any]) -> bool:
+    return entry.get("type") in (None, "message")
+
+
+def with_images(entry: dict[str, Any]) -> dict[str, Any]:
+    if not _is_message(entry) or "content" not in entry:
+        return entry
+    return {**entry, "content": as_content(entry["content"])}
 
 
 def as_content(content: Any) -> Any:

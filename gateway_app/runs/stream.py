@@ -7,7 +7,12 @@ from gateway_app.runs.lookup import find_run
 from responses_app.errors import CursorAhead
 from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_last
-from responses_app.requests.headers import SESSION_HEADER, read_cursor
+from responses_app.requests.headers import (
+    LAST_EVENT_HEADER,
+    SESSION_HEADER,
+    read_cursor,
+    read_last_event_id,
+)
 from responses_app.services.lookup import note_access
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.pump import pump
@@ -24,10 +29,9 @@ class RunEventsConsumer(HttpConsumer):
 
     async def _cursor(self, response_id: str) -> int:
         query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        name, given = "after", query.get("after", [None])[-1]
-        if given is None:
-            name, given = "Last-Event-ID", self.header("last-event-id")
-        cursor = read_cursor(given, name)
+        name, cursor = "after", read_cursor(query.get("after", [None])[-1], "after")
+        if cursor is None:
+            name, cursor = LAST_EVENT_HEADER, read_last_event_id(self.header(LAST_EVENT_HEADER))
         if cursor is None:
             return -1
         newest = await event_store.read(read_last, response_id)

@@ -1,6 +1,7 @@
 """``/v1/runs``: plain JSON."""
 
 from django.db.models import Q
+from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
@@ -9,11 +10,10 @@ from gateway_app.runs.lookup import find_run, live_run_object, run_object
 from gateway_app.runs.statuses import RunStatus, runs_of
 from responses_app.api.approvals import decide_as_asked
 from responses_app.api.authentication import owner_of
-from responses_app.api.paging import cut, envelope, read_page, read_word
+from responses_app.api.paging import cut, envelope, read_choice, read_page, read_word
 from responses_app.errors import ResponseNotFound, RunNotFound
 from responses_app.ids import response_id_of
 from responses_app.models import Response
-from responses_app.requests.fields import choice
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.services.cancel import request_cancel
 from responses_app.services.lookup import find_response, note_access
@@ -23,9 +23,10 @@ class RunsView(APIView):
     def get(self, request: Request) -> JsonAnswer:
         owner_id, params = owner_of(request), request.query_params
         rows = runs_of(owner_id)
-        status, session = (read_word(params, name) for name in ("status", "session_id"))
+        status = read_choice(params, "status", RunStatus)
+        session = read_word(params, "session_id")
         if status is not None:
-            rows = rows.filter(Q(run_status=choice(*RunStatus)(status, "status")))
+            rows = rows.filter(Q(run_status=status))
         if session is not None:
             rows = rows.filter(session__public_id=session)
         every = Response.objects.visible_to(owner_id)  # a deleted run still marks its place
@@ -45,8 +46,13 @@ class RunView(APIView):
         return JsonAnswer(live_run_object(row), headers={SESSION_HEADER: row.session.public_id})
 
 
-class StreamedView(APIView):
-    """Of a path that a streaming consumer serves: every other method is refused by name."""
+class RunEventsView(APIView):
+    """GET is a stream, which a consumer serves."""
+
+    def head(self, request: Request, run_id: str) -> HttpResponse:
+        row = find_run(owner_of(request), run_id)
+        headers = {SESSION_HEADER: row.session.public_id}
+        return HttpResponse(content_type="text/event-stream; charset=utf-8", headers=headers)
 
 
 class StopRunView(APIView):

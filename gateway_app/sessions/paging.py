@@ -48,7 +48,7 @@ def _pinned_behind(rows: SessionQuerySet, shown: list[Session]) -> list[Session]
 
 def page_of_messages(messages: list[Message], params: QueryDict) -> dict[str, Any]:
     """Always in the order in which they were said; ``order`` is the end from which is counted."""
-    order = choice(*ORDERS)(params.get("order") or "latest", "order")
+    order = choice(*ORDERS)(params.get("order", "latest"), "order")
     limit = read_count(params, "limit", MAX_MESSAGES, 1, MAX_MESSAGES)
     offset = _read_offset(params)
     after, before = read_word(params, "after"), read_word(params, "before")

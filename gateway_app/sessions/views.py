@@ -29,7 +29,7 @@ class SessionsView(APIView):
         return JsonAnswer(page_of_sessions(owner_of(request), request.query_params))
 
     def post(self, request: Request) -> JsonAnswer:
-        body = read_body(request)
+        body = read_body(request, is_required=False)
         public_id, fields = read_id(body), read_new_session(body, principal_of(request))
         made = event_store.submit(lambda: create_session(owner_of(request), public_id, **fields)).result()
         return _answer(made, status=201, headers=_ignored(body, CREATE_FIELDS))
@@ -62,7 +62,7 @@ class SessionMessagesView(APIView):
 class ForkSessionView(APIView):
     def post(self, request: Request, session_id: str) -> JsonAnswer:
         parent = find_session(owner_of(request), session_id)
-        body = read_body(request)
+        body = read_body(request, is_required=False)
         public_id, title = read_id(body), read_title(body.get("title"))
         point = body.get("response_id")
         if point is not None:

@@ -35,7 +35,7 @@ MAX_NEW_ITEMS = 20
 
 class ConversationsView(APIView):
     def post(self, request: Request) -> JsonAnswer:
-        body = read_body(request)
+        body = read_body(request, is_required=False)
         owner_id = owner_of(request)
         name = _read_name(body.get("name"))
         pairs = _read_metadata(body)

@@ -7,12 +7,18 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from responses_app.api.authentication import owner_of
-from responses_app.api.paging import cut, cut_items, envelope, read_page, read_word
+from responses_app.api.paging import (
+    cut,
+    cut_items,
+    envelope,
+    read_choice,
+    read_page,
+    read_word,
+)
 from responses_app.eventlog import current_body, final_bodies
 from responses_app.fold import Item, ResponseBody, json_body
 from responses_app.ids import place_of_item
 from responses_app.models import Response, Session
-from responses_app.requests.fields import choice
 from responses_app.services.history import sent_items
 from responses_app.services.lookup import find_response, note_access
 from responses_app.states import Status
@@ -58,9 +64,10 @@ def _shown_part(part: Item) -> Item:
 
 
 def _filtered(rows: QuerySet[Response], owner_id: int, params: QueryDict) -> QuerySet[Response]:
-    status, session, model = (read_word(params, name) for name in ("status", "session", "model"))
+    status = read_choice(params, "status", Status)
+    session, model = read_word(params, "session"), read_word(params, "model")
     if status is not None:
-        rows = rows.filter(status=choice(*Status)(status, "status"))
+        rows = rows.filter(status=status)
     if session is not None:
         rows = rows.filter(session__in=Session.objects.filter(owner_id=owner_id, public_id=session))
     if model is not None:

@@ -1,6 +1,6 @@
 """Lists in pages: a cursor is the id of an item, found again by its place in the order, never by counting."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
-from responses_app.requests.fields import choice, integer, wrong_type
+from responses_app.requests.fields import choice, integer, optional, wrong_type
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -39,7 +39,7 @@ class Page:
 def read_page(
     params: QueryDict, default_limit: int = DEFAULT_LIMIT, max_limit: int = MAX_LIMIT, default_order: str = "desc"
 ) -> Page:
-    order = choice(*ORDERS)(params.get("order") or default_order, "order")
+    order = choice(*ORDERS)(params.get("order", default_order), "order")
     return Page(
         after=read_word(params, "after"),
         before=read_word(params, "before"),
@@ -54,6 +54,12 @@ def read_word(params: QueryDict, name: str) -> str | None:
     if value and not value.isprintable():
         raise InvalidRequest(f"{name} contains characters that can't be printed.", param=name, code="invalid_text")
     return value or None
+
+
+def read_choice(params: QueryDict, name: str, allowed: Iterable[str]) -> str | None:
+    """One of a few words; the empty one is none of them."""
+    chosen: str | None = optional(choice(*allowed))(params.get(name), name)
+    return chosen
 
 
 def cut(rows: QuerySet[M], page: Page, key: Key, cursor: Callable[[str], QuerySet[M]]) -> tuple[list[M], bool]:
@@ -101,7 +107,7 @@ def envelope(data: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
 
 def read_count(params: QueryDict, name: str, default: int, low: int, high: int) -> int:
     value = params.get(name)
-    if not value:
+    if value is None:
         return default
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_LIMIT_DIGITS):

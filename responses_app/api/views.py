@@ -14,7 +14,13 @@ from responses_app.errors import ModelNotFound, ResponseNotFound
 from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody, json_body
 from responses_app.models import Response
-from responses_app.requests.headers import SESSION_HEADER, read_flag
+from responses_app.requests.headers import (
+    LAST_EVENT_HEADER,
+    SESSION_HEADER,
+    read_cursor,
+    read_flag,
+    read_last_event_id,
+)
 from responses_app.requests.models import model_names
 from responses_app.services.cancel import request_cancel
 from responses_app.services.delete import delete_response
@@ -27,7 +33,10 @@ CANCEL_POLL_SECS = 0.02
 
 class ResponseView(APIView):
     def get(self, request: Request, response_id: str) -> JsonAnswer:
+        # A stream is served elsewhere; a wrong value of what it reads is wrong here, too.
         read_flag(request.query_params.get("stream"), "stream")
+        read_cursor(request.query_params.get("starting_after"), "starting_after")
+        read_last_event_id(request.headers.get(LAST_EVENT_HEADER))
         row = find_response(owner_of(request), response_id)
         note_access(row)
         return _answer(row)
@@ -47,6 +56,10 @@ class CancelView(APIView):
         if not row.is_stored:
             return JsonAnswer(_bare_body(row.pk))
         return _answer(row)
+
+
+class StreamedView(APIView):
+    """For a path that consumers serve alone: the router finds no method here, and knows theirs."""
 
 
 class ModelsView(APIView):

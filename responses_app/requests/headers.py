@@ -11,6 +11,8 @@ SESSION_HEADER = "X-Hermes-Session-Id"
 SESSION_KEY_HEADER = "X-Hermes-Session-Key"
 TURN_POLICY_HEADER = "X-Hermes-Turn-Policy"
 IGNORED_HEADER = "X-Hermes-Ignored"
+LAST_EVENT_HEADER = "Last-Event-ID"
+MAX_CURSOR_DIGITS = 11
 MAX_IGNORED_CHARS = 2000  # the row keeps the whole list
 
 
@@ -54,10 +56,15 @@ def read_session_key(value: str | None) -> str | None:
     return key
 
 
+def read_last_event_id(value: str | None) -> int | None:
+    """A browser sends an empty one where it has seen no event with an id."""
+    return None if value == "" else read_cursor(value, LAST_EVENT_HEADER)
+
+
 def read_cursor(value: str | None, name: str) -> int | None:
-    if value is None or value == "":
+    if value is None:
         return None
-    if not (value.isascii() and value.isdigit() and len(value) < 12):
+    if not (value.isascii() and value.isdigit() and len(value) <= MAX_CURSOR_DIGITS):
         raise InvalidRequest(f"{name} must be the sequence_number of an event, 0 or more.", param=name)
     return int(value)
 

@@ -3,7 +3,12 @@
 from urllib.parse import parse_qs
 
 from responses_app.eventlog import event_store
-from responses_app.requests.headers import SESSION_HEADER, read_cursor
+from responses_app.requests.headers import (
+    LAST_EVENT_HEADER,
+    SESSION_HEADER,
+    read_cursor,
+    read_last_event_id,
+)
 from responses_app.services.lookup import find_response, note_access
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.log_views import NumberedResponsesView, ResponsesView
@@ -29,4 +34,4 @@ class ResumeResponseConsumer(HttpConsumer):
         given = query.get("starting_after", [None])[-1]
         if given is not None:
             return read_cursor(given, "starting_after")
-        return read_cursor(self.header("last-event-id"), "Last-Event-ID")
+        return read_last_event_id(self.header(LAST_EVENT_HEADER))
