@@ -16,7 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
-from gateway_app.runtime import orphans, processes
+from gateway_app.runtime import orphans
 from gateway_app.tools.sandbox import bubblewrap
 from responses_app.models import Response
 
@@ -111,14 +111,14 @@ def check_database() -> Iterator[Finding]:
 
 
 def _check_work() -> Iterator[Finding]:
-    dead = processes.find_dead()
+    dead = orphans.find_dead()
     left = orphans.find_orphans(dead)
-    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk__in=dead).count()
+    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk__in=dead.ids).count()
     if left:
         remedy = "The next sweep takes them." if running else "Run manage.py serve, or recover_responses."
         yield note("work", f"{len(left)} responses were left by dead processes", remedy)
     now = timezone.now()
-    ready = Response.objects.claimable(now, "").order_by("created_at")  # others wait for a turn, not for a process
+    ready = Response.objects.claimable("").order_by("created_at")  # others wait for a turn, not for a process
     first = ready.values_list("created_at", flat=True).first()
     waiting = 0 if first is None else int((now - first).total_seconds())
     if waiting > OLD_QUEUE_SECS:

@@ -11,17 +11,18 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import Error as DatabaseTrouble
 from django.db import connection
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min
 from django.utils import timezone
 
 from gateway_app.diagnosis_remote import IN_MEMORY, layer_round_trip
 from gateway_app.models import ProcessState, RuntimeProcess
-from gateway_app.runtime.processes import HOST, is_dead_here
+from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.runtime.toolset import mcp_states
 from responses_app.door import door
 from responses_app.eventlog import event_store
 from responses_app.metrics import last_words
 from responses_app.models import Response
+from responses_app.models.responses import is_held, is_parked
 
 OK, DEGRADED = "ok", "degraded"
 QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then
@@ -70,16 +71,14 @@ class Storage:
 
 def current_work() -> Work:
     now = timezone.now()
-    is_held = Q(lease_until__gt=now)
-    is_parked = Q(parked_until__gt=now) & ~is_held
-    is_waiting = ~is_held & ~Q(parked_until__gt=now)
+    is_waiting = ~is_held() & ~is_parked()
     found = Response.objects.open().aggregate(
-        running=Count("pk", filter=is_held),
-        parked=Count("pk", filter=is_parked),
+        running=Count("pk", filter=is_held()),
+        parked=Count("pk", filter=is_parked() & ~is_held()),
         queued=Count("pk", filter=is_waiting),
         oldest=Min("created_at", filter=is_waiting),
     )
-    ready = Response.objects.claimable(now, "").aggregate(oldest=Min("created_at"))
+    ready = Response.objects.claimable("").aggregate(oldest=Min("created_at"))
     return Work(
         running=found["running"],
         queued=found["queued"],
@@ -98,11 +97,11 @@ def processes() -> list[Process]:
     rows = RuntimeProcess.objects.order_by("-heartbeat_at")
     running = rows.filter(state=ProcessState.RUNNING)
     ended = rows.exclude(state=ProcessState.RUNNING)[:SHOWN_PROCESSES]
-    return [_process(row) for row in (*running, *ended)]
+    silent = set(running.filter(is_silent()).values_list("pk", flat=True))
+    return [_process(row, is_silent=row.pk in silent) for row in (*running, *ended)]
 
 
-def _process(row: RuntimeProcess) -> Process:
-    silent_secs = (timezone.now() - row.heartbeat_at).total_seconds()
+def _process(row: RuntimeProcess, *, is_silent: bool) -> Process:
     return Process(
         id=row.pk,
         role=row.role,
@@ -113,8 +112,8 @@ def _process(row: RuntimeProcess) -> Process:
         started_at=row.started_at,
         heartbeat_at=row.heartbeat_at,
         exit_reason=row.exit_reason,
-        is_silent=row.state == ProcessState.RUNNING and silent_secs > settings.HERMES_LEASE_SECS,
-        is_alive_here=row.state == ProcessState.RUNNING and row.host == HOST and not is_dead_here(row),
+        is_silent=is_silent,
+        is_alive_here=row.state == ProcessState.RUNNING and is_here(row) and not is_dead_here(row),
     )
 
 

@@ -13,8 +13,16 @@ class RuntimeProcess(models.Model):
 
     id = models.CharField(primary_key=True, max_length=64)
     host = models.CharField(max_length=255)
+    # A default in the database: the version before this column can still start after a rollback.
+    machine = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Kernel and PID namespace in which the pid counts.",
+    )
     pid = models.PositiveIntegerField()
-    # Start time in clock ticks since boot: a pid alone may have been given to somebody else.
+    # Start time in clock ticks since boot: the kernel gives a pid out again.
     pid_started = models.CharField(max_length=64)
     role = models.CharField(max_length=20)
     state = models.CharField(max_length=20, choices=ProcessState.choices, default=ProcessState.RUNNING)

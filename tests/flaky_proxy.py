@@ -85,10 +85,70 @@ class _Session:
         self._close()
 
     def _close(self) -> None:
-        for end in (self.client, self.server):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+        _shut(self.client)
+        _shut(self.server)
+
+
+class Link:
+    """A proxy before PostgreSQL that can be cut and joined again, as a network between the two can."""
+
+    def __init__(self, upstream_port: int) -> None:
+        self._upstream_port = upstream_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._lock = threading.Lock()
+        self._is_cut = False
+        self._sockets: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        _in_background(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Every connection breaks, and a new one is refused."""
+        with self._lock:
+            self._is_cut = True
+            for end in self._sockets:
+                _shut(end)
+            self._sockets.clear()
+
+    def join(self) -> None:
+        with self._lock:
+            self._is_cut = False
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._connect(client)
+
+    def _connect(self, client: socket.socket) -> None:
+        with self._lock:
+            if self._is_cut:
+                _shut(client)
+                return
+            server = socket.create_connection(("127.0.0.1", self._upstream_port))
+            self._sockets += [client, server]
+        _in_background(lambda: _pass(client, server))
+        _in_background(lambda: _pass(server, client))
+
+
+def _pass(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(CHUNK_BYTES):
+            target.sendall(data)
+    _shut(source)
+    _shut(target)
+
+
+def _shut(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()
 
 
 def _in_background(target: Callable[[], None]) -> None:

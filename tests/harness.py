@@ -207,6 +207,13 @@ class Server:
         return query(self.home, self.env.get("DATABASE_URL"), sql, args)
 
 
+def server_beside(server: Server, home: Path, kind: type[Server] = Server, **env: str) -> Server:
+    """Another process on the same database, with a home of its own."""
+    home.mkdir()
+    own = f"sqlite:///{server.home / 'hermes.sqlite3'}"
+    return kind(home, **{"DATABASE_URL": server.env.get("DATABASE_URL", own), **env})
+
+
 def script(*steps: dict[str, Any]) -> str:
     return json.dumps({"script": list(steps)})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway_app.models import RuntimeProcess
-from gateway_app.runtime.processes import is_dead_here, started_at_tick
+from gateway_app.runtime.processes import MACHINE, is_dead_here, started_at_tick
 from responses_app.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
@@ -76,7 +76,7 @@ def test_a_dead_process_that_nobody_took_note_of_is_dead() -> None:
 
 def test_nobody_is_taken_for_dead_for_want_of_a_descriptor_to_look_with() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    process = RuntimeProcess(pid=os.getpid(), pid_started=started_at_tick(os.getpid()))
+    process = RuntimeProcess(machine=MACHINE, pid=os.getpid(), pid_started=started_at_tick(os.getpid()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:
         assert not is_dead_here(process)

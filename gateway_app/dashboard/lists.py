@@ -1,15 +1,16 @@
 """The dashboard's lists: short, newest or worst first, each read along an index."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, Value, When
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from gateway_app.dashboard.numbers import ended_in
 from gateway_app.dashboard.windows import Window
 from responses_app.models import Response, Session, ToolEvent
-from responses_app.models.responses import asked_words, opening_words
+from responses_app.models.responses import asked_words, is_held, is_parked, opening_words
 from responses_app.services.keys import actor_names
 from responses_app.states import Status
 
@@ -21,7 +22,7 @@ SHOWN_APPROVALS = 25
 # Enough for a line of a list: the rows hold whole requests and answers.
 LINE = (
     *("id", "status", "kind", "model", "created_at", "finished_at", "total_ms", "first_output_ms", "attempt"),
-    *("lease_until", "parked_until", "cancel_requested_at", "incomplete_reason", "error", "requested_by"),
+    *("cancel_requested_at", "incomplete_reason", "error", "requested_by"),
     *("session__public_id", "session__title", "owner__username"),
 )
 
@@ -36,22 +37,21 @@ class Running:
 
 def open_responses() -> list[Running]:
     now = timezone.now()
-    rows = list(_lines(Response.objects.open()).annotate(asked=asked_words()).order_by("created_at")[:SHOWN_OPEN])
+    lines = _lines(Response.objects.open()).annotate(asked=asked_words(), state=_state())
+    rows = list(lines.order_by("created_at")[:SHOWN_OPEN])
     names = actor_names(row.requested_by for row in rows)
     return [
-        Running(row, _state(row, now), now - row.created_at, names.get(row.requested_by, row.requested_by))
-        for row in rows
+        Running(row, row.state, now - row.created_at, names.get(row.requested_by, row.requested_by)) for row in rows
     ]
 
 
-def _state(row: Response, now: datetime) -> str:
-    if row.cancel_requested_at is not None:
-        return "being cancelled"
-    if row.lease_until is not None and row.lease_until > now:
-        return "running"
-    if row.parked_until is not None and row.parked_until > now:
-        return "awaiting approval"
-    return "queued"
+def _state() -> Case:
+    return Case(
+        When(cancel_requested_at__isnull=False, then=Value("being cancelled")),
+        When(is_held(), then=Value("running")),
+        When(is_parked(), then=Value("awaiting approval")),
+        default=Value("queued"),
+    )
 
 
 def recent_sessions() -> list[Session]:
@@ -60,7 +60,7 @@ def recent_sessions() -> list[Session]:
 
 
 def waiting_approvals() -> list[ToolEvent]:
-    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=timezone.now())
+    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=Now())
     return list(waiting.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.utils import timezone
 
 from gateway_app.agent.tool_types import Tool, ToolCall, ToolContext, ToolResult
 from gateway_app.runtime.progress import Progress
@@ -78,20 +77,21 @@ class Ledger:
 
     # -- the ways of a call -------------------------------------------------------------
     async def _first_time(self, call: ToolCall) -> ToolResult | None:
-        expires_at = timezone.now() + timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
-        intent = Intent(call.call_id, call.name, call.arguments, await self._approval_reason(call), expires_at)
-        status = await event_store.insist(lambda: record_intent(self._row, intent))
-        if status is ToolStatus.DENIED:
-            return self._over(call, status, CANT_WAIT, 0.0)
-        if status is ToolStatus.AWAITING_APPROVAL:
-            self._tell_request(call, intent.approval_reason, expires_at)
+        patience = timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
+        intent = Intent(call.call_id, call.name, call.arguments, await self._approval_reason(call), patience)
+        recorded = await event_store.insist(lambda: record_intent(self._row, intent))
+        if recorded.status is ToolStatus.DENIED:
+            return self._over(call, recorded.status, CANT_WAIT, 0.0)
+        if recorded.expires_at is not None:
+            self._tell_request(call, intent.approval_reason, recorded.expires_at)
             return None
         return await self._run(call)
 
     async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult | None:
         assert known.expires_at is not None
         self._tell_request(call, known.approval_reason, known.expires_at)
-        if not known.decision and not known.is_expired(timezone.now()):
+        overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
+        if not known.decision and not await event_store.insist_read(overdue.exists):
             return None
         decision = known.decision or "expired"
         self._tell(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)

@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import processes
@@ -23,22 +22,25 @@ class Orphan:
     is_given_up: bool  # nobody may go on with it
 
 
-def find_orphans(dead: list[str]) -> list[Orphan]:
-    """Held by one of these, or by a lease that ran out."""
-    held = Q(lease_owner__in=dead) | Q(lease_until__lt=timezone.now())
+def find_dead() -> processes.Dead:
+    """For commands, which are no process of the gateway and hold no work."""
+    return processes.find_dead("", judges_silence=True)
+
+
+def find_orphans(dead: processes.Dead) -> list[Orphan]:
+    """Held by one of these, or by a lease that ran out and whose owner is not known to live."""
+    left = Response.objects.expired().exclude(lease_owner__in=processes.live())
+    held = Q(lease_owner__in=dead.ids) | Q(pk__in=left.values("pk"))
     rows = Response.objects.open().filter(held).order_by("created_at")
     # This death is one more than the row has counted so far.
     return [Orphan(row.pk, _is_given_up(row, row.crashes + 1)) for row in rows.only("pk", "crashes", "is_stored")]
 
 
-def free(dead: list[str], orphans: list[Orphan]) -> None:
-    """Whoever runs may take these now."""
+def free(dead: processes.Dead) -> None:
+    """A running server may take what these hold."""
     with transaction.atomic():
-        processes.bury(dead)
-        ids = [orphan.response_id for orphan in orphans]
-        late = Response.objects.open().filter(pk__in=ids, lease_until__lt=timezone.now())
-        owners = set(late.values_list("lease_owner", flat=True))
-        Response.objects.filter(pk__in=ids).release(list(owners), is_crash=True)
+        processes.mark_lost(dead)
+        Response.objects.release_expired(processes.live())
 
 
 def settle(orphan: Orphan) -> bool:

@@ -2,89 +2,136 @@
 
 import os
 import socket
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
-from django.conf import settings
-from django.utils import timezone
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from responses_app.models import Response
+from responses_app.services.claim import lease
 
 HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)
-SILENT_LEASES = 6
-GONE = ("Z", "X")  # dead, though whoever started it has not taken note
+GONE = ("Z", "X")  # dead, though its parent has not taken note
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def machine_id() -> str:
+    """Where a pid means the same process: a kernel and a PID namespace; empty where this can't be known.
+
+    Containers may share a hostname, and each has a process 1.
+    """
+    try:
+        is_proc_ours = os.readlink("/proc/self") == str(os.getpid())
+        if not is_proc_ours:  # of another namespace: its numbers are not ours
+            return ""
+        return f"{BOOT_ID.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+MACHINE = machine_id()
+
+
+@dataclass(frozen=True)
+class Dead:
+    gone: Sequence[str]  # of this machine, by their pids
+    silent: Sequence[str]  # without a heartbeat for a lease
+
+    @property
+    def ids(self) -> list[str]:
+        return [*self.gone, *self.silent]
 
 
 def started_at_tick(pid: int) -> str:
     """When the kernel started a pid, or "" when there is none or it is dead: pids are given out again."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return "" if Path("/proc").exists() else _probe(pid)
-    state, started = fields[0], fields[19]
-    return "" if state in GONE else f"{boot}:{started}"
-
-
-def _probe(pid: int) -> str:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
         return ""
-    except PermissionError:
-        return "alive"  # somebody else's process, but there it is
-    return "alive"
+    state, started = fields[0], fields[19]
+    return "" if state in GONE else started
 
 
 def register(process_id: str, role: str) -> None:
     ended = RuntimeProcess.objects.exclude(state=ProcessState.RUNNING)
-    ended.filter(heartbeat_at__lt=timezone.now() - KEEP_ENDED).delete()
+    ended.filter(heartbeat_at__lt=Now() - KEEP_ENDED).delete()
     RuntimeProcess.objects.create(
-        id=process_id, host=HOST, pid=os.getpid(), pid_started=started_at_tick(os.getpid()), role=role
+        id=process_id,
+        host=HOST,
+        machine=MACHINE,
+        pid=os.getpid(),
+        pid_started=started_at_tick(os.getpid()),
+        role=role,
+        started_at=Now(),
+        heartbeat_at=Now(),
     )
 
 
 def beat(process_id: str, active: int) -> None:
-    RuntimeProcess.objects.filter(pk=process_id).update(heartbeat_at=timezone.now(), active_responses=active)
+    """A process that was declared lost and beats is alive; the work that was taken from it stays taken."""
+    mine = RuntimeProcess.objects.filter(pk=process_id).exclude(state=ProcessState.STOPPED)
+    mine.update(heartbeat_at=Now(), active_responses=active, state=ProcessState.RUNNING, exit_reason="")
 
 
 def retire(process_id: str) -> None:
     """An orderly end: what this process was working on is free for the next."""
     RuntimeProcess.objects.filter(pk=process_id).update(
-        state=ProcessState.STOPPED, exit_reason="stopped", heartbeat_at=timezone.now(), active_responses=0
+        state=ProcessState.STOPPED, exit_reason="stopped", heartbeat_at=Now(), active_responses=0
     )
     Response.objects.release([process_id], is_crash=False)
 
 
-def find_dead() -> list[str]:
-    """Processes that are gone without a word.
+# -- who is dead ------------------------------------------------------------------------
+def is_silent() -> Q:
+    return Q(heartbeat_at__lt=Now() - lease())
 
-    Those of this host are known at once: their leases need not run out first. Others are known by
-    their silence; one that only slept is fenced by the attempt when it wakes up.
-    """
-    silent_since = timezone.now() - timedelta(seconds=SILENT_LEASES * settings.HERMES_LEASE_SECS)
+
+def live() -> QuerySet[RuntimeProcess, str]:
+    """The owners whose leases stay theirs, even those that ran out."""
     running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING)
-    return [process.pk for process in running if _is_dead(process, silent_since)]
+    return running.exclude(is_silent()).values_list("pk", flat=True)
 
 
-def _is_dead(process: RuntimeProcess, silent_since: datetime) -> bool:
-    if process.host == HOST:
-        return is_dead_here(process)
-    return process.heartbeat_at < silent_since
+def find_dead(me: str, *, judges_silence: bool) -> Dead:
+    """Processes that ended without a word.
+
+    Those of this machine are known at once: their leases need not run out first. The others are known
+    by their silence; one that only slept is fenced by the attempt when it wakes up.
+    """
+    others = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk=me)
+    gone = [process.pk for process in others.filter(machine=MACHINE) if is_dead_here(process)]
+    silent: list[str] = []
+    if judges_silence:
+        silent = list(others.filter(is_silent()).exclude(pk__in=gone).values_list("pk", flat=True))
+    return Dead(gone, silent)
+
+
+def is_here(process: RuntimeProcess) -> bool:
+    return bool(MACHINE) and process.machine == MACHINE
 
 
 def is_dead_here(process: RuntimeProcess) -> bool:
-    """Of a process of this host."""
+    """Of a process of this machine."""
+    if not is_here(process):
+        return False
     try:
         return started_at_tick(process.pid) != process.pid_started
-    except OSError:  # no descriptor is left to look with, which says nothing of the process
+    except OSError:  # no descriptor is left to look with, which is no sign of death
         return False
 
 
-def bury(process_ids: list[str]) -> None:
-    RuntimeProcess.objects.filter(pk__in=process_ids).update(
+def mark_lost(dead: Dead) -> int:
+    """In a transaction: free the work of these processes. One that has beaten since it was found keeps its work."""
+    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING)
+    found = running.filter(Q(pk__in=dead.gone) | Q(pk__in=dead.silent) & is_silent())
+    ids = list(found.select_for_update().values_list("pk", flat=True))
+    RuntimeProcess.objects.filter(pk__in=ids).update(
         state=ProcessState.LOST, exit_reason="the process is gone", active_responses=0
     )
-    Response.objects.release(process_ids, is_crash=True)
+    Response.objects.release(ids, is_crash=True)
+    return len(ids)

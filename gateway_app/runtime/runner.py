@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
+import time
 from datetime import timedelta
 
 from django.conf import settings
 from django.utils import timezone
 
 from gateway_app.runtime import processes
+from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.turn import Stop, TurnRun
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
 from responses_app.models import Response
-from responses_app.services.claim import Claimed, claim, claimable_ids, lease, next_in_session
+from responses_app.services.claim import Claimed, claim, claimable_ids, has_expired, lease, next_in_session
 from responses_app.services.tidy import tidy_next
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.heartbeat = Heartbeat()
         self._is_closing = self._is_leaving = False
 
     # -- hints --------------------------------------------------------------------------
@@ -75,10 +78,7 @@ class Runner:
     # -- steps --------------------------------------------------------------------------
     async def sweep(self) -> None:
         """Free the leases of the dead, start what waits, tidy what has ended."""
-        dead = await event_store.read(processes.find_dead)
-        if dead:
-            logger.warning("Found %d dead processes; their work is taken over.", len(dead))
-            await event_store.write(lambda: processes.bury(dead))
+        await self._release_dead()
         if self._is_closing:
             return
         free = settings.HERMES_MAX_CONCURRENT - len(self._tasks)
@@ -89,16 +89,36 @@ class Runner:
             if not await tidy_next():
                 break
 
+    async def _release_dead(self) -> None:
+        """Free what the dead hold. Work is never taken from a process that lives, whatever its leases are."""
+        me, judges_silence = event_store.process_id, self.heartbeat.judges_silence
+        dead = await event_store.read(lambda: processes.find_dead(me, judges_silence=judges_silence))
+        if dead.ids or (judges_silence and await event_store.read(has_expired, processes.live())):
+            await event_store.write(lambda: self._release(dead))
+
+    def _release(self, dead: processes.Dead) -> None:
+        """In the writer's thread, where it may have waited while the database was away."""
+        judges_silence = self.heartbeat.judges_silence
+        silent = dead.silent if judges_silence else []
+        lost = processes.mark_lost(processes.Dead(dead.gone, silent))
+        if lost:
+            logger.warning("Found %d dead processes; their work is free.", lost)
+        if judges_silence:
+            Response.objects.release_expired(processes.live())
+
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses that no hint told."""
         me, active = event_store.process_id, len(self.runs)
-        before = dict(self.runs)
+        before, working, sent_at = dict(self.runs), list(self._tasks), time.monotonic()
+        attempts = {response_id: run.row.attempt for response_id, run in before.items()}
 
         def renew_and_beat() -> dict[str, bool]:
             processes.beat(me, active)
-            return Response.objects.renew(me, list(before), lease())
+            Response.objects.release_own(me, working)
+            return Response.objects.renew(me, attempts, lease())
 
         held = await event_store.write(renew_and_beat)
+        self.heartbeat.note(sent_at)
         for response_id, run in before.items():
             if self.runs.get(response_id) is not run:
                 continue
@@ -132,8 +152,9 @@ class Runner:
             self.hint(following)
 
     def _claim(self, response_id: str) -> Claimed | None:
-        """In the writer's thread, where it may have waited behind many others while the server began to stop."""
-        return None if self._is_closing else claim(response_id)
+        """In the writer's thread, where it may have waited while the server began to stop, or the database was away."""
+        is_free_to = self.heartbeat.is_fresh and not self._is_closing
+        return claim(response_id) if is_free_to else None
 
     def _register(self, claimed: Claimed | None) -> None:
         """On the event loop right after the commit, so that no cancellation finds a gap."""

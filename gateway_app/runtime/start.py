@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import contextvars
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from channels.layers import get_channel_layer
@@ -55,7 +56,9 @@ class Runtime:
 
     async def _run(self, runner: Runner, role: str) -> None:
         async def register() -> None:
+            sent_at = time.monotonic()
             await event_store.write(lambda: processes.register(event_store.process_id, role))
+            runner.heartbeat.note(sent_at)
 
         await _until_it_works(register)
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)  # its first import takes most of a second

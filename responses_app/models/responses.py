@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, Left
+from django.db.models.functions import Coalesce, Left, Now
 from django.utils import timezone
 
 from responses_app.ids import new_response_id
@@ -31,6 +31,15 @@ SHOWN_WORDS_CHARS = 120
 MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
 
 
+def is_held() -> Q:
+    """By the database's clock, as everything about leases: the clocks of two hosts differ."""
+    return Q(lease_until__gt=Now())
+
+
+def is_parked() -> Q:
+    return Q(parked_until__gt=Now())
+
+
 class ResponseQuerySet(models.QuerySet["Response"]):
     def open(self) -> "ResponseQuerySet":
         # A list of statuses would be bound as parameters, and SQLite then ignores the partial indexes of open rows.
@@ -40,16 +49,17 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         """What clients find by its id; a compaction is told once, to who asked for it."""
         return self.filter(owner_id=owner_id, is_stored=True).exclude(kind=Kind.COMPACTION)
 
-    def claimable(self, now: datetime, owner: str) -> "ResponseQuerySet":
-        """Not ended, held by nobody alive, its session is free, and this process has what it needs.
+    def claimable(self, owner: str) -> "ResponseQuerySet":
+        """Not ended, without a lease, its session is free, and this process has what it needs.
 
+        A lease that ran out is still a lease, for its owner may live: ``release_expired`` decides.
         The request of a response that is not stored is known only to the process that admitted it.
         """
         earlier = Response.objects.open().filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
         parent = Response.objects.open().filter(pk=OuterRef("previous_id"))  # a fork's is in another session
         return self.open().filter(
-            Q(lease_until__isnull=True) | Q(lease_until__lt=now),
-            Q(parked_until__isnull=True) | Q(parked_until__lt=now) | Q(cancel_requested_at__isnull=False),
+            Q(lease_until__isnull=True),
+            ~is_parked() | Q(cancel_requested_at__isnull=False),
             Q(is_stored=True) | Q(lease_owner__in=["", owner]),
             Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~(Exists(earlier) | Exists(parent)),
         )
@@ -60,35 +70,44 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         The old attempt is compared too: with only the lease in the condition, two PostgreSQL workers
         that both waited for the row lock would both win.
         """
-        now = timezone.now()
-        mine = self.claimable(now, owner).filter(pk=response_id, attempt=attempt)
-        return (
-            mine.update(
-                attempt=attempt + 1,
-                # A lease that ran out was never given back: whoever had it is gone.
-                crashes=F("crashes") + Case(When(lease_until__isnull=False, then=1), default=0),
-                lease_owner=owner,
-                lease_until=now + lease,
-                parked_until=None,
-                started_at=Coalesce(F("started_at"), models.Value(now)),
-            )
-            == 1
+        mine = self.claimable(owner).filter(pk=response_id, attempt=attempt)
+        claimed = mine.update(
+            attempt=attempt + 1,
+            lease_owner=owner,
+            lease_until=Now() + lease,
+            parked_until=None,
+            started_at=Coalesce(F("started_at"), Now()),
         )
+        return claimed == 1
 
-    def renew(self, owner: str, running: list[str], lease: timedelta) -> dict[str, bool]:
-        """Prolong the leases of what this owner runs; says for each whether its cancellation was requested.
+    def renew(self, owner: str, attempts: dict[str, int], lease: timedelta) -> dict[str, bool]:
+        """Prolong the leases of what this owner runs; maps each to whether its cancellation was requested.
 
-        A row that the owner holds but does not run is left to run out: somebody must find it.
+        A lease that ran out is prolonged too, as long as no other process has the row.
         """
-        mine = self.open().filter(pk__in=running, lease_owner=owner)
-        mine.update(lease_until=timezone.now() + lease)
-        return {pk: asked is not None for pk, asked in mine.values_list("pk", "cancel_requested_at")}
+        mine = self.open().filter(pk__in=list(attempts), lease_owner=owner)
+        mine.update(lease_until=Now() + lease)
+        held = mine.values_list("pk", "attempt", "cancel_requested_at")
+        return {pk: asked is not None for pk, attempt, asked in held if attempt == attempts[pk]}
 
     def release(self, owners: list[str], *, is_crash: bool) -> int:
         """Free the rows of owners that are gone; an orderly end does not count as a crash."""
-        held = self.open().filter(lease_owner__in=owners)
+        return self.open().filter(lease_owner__in=owners)._free(is_crash=is_crash)
+
+    def release_expired(self, live: models.QuerySet[Any, str]) -> int:
+        """Free what ran out and belongs to none of the live owners."""
+        return self.expired().exclude(lease_owner__in=live)._free(is_crash=True)
+
+    def release_own(self, owner: str, working: list[str]) -> int:
+        """Free what this owner holds and does not work on: an attempt that failed before it could end the row."""
+        return self.expired().filter(lease_owner=owner).exclude(pk__in=working)._free(is_crash=True)
+
+    def expired(self) -> "ResponseQuerySet":
+        return self.open().filter(lease_until__lt=Now())
+
+    def _free(self, *, is_crash: bool) -> int:
         lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)
-        return held.update(lease_owner="", lease_until=None, crashes=F("crashes") + lost)
+        return self.update(lease_owner="", lease_until=None, crashes=F("crashes") + lost)
 
     def park(self, response_id: str, attempt: int, until: datetime | None) -> bool:
         """Give the row back until somebody consents; one that is not stored stays with its process."""

@@ -1,8 +1,7 @@
-from datetime import datetime
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 
@@ -40,6 +39,10 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
         """Nobody waits for these calls any more; whether those that ran took effect is not known."""
         mine = self.filter(response_id=response_id, status__in=OPEN_CALLS)
         return mine.update(status=ToolStatus.INTERRUPTED, finished_at=timezone.now())
+
+    def overdue(self) -> "ToolEventQuerySet":
+        """By the database's clock, which also decides when a response that waits is claimable."""
+        return self.filter(expires_at__lte=Now())
 
     def undecided(self) -> "ToolEventQuerySet":
         return self.filter(status=ToolStatus.AWAITING_APPROVAL, decision="")
@@ -95,9 +98,6 @@ class ToolEvent(models.Model):
     def secs(self) -> float:
         """From its last start to its end."""
         return ((self.finished_at or self.started_at) - self.started_at).total_seconds()
-
-    def is_expired(self, now: datetime) -> bool:
-        return self.expires_at is not None and self.expires_at <= now
 
 
 class ApprovalGrantQuerySet(models.QuerySet["ApprovalGrant"]):

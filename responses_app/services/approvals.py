@@ -3,6 +3,7 @@
 What writes here runs in the writer's transaction.
 """
 
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from responses_app.dispatch import get_dispatcher
@@ -39,7 +40,7 @@ def decide(
 
 
 def _decide(response_id: str, decision: Decision, actor: str, call_id: str | None, *, is_for_all: bool) -> list[str]:
-    waiting = ToolEvent.objects.undecided().filter(response_id=response_id, expires_at__gt=timezone.now())
+    waiting = ToolEvent.objects.undecided().filter(response_id=response_id, expires_at__gt=Now())
     if call_id is not None:
         waiting = waiting.filter(call_id=call_id)
     chosen = list(waiting.select_for_update().order_by("pk")[: None if is_for_all else 1])

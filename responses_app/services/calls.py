@@ -2,7 +2,9 @@
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from django.db.models.functions import Now
 
 from responses_app.eventlog import Fenced
 from responses_app.models import ApprovalGrant, Response, ToolEvent
@@ -17,30 +19,39 @@ class Intent:
     name: str
     arguments: str
     approval_reason: str = ""
-    expires_at: datetime | None = None
+    approval_time: timedelta = timedelta()  # how long it waits for consent
 
     @property
     def digest(self) -> str:
         return hashlib.sha256(f"{self.name}\0{self.arguments}".encode()).hexdigest()
 
 
-def record_intent(row: Response, intent: Intent) -> ToolStatus:
-    """Write the call down: it runs, waits, or is denied where nobody could see what it waits for."""
+@dataclass(frozen=True)
+class Recorded:
+    status: ToolStatus
+    expires_at: datetime | None = None
+
+
+def record_intent(row: Response, intent: Intent) -> Recorded:
+    """Write the call down: it runs, waits, or is denied where no operator could see what it waits for."""
     _check_fence(row)
     status = ToolStatus.RUNNING
     if intent.approval_reason and not _is_granted(row, intent):
         status = ToolStatus.AWAITING_APPROVAL if row.is_stored else ToolStatus.DENIED
-    ToolEvent.objects.create(
+    is_waiting = status is ToolStatus.AWAITING_APPROVAL
+    event = ToolEvent.objects.create(
         response_id=row.pk,
         attempt=row.attempt,
         call_id=intent.call_id,
         name=intent.name,
         arguments=intent.arguments if row.is_stored else "",
         approval_reason=intent.approval_reason,
-        expires_at=intent.expires_at if status is ToolStatus.AWAITING_APPROVAL else None,
+        expires_at=Now() + intent.approval_time if is_waiting else None,
         status=status,
     )
-    return status
+    if is_waiting:
+        event.refresh_from_db(fields=["expires_at"])
+    return Recorded(status, event.expires_at)
 
 
 def start_call(row: Response, call_id: str) -> None:

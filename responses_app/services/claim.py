@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
+from django.db.models import QuerySet
 
 from responses_app.eventlog import Numbering, event_store
 from responses_app.eventlog.segments import read_last
@@ -60,10 +61,15 @@ def claimable_ids(limit: int) -> list[str]:
     return list(_claimable().order_by("created_at").values_list("pk", flat=True)[:limit])
 
 
+def has_expired(live: QuerySet[Any, str]) -> bool:
+    """For the sweep: a lease ran out, and its owner is none of the live ones."""
+    return Response.objects.expired().exclude(lease_owner__in=live).exists()
+
+
 def next_in_session(session_id: int) -> str | None:
     """The turn that may start now that another of its session has ended."""
     return _claimable().filter(session_id=session_id).order_by("turn").values_list("pk", flat=True).first()
 
 
 def _claimable() -> ResponseQuerySet:
-    return Response.objects.claimable(timezone.now(), event_store.process_id)
+    return Response.objects.claimable(event_store.process_id)

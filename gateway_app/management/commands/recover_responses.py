@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from gateway_app.runtime import orphans, processes
+from gateway_app.runtime import orphans
 from responses_app.management.progress import Progress
 
 
@@ -18,21 +18,21 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
 
     def handle(self, *args: Any, settle: bool, dry_run: bool, **options: Any) -> None:
-        dead = processes.find_dead()
+        dead = orphans.find_dead()
         found = orphans.find_orphans(dead)
         ending = [orphan for orphan in found if settle or orphan.is_given_up]
         goes_on = len(found) - len(ending)
         if dry_run:
             self.stdout.write(
-                f"{len(dead)} dead processes. Would free {goes_on} responses and end {len(ending)} as incomplete."
+                f"{len(dead.ids)} dead processes. Would free {goes_on} responses and end {len(ending)} as incomplete."
             )
             return
-        orphans.free(dead, found)
+        orphans.free(dead)
         with Progress(self.stderr, "ended", len(ending)) as progress:
             for orphan in ending:
                 progress.add(orphans.settle(orphan))
         self.stdout.write(
-            f"{len(dead)} dead processes. Freed {goes_on} responses, ended {progress.count} as incomplete."
+            f"{len(dead.ids)} dead processes. Freed {goes_on} responses, ended {progress.count} as incomplete."
         )
         if len(ending) > progress.count:
             self.stderr.write(

@@ -1,0 +1,36 @@
+"""Whether this process has shown lately that it lives, and so may judge others."""
+
+import time
+
+from responses_app.services.claim import lease
+
+
+class Heartbeat:
+    """By the monotonic clock of this process.
+
+    After an outage the database knows of no heartbeat of any process. Who comes back first would take the
+    work of all others; so each waits one lease for them. A start is such a return.
+    """
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._judges_from = self._last + _lease_secs()
+
+    def note(self, sent_at: float) -> None:
+        """A heartbeat that was sent then is stored."""
+        if sent_at - self._last > _lease_secs() / 2:
+            self._judges_from = time.monotonic() + _lease_secs()
+        self._last = sent_at
+
+    @property
+    def is_fresh(self) -> bool:
+        """Others see it: what is claimed now is not taken away at once."""
+        return time.monotonic() - self._last <= _lease_secs() / 2
+
+    @property
+    def judges_silence(self) -> bool:
+        return self.is_fresh and time.monotonic() >= self._judges_from
+
+
+def _lease_secs() -> float:
+    return lease().total_seconds()

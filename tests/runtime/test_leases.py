@@ -1,0 +1,132 @@
+"""Leases and heartbeats: by the database's clock, and never taken from a process that lives."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.harness import ROOT, Process, Server, eventually, script, server_beside, text
+
+HEARTBEATS = "SELECT id, heartbeat_at FROM gateway_app_runtimeprocess ORDER BY id"
+STATES = "SELECT state, exit_reason FROM gateway_app_runtimeprocess WHERE pid = ?"
+CLAIM = "SELECT attempt, crashes, lease_owner FROM responses_app_response WHERE id = ?"
+ISOLATE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+SKEW_SECS = "30"
+
+
+class SkewedServer(Server):
+    """On a host whose clock is wrong."""
+
+    command = ("-m", "tests.skewed_clock")
+
+
+def isolated(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> Process:
+    command = [*ISOLATE, sys.executable, *args]
+    with stdin.open("rb") as given, stdout.open("ab") as out, stderr.open("ab") as err:
+        return subprocess.Popen(command, cwd=ROOT, env=env, stdin=given, stdout=out, stderr=err)
+
+
+class IsolatedServer(Server):
+    """In a PID namespace of its own, as in a container, with the hostname of the others."""
+
+    launch = staticmethod(isolated)
+
+
+def begin(server: Server) -> str:
+    asked = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
+    response_id = server.openai().responses.create(model="hermes-agent", input=asked, background=True).id
+    eventually(lambda: text(server.body(response_id)) == "before ")
+    return response_id
+
+
+def until_both_have_swept(server: Server) -> None:
+    """A heartbeat comes after many sweeps; the second one, after a lease without judgement, too."""
+    _until_both_beat(server)
+    _until_both_beat(server)
+
+
+def _until_both_beat(server: Server) -> None:
+    before = set(server.query(HEARTBEATS))
+
+    def have_beaten() -> bool:
+        now = set(server.query(HEARTBEATS))
+        return len(now) == 2 and not now & before
+
+    eventually(have_beaten, 30, "a heartbeat of each")
+
+
+@pytest.mark.parametrize("skew", [SKEW_SECS, f"-{SKEW_SECS}"])
+def test_a_host_whose_clock_is_wrong_takes_no_work_and_loses_none(
+    make_server: Callable[..., Server], tmp_path: Path, skew: str
+) -> None:
+    env = {"HERMES_LEASE_SECS": "5", "HERMES_SWEEP_SECS": "0.1"}
+    server = make_server(**env)
+    other = server_beside(server, tmp_path / "other", SkewedServer, TEST_CLOCK_SKEW_SECS=skew, **env)
+    response_id = begin(server)
+    before = server.query(CLAIM, response_id)
+    try:
+        other.start()
+        skewed_id = begin(other)
+        skewed = server.query(CLAIM, skewed_id)
+        until_both_have_swept(server)
+        assert server.query(CLAIM, response_id) == before
+        assert server.query(CLAIM, skewed_id) == skewed
+        assert skewed[0][:2] == (1, 0)
+    finally:
+        other.kill()
+
+
+def can_isolate() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run([*ISOLATE, "true"], capture_output=True, timeout=20).returncode == 0
+
+
+@pytest.mark.any_database
+@pytest.mark.skipif(not can_isolate(), reason="PID namespaces need root and util-linux")
+def test_containers_with_one_hostname_do_not_declare_each_other_dead(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    env = {"HERMES_LEASE_SECS": "5", "HERMES_SWEEP_SECS": "0.1"}
+    server = make_server(IsolatedServer, **env)
+    response_id = begin(server)
+    before = server.query(CLAIM, response_id)
+    other = server_beside(server, tmp_path / "other", IsolatedServer, **env)
+    try:
+        other.start()
+        until_both_have_swept(server)
+        found = server.query("SELECT host, state FROM gateway_app_runtimeprocess")
+        assert found == [(found[0][0], "running")] * 2
+        assert server.query(CLAIM, response_id) == before
+    finally:
+        other.kill()
+
+
+def test_a_stopped_process_loses_its_work_and_is_alive_again_when_it_beats(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    env = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.1"}
+    server = make_server(**env)
+    other = server_beside(server, tmp_path / "other", **env).start()
+    try:
+        response_id = begin(server)
+        assert server.process is not None
+        pid = server.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            eventually(lambda: server.query(STATES, pid)[0][0] == "lost", 30, "the loss of the stopped process")
+            eventually(lambda: server.query(CLAIM, response_id)[0][:2] == (2, 1), 30, "the claim of its work")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        eventually(lambda: server.query(STATES, pid) == [("running", "")], 30, "the return of the process")
+        server.open_gate("go")  # of the process that was stopped: its attempt is over
+        other.open_gate("go")
+        assert text(server.ended(response_id)) == "before after"
+        assert server.query(CLAIM, response_id) == [(2, 1, "")]
+    finally:
+        other.kill()
