@@ -1,9 +1,11 @@
 """Replace a piece of a file of the workspace."""
 
 import asyncio
-import threading
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.schema import checked, parameters_of
@@ -21,7 +23,12 @@ PARAMETERS = parameters_of(
     },
     {"replace_all": {"type": "boolean", "default": False, "description": "Replace every occurrence"}},
 )
-_one_at_a_time = threading.Lock()  # two patches of one turn to one file must both last
+_locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
+
+
+def workspace_lock(workspace: Path) -> asyncio.Lock:
+    """Two patches of one turn to one file must both last; no tenant waits for another."""
+    return _locks.setdefault(workspace, asyncio.Lock())
 
 
 async def patch(arguments: dict[str, Any], context: ToolContext) -> str:
@@ -29,11 +36,14 @@ async def patch(arguments: dict[str, Any], context: ToolContext) -> str:
     old, new = encoded("old_string", values["old_string"]), encoded("new_string", values["new_string"])
     if old == new:
         raise ValueError("the arguments 'old_string' and 'new_string' are the same")
-    return await asyncio.to_thread(_patch, context.workspace, values["path"], old, new, values["replace_all"])
+    async with workspace_lock(
+        context.workspace
+    ):  # outside the thread: patches that wait must not hold the threads of other tools
+        return await asyncio.to_thread(_patch, context.workspace, values["path"], old, new, values["replace_all"])
 
 
 def _patch(workspace: Path, path: str, old: bytes, new: bytes, is_everywhere: bool) -> str:
-    with _one_at_a_time, explained(path):
+    with explained(path):
         parts = locate(workspace, path)
         if not parts:
             raise PathRefused(f"{path}: is the workspace itself, a folder")
@@ -44,43 +54,55 @@ def _patch(workspace: Path, path: str, old: bytes, new: bytes, is_everywhere: bo
                 raise PathRefused(f"{path}: has more than {MAX_FILE_BYTES} bytes; use the terminal")
             if old not in data and b"\r\n" in data and b"\r" not in old:  # read_file shows lines without their ends
                 old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\n", b"\r\n")
-            lines = _lines_with(data, old)
-            _check_found(path, lines, data, old, is_everywhere)
+            count = data.count(old)
+            where = _lines_with(data, old)
+            _check_found(path, count, where, data, old, is_everywhere)
+            _check_size(path, len(data) + count * (len(new) - len(old)))
             replace_file(folder, parts[-1], data.replace(old, new))
-    return f"Replaced {len(lines)} occurrence{'s' * (len(lines) > 1)} in {path}, at {_told(lines)}."
+    return f"Replaced {count} occurrence{'s' * (count > 1)} in {path}, at {where}."
 
 
-def _lines_with(data: bytes, piece: bytes) -> list[int]:
-    """The line in which each occurrence begins."""
-    lines, number, position = [], 1, 0
+def _lines_with(data: bytes, piece: bytes) -> str:
+    """The lines in which it begins, as far as they are shown; empty if it does not occur."""
+    numbers = list(islice(_line_numbers(data, piece), MAX_TOLD_LINES + 1))
+    if not numbers:
+        return ""
+    shown = ", ".join(str(number) for number in numbers[:MAX_TOLD_LINES])
+    more = ", ..." if len(numbers) > MAX_TOLD_LINES else ""
+    return f"line{'s' * (len(numbers) > 1)} {shown}{more}"
+
+
+def _line_numbers(data: bytes, piece: bytes) -> Iterator[int]:
+    number, position = 1, 0
     while (found := data.find(piece, position)) >= 0:
         number += data.count(b"\n", position, found)
-        lines.append(number)
+        yield number
         number += piece.count(b"\n")
         position = found + len(piece)
-    return lines
 
 
-def _check_found(path: str, lines: list[int], data: bytes, old: bytes, is_everywhere: bool) -> None:
-    if not lines:
+def _check_found(path: str, count: int, where: str, data: bytes, old: bytes, is_everywhere: bool) -> None:
+    if not count:
         raise ValueError(f"{path}: old_string does not occur in it{_hint(data, old)}; nothing was changed")
-    if len(lines) > 1 and not is_everywhere:
+    if count > 1 and not is_everywhere:
         raise ValueError(
-            f"{path}: old_string occurs {len(lines)} times, at {_told(lines)}; nothing was changed. "
+            f"{path}: old_string occurs {count} times, at {where}; nothing was changed. "
             "Give more of the text around the one you mean, or set replace_all"
+        )
+
+
+def _check_size(path: str, size: int) -> None:
+    """Before the new content is made: a small file and a small replacement can multiply."""
+    if size > MAX_FILE_BYTES:
+        raise ValueError(
+            f"{path}: would have {size} bytes, and patch writes at most {MAX_FILE_BYTES}; nothing was changed"
         )
 
 
 def _hint(data: bytes, old: bytes) -> str:
     first = next((line.strip() for line in old.splitlines() if line.strip()), b"")
-    numbers = [n for n, line in enumerate(data.split(b"\n"), 1) if first and first in line]
-    return f", but its first line does, at {_told(numbers)}: compare the rest and the spaces" if numbers else ""
-
-
-def _told(lines: list[int]) -> str:
-    told = ", ".join(str(number) for number in lines[:MAX_TOLD_LINES])
-    more = ", ..." if len(lines) > MAX_TOLD_LINES else ""
-    return f"line{'s' * (len(lines) > 1)} {told}{more}"
+    where = _lines_with(data, first) if first else ""
+    return f", but its first line does, at {where}: compare the rest and the spaces" if where else ""
 
 
 TOOL = Tool(
