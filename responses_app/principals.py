@@ -3,9 +3,10 @@
 import hashlib
 import hmac
 from dataclasses import dataclass
+from importlib import import_module
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
+from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.auth.models import User
 from django.core import signing
 
@@ -13,6 +14,7 @@ from responses_app.errors import Unauthenticated
 from responses_app.eventlog import event_store
 from responses_app.models import ApiKey
 from responses_app.models.keys import hash_key
+from responses_app.sealing import NotSealedHere, seal, unseal
 from responses_app.services.keys import KEY_ACTOR
 
 SCHEME = "bearer "
@@ -60,24 +62,33 @@ def authenticate(authorization: str | None) -> Principal:
     return Principal(key.owner_id, key.pk)
 
 
-def operator_token(user: User) -> str:
+def operator_token(user: User, session_key: str) -> str:
     """An hour of the API for a browser page of a staff user, who owns what is made with it.
 
-    Nothing is stored: the token ends with the hour, with a change of the password, or with the user's rights.
+    Nothing is stored: the token ends with the hour, the login, the password, or the user's rights. It is
+    signed, and its holder could read it: the key of the session, which is a login, is sealed.
     """
-    return OPERATOR_PREFIX + signing.dumps([user.pk, user.get_session_auth_hash()], salt=_OPERATOR_SALT)
+    sealed = seal(user.pk, session_key.encode())
+    return OPERATOR_PREFIX + signing.dumps([user.pk, user.get_session_auth_hash(), sealed], salt=_OPERATOR_SALT)
 
 
 def _operator(token: str) -> Principal:
     try:
-        user_id, password_hash = signing.loads(token, salt=_OPERATOR_SALT, max_age=OPERATOR_SECS)
-    except signing.BadSignature:
+        user_id, password_hash, sealed = signing.loads(token, salt=_OPERATOR_SALT, max_age=OPERATOR_SECS)
+        session_key = unseal(user_id, sealed).decode()
+    except (signing.BadSignature, NotSealedHere, ValueError):
         raise Unauthenticated("The operator's token is not valid, or its hour is over.") from None
     user = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
     is_valid = user is not None and hmac.compare_digest(password_hash, user.get_session_auth_hash())
-    if user is None or not is_valid or not user.has_perm(PLAYGROUND_PERMISSION):
+    if user is None or not is_valid or not user.has_perm(PLAYGROUND_PERMISSION) or not _is_login(session_key, user):
         raise Unauthenticated("The operator's token is not valid any more.")
     return Principal(user.pk, operator=user.get_username())
+
+
+def _is_login(session_key: str, user: User) -> bool:
+    """Logging out deletes the session."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return bool(store.get(SESSION_KEY) == str(user.pk))
 
 
 def _is_root(secret: str) -> bool:

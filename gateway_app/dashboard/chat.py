@@ -52,7 +52,8 @@ def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpRespon
 @staff_page(PLAYGROUND)
 def token(request: HttpRequest) -> HttpResponseBase:
     """A POST, and so safe from other sites; the root key never reaches a browser."""
-    return JsonResponse({"token": operator_token(operator_of(request)), "expires_in": OPERATOR_SECS})
+    token = operator_token(operator_of(request), request.session.session_key or "")
+    return JsonResponse({"token": token, "expires_in": OPERATOR_SECS})
 
 
 @dataclass(frozen=True)

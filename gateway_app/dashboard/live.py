@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Collection
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -33,6 +34,7 @@ from responses_app.services.lookup import any_response
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.log_views import TimedLogView
 from responses_app.streaming.pump import pump
+from responses_app.streaming.revocation import Credential
 from responses_app.streaming.routing import StreamingRoute
 
 
@@ -109,17 +111,19 @@ def _refused(error: ApiError) -> HttpResponse:
     return JsonResponse(error.body(), status=error.status)
 
 
-def _is_viewer(cookies: str | None) -> bool:
-    """In a reader's thread: both the session and the permissions are read from the database."""
-    return may_view(user_of_cookies(cookies))
+def _viewers(cookies: Collection[str]) -> set[str]:
+    """In a reader's thread: both the sessions and the permissions are read from the database."""
+    return {header for header in cookies if may_view(user_of_cookies(header))}
 
 
 class LiveConsumer(HttpConsumer):
     """The log for a browser of the staff: the pump of every reader, by cookie instead of by key."""
 
     async def answer(self, body: bytes) -> None:
-        if not await event_store.read(_is_viewer, self.header("cookie")):
+        cookies = self.header("cookie") or ""
+        if not await event_store.read(_viewers, [cookies]):
             raise Unauthenticated(f"Log in as staff with the permission {VIEW} to watch a response.")
+        self.end_when_revoked(Credential(_viewers, cookies))
         row = await event_store.read(any_response, self.path_args["response_id"])
         seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
         await self.start_stream([])

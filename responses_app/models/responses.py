@@ -223,9 +223,7 @@ class Response(models.Model):
             # The runner's sweep: claimable(), release(); health, and the dashboard's list of what runs.
             models.Index(fields=["created_at"], condition=Q(finished_at__isnull=True), name="response_open"),
             # claimable()'s look at earlier turns of the session, next_in_session(), make_room().
-            models.Index(
-                fields=["session", "turn"], condition=Q(finished_at__isnull=True), name="response_open_turn"
-            ),
+            models.Index(fields=["session", "turn"], condition=Q(finished_at__isnull=True), name="response_open_turn"),
             # The housekeeping that merges the logs of ended responses.
             models.Index(fields=["finished_at"], condition=Q(is_log_merged=False), name="response_log_unmerged"),
             # admit()'s look for the turn up to which a client repeats its history. Whole indexes: SQLite can't prove

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
@@ -11,9 +12,10 @@ from channels.consumer import AsyncConsumer
 from channels.exceptions import StopConsumer
 from django.conf import settings
 
-from responses_app.errors import ApiError, BodyTooLarge, InternalError
+from responses_app.errors import ApiError, BodyTooLarge, InternalError, Unauthenticated
 from responses_app.eventlog import event_store
 from responses_app.principals import Principal, authenticate
+from responses_app.streaming.revocation import Credential, credential_of, revocation
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,8 @@ class HttpConsumer(AsyncConsumer, ABC):
         self._body_bytes = 0
         self._answer: asyncio.Task[None] | None = None
         self._has_started = False
+        self._is_revoked = False
+        self._watches = ExitStack()  # of the credential this request came with
 
     async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
         async def receive_or_finish() -> Message:
@@ -60,6 +64,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         try:
             await super().__call__(scope, receive_or_finish, send)
         finally:
+            self._watches.close()
             await self._stop_answer()
 
     # -- messages -----------------------------------------------------------------------
@@ -88,7 +93,18 @@ class HttpConsumer(AsyncConsumer, ABC):
         """The client left before the answer was complete."""
 
     async def principal(self) -> Principal:
-        return await event_store.read(authenticate, self.header("authorization"))
+        authorization = self.header("authorization")
+        principal = await event_store.read(authenticate, authorization)
+        self.end_when_revoked(credential_of(principal, authorization))
+        return principal
+
+    def end_when_revoked(self, credential: Credential | None) -> None:
+        self._watches.enter_context(revocation.watched(credential, self._revoke))
+
+    def _revoke(self) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._is_revoked = True
+            self._answer.cancel()
 
     def header(self, name: str) -> str | None:
         wanted = name.lower().encode()
@@ -132,6 +148,10 @@ class HttpConsumer(AsyncConsumer, ABC):
             if self._body_bytes > settings.MAX_BODY_BYTES:
                 raise BodyTooLarge(settings.MAX_BODY_BYTES)
             await self.answer(b"".join(self._body))
+        except asyncio.CancelledError:
+            if not self._is_revoked:
+                raise
+            await self._end_with(Unauthenticated("The key or the login of this request is not valid any more."))
         except ApiError as error:
             await self._end_with(error)
         except Exception:

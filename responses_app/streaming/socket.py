@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from responses_app.requests.headers import (
     read_session_key,
     read_turn_policy,
 )
+from responses_app.streaming.revocation import credential_of, revocation
 from responses_app.streaming.socket_turn import Connection, SocketTurn, read_stream_id
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 MAX_TURNS_WAITING = 32  # on one socket, those that run included
 GOING_AWAY = 1001
+POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012  # a code after which SDKs connect again
 HTTP_STATUS = {"previous_response_not_found": 400}  # where clients of sockets expect another than those of HTTP
 
@@ -45,6 +48,8 @@ class ResponsesSocket(AsyncConsumer):
         self._limit: asyncio.Task[None] | None = None
         self._farewell: asyncio.Task[None] | None = None
         self._is_over = False
+        self._watches = ExitStack()  # of the key this connection was opened with
+        self._revoked: asyncio.Task[None] | None = None
         self._connection: Connection
 
     async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
@@ -62,10 +67,12 @@ class ResponsesSocket(AsyncConsumer):
                 session_key=read_session_key(self._header(SESSION_KEY_HEADER)),
                 turn_policy=read_turn_policy(self._header(TURN_POLICY_HEADER)),
             )
-            await self._connection.principal()
+            principal = await self._connection.principal()
         except ApiError as error:
             await refuse_handshake(error, self.scope, self.send)
             raise StopConsumer from None
+        credential = credential_of(principal, self._header("authorization"))
+        self._watches.enter_context(revocation.watched(credential, self._revoke))
         self._limit = asyncio.create_task(self._end_in_time())
         door.farewells.add(self._say_farewell)
         await self.send({"type": "websocket.accept"})
@@ -142,6 +149,15 @@ class ResponsesSocket(AsyncConsumer):
         await self._send_error(limit_reached())
         await self._close(GOING_AWAY)
 
+    def _revoke(self) -> None:
+        if self._revoked is None:
+            self._revoked = asyncio.create_task(self._refuse_further())
+
+    async def _refuse_further(self) -> None:
+        """Nothing more is sent to a key that is revoked; stored turns go on."""
+        self._stop_reading()
+        await self._close(POLICY_VIOLATION)
+
     def _say_farewell(self) -> None:
         self._farewell = asyncio.create_task(self._leave_service())
 
@@ -159,12 +175,18 @@ class ResponsesSocket(AsyncConsumer):
 
     def _abandon(self) -> None:
         """The client is gone: stored turns go on and can be read over HTTP, the others end."""
+        for turn in self._stop_reading():
+            turn.leave()
+
+    def _stop_reading(self) -> list[SocketTurn]:
         door.farewells.discard(self._say_farewell)
+        self._watches.close()
         if self._limit is not None:
             self._limit.cancel()
-        for task, turn in list(self._turns.items()):
+        turns = list(self._turns.items())
+        for task, _ in turns:
             task.cancel()
-            turn.leave()
+        return [turn for _, turn in turns]
 
     async def _refuse_steering(self, body: dict[str, Any], stream_id: str | None) -> None:
         steer = {"previous_response_id": body.get("previous_response_id"), "input": body.get("input")}

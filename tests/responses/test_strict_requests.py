@@ -45,9 +45,7 @@ def test_an_empty_number_or_word_in_a_query_is_refused_by_name(server: Server) -
                 assert_refused(answer, parameter["name"])
                 tried.add((template, parameter["name"]))
     assert len(tried) > 18
-    assert {"limit", "order", "status", "offset", "stream", "starting_after", "after"} <= {
-        name for _, name in tried
-    }
+    assert {"limit", "order", "status", "offset", "stream", "starting_after", "after"} <= {name for _, name in tried}
 
 
 def test_an_empty_cursor_of_a_stream_is_refused_and_an_empty_header_is_none(server: Server) -> None:

@@ -1,0 +1,109 @@
+"""Revocation: readers end soon after their key is revoked or their user logs out; the work goes on."""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from responses_app.errors import StorageUnavailable, Unauthenticated
+from responses_app.eventlog import event_store
+from responses_app.models import ApiKey
+from responses_app.principals import Principal, authenticate
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECS = 1.0
+
+
+@dataclass(frozen=True)
+class Credential:
+    """What a reader was let in with, and the query that finds which of many still hold."""
+
+    still_valid: Callable[[Collection[Any]], set[Any]]
+    value: Any
+
+
+def credential_of(principal: Principal, authorization: str | None) -> Credential | None:
+    """None for the root key, which only a restart changes."""
+    if principal.key_id is not None:
+        return Credential(valid_keys, principal.key_id)
+    if principal.operator:
+        return Credential(valid_tokens, authorization)
+    return None
+
+
+def valid_keys(key_ids: Collection[int]) -> set[int]:
+    return set(ApiKey.objects.valid().filter(pk__in=key_ids).values_list("pk", flat=True))
+
+
+def valid_tokens(headers: Collection[str]) -> set[str]:
+    """One by one: a handful of operators have the playground open."""
+    return {header for header in headers if _is_valid(header)}
+
+
+def _is_valid(header: str) -> bool:
+    try:
+        authenticate(header)
+    except Unauthenticated:
+        return False
+    return True
+
+
+class Revocation:
+    """The readers of this process by their credentials: one query a second for all of them."""
+
+    def __init__(self) -> None:
+        self._readers: dict[Credential, set[Callable[[], None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watched(self, credential: Credential | None, end: Callable[[], None]) -> Iterator[None]:
+        """Call ``end`` once the credential is not valid any more, for as long as this block lasts."""
+        if credential is None:
+            yield
+            return
+        self._readers.setdefault(credential, set()).add(end)
+        self._ensure_running()
+        try:
+            yield
+        finally:
+            readers = self._readers[credential]
+            readers.discard(end)
+            if not readers:
+                del self._readers[credential]
+
+    def _ensure_running(self) -> None:
+        if self._task is None or self._task.done():
+            # A fresh context: that of a request must not live on here.
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._run(), context=contextvars.Context())
+
+    async def _run(self) -> None:
+        while self._readers:
+            await asyncio.sleep(CHECK_SECS)
+            try:
+                await self.check()
+            except StorageUnavailable:
+                continue  # readers stay: the database is away, and with it the answer
+            except Exception:
+                logger.exception("The keys of open streams could not be checked.")
+
+    async def check(self) -> None:
+        """One look at everything that is open."""
+        values: dict[Callable[[Collection[Any]], set[Any]], set[Any]] = {}
+        for credential in self._readers:
+            values.setdefault(credential.still_valid, set()).add(credential.value)
+        for still_valid, asked in values.items():
+            valid = await event_store.read(still_valid, asked)
+            for value in asked - valid:
+                self._end(Credential(still_valid, value))
+
+    def _end(self, credential: Credential) -> None:
+        for end in list(self._readers.get(credential, ())):
+            end()
+
+
+revocation = Revocation()
