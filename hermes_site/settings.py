@@ -158,7 +158,14 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "gateway_app.dashboard.security.ContentSecurityPolicy",
+    "gateway_app.dashboard.login_throttle.LoginThrottle",
 ]
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},  # a counter for each address and name that failed to log in
+    }
+}
 ROOT_URLCONF = "hermes_site.urls"
 ASGI_APPLICATION = "hermes_site.asgi.application"
 TEMPLATES = [
