@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from django.conf import settings
@@ -29,6 +29,7 @@ from responses_app.output import INTERRUPTED
 from responses_app.services.calls import Intent, end_call, record_intent, start_call
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MAX_SHOWN_CHARS = 50_000  # what the model and the client see of an output; the ledger keeps all of it
 TOLD_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
@@ -79,7 +80,7 @@ class Ledger:
     async def _first_time(self, call: ToolCall) -> ToolResult | None:
         patience = timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
         intent = Intent(call.call_id, call.name, call.arguments, await self._approval_reason(call), patience)
-        recorded = await event_store.insist(lambda: record_intent(self._row, intent))
+        recorded = await self._write(lambda: record_intent(self._row, intent))
         if recorded.status is ToolStatus.DENIED:
             return self._over(call, recorded.status, CANT_WAIT, 0.0)
         if recorded.expires_at is not None:
@@ -101,7 +102,7 @@ class Ledger:
 
     async def _start(self, call: ToolCall) -> ToolResult:
         """A call that has its row already."""
-        await event_store.insist(lambda: start_call(self._row, call.call_id))
+        await self._write(lambda: start_call(self._row, call.call_id))
         return await self._run(call)
 
     async def _run(self, call: ToolCall) -> ToolResult:
@@ -119,12 +120,16 @@ class Ledger:
         return await self._end(call, status, output, secs)
 
     async def _end(self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0) -> ToolResult:
-        await event_store.insist(lambda: end_call(self._row, call.call_id, status, output))
+        await self._write(lambda: end_call(self._row, call.call_id, status, output))
         return self._over(call, status, output, secs)
 
     def _over(self, call: ToolCall, status: ToolStatus, output: str, secs: float) -> ToolResult:
         self._tell(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
         return ToolResult(shown(output), status is not ToolStatus.COMPLETED)
+
+    async def _write(self, step: Callable[[], T]) -> T:
+        """Behind the events that led to the step: after a crash, the log explains every row of the ledger."""
+        return await event_store.insist(step, response_id=self._row.pk)
 
     def _tell_request(self, call: ToolCall, reason: str, expires_at: datetime) -> None:
         self._tell(APPROVAL_REQUESTED, call, reason=reason, expires_at=expires_at.timestamp())

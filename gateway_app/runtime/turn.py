@@ -227,7 +227,7 @@ class TurnRun:
     async def _begin(self) -> None:
         self._builder.start()
         segment = self._numbering.seal(self._builder.take())
-        await event_store.insist(lambda: begin(self.row, segment), self._tail.publish)
+        await event_store.insist(lambda: begin(self.row, segment), self._tail.publish, self.row.pk)
 
     def _note(self, event: Event) -> None:
         """An internal event, into the log."""
@@ -239,7 +239,7 @@ class TurnRun:
         """Into the log, without waiting for the disk unless it falls far behind."""
         self._append()
         if event_store.writer.is_congested:
-            await event_store.insist(lambda: None)
+            await event_store.insist(lambda: None, response_id=self.row.pk)
 
     def _append(self) -> None:
         events = self._builder.take()
@@ -280,12 +280,14 @@ class TurnRun:
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()
         await event_store.insist(
-            lambda: settle(self.row, segment, body, self._quirks, self._first_output_at), self._tail.publish
+            lambda: settle(self.row, segment, body, self._quirks, self._first_output_at),
+            self._tail.publish,
+            self.row.pk,
         )
 
     async def _park(self) -> None:
         """Until somebody consents, nothing is held: no lease and no slot."""
-        if not await event_store.insist(lambda: park(self.row)):
+        if not await event_store.insist(lambda: park(self.row), response_id=self.row.pk):
             raise Fenced(self.row.pk)
 
     # -- ends ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A database that is away: how long to wait for it, and whether a COMMIT in which it went was carried out."""
+"""A database that is away or a row that is locked: how long to wait, and whether a broken COMMIT was carried out."""
 
 from contextlib import suppress
 
@@ -8,6 +8,7 @@ from django.db.utils import InterfaceError, OperationalError
 from responses_app.errors import StorageUnavailable
 
 AWAY = (OperationalError, InterfaceError)  # the connection, the server or the disk; not the statement
+LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
 
 
 def unavailable(error: Exception) -> StorageUnavailable:
@@ -19,6 +20,18 @@ def wait_for_locks(secs: float) -> None:
     if connection.vendor == "sqlite":
         with suppress(*AWAY), connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {round(1000 * secs)}")
+
+
+def limit_lock_waits(secs: float) -> None:
+    """For the rest of this transaction, which is all that a pooler in transaction mode keeps."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = {round(1000 * secs)}")
+
+
+def is_lock_conflict(error: Exception) -> bool:
+    """Another session has the row; the connection and the transaction before the savepoint are sound."""
+    return getattr(error.__cause__, "sqlstate", None) in LOCK_CONFLICTS
 
 
 def take_receipt() -> int | None:

@@ -75,13 +75,16 @@ class EventStore:
         else:
             tail.publish(stamped(segment))
 
-    def submit(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> "Future[T]":
+    def submit(
+        self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
+    ) -> "Future[T]":
         """Run ``work`` in a transaction of the writer; ``then`` runs on the event loop after the commit.
 
+        With ``response_id`` it never overtakes an append to that response that was submitted before.
         A process without a running writer (a command, a shell) does the work itself; other
         processes notice by their own polls.
         """
-        job = Call(work, then)
+        job = Call(work, then, response_id)
         if self.writer.is_running:
             self.writer.submit(job)
         else:
@@ -89,14 +92,14 @@ class EventStore:
                 job.future.set_result(work())
         return job.future
 
-    async def write(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
+    async def write(self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = "") -> T:
         if not self.writer.is_running:  # it has ended: whoever still works will go on at the next start
             raise StorageUnavailable("the server is shutting down")
-        return await asyncio.wrap_future(self.submit(work, then))
+        return await asyncio.wrap_future(self.submit(work, then, response_id))
 
-    async def insist(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> T:
+    async def insist(self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = "") -> T:
         """``write`` for those who can't give up: tried until the database takes it."""
-        return await self._until_available(lambda: self.write(work, then))
+        return await self._until_available(lambda: self.write(work, then, response_id))
 
     async def _until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:

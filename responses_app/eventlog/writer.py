@@ -8,15 +8,32 @@ import asyncio
 import logging
 import threading
 import time
-from itertools import groupby
 
 from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 
-from responses_app.eventlog.availability import AWAY, take_receipt, unavailable, wait_for_locks, was_committed
+from responses_app.eventlog.availability import (
+    AWAY,
+    is_lock_conflict,
+    take_receipt,
+    unavailable,
+    wait_for_locks,
+    was_committed,
+)
+from responses_app.eventlog.batches import Performed, perform
 from responses_app.eventlog.complaints import Complaint
-from responses_app.eventlog.inserting import insert_fenced
-from responses_app.eventlog.jobs import Append, Call, Delivery, Fenced, Job, Undecided, coalesced, refusal, success
-from responses_app.eventlog.segments import Segment, stamped
+from responses_app.eventlog.jobs import (
+    Append,
+    Delivery,
+    Job,
+    Undecided,
+    appends_of,
+    calls_of,
+    coalesced,
+    refusal,
+    size_of,
+)
+from responses_app.eventlog.postponed import Postponed
+from responses_app.eventlog.segments import Segment
 from responses_app.metrics import commit_seconds
 from responses_app.models import EventSegment
 
@@ -38,9 +55,11 @@ class Writer:
         self._arrival = threading.Condition()
         self._is_stopping = False
         self._retained: list[Job] = []
+        self.postponed = Postponed()
         self._undecided: Undecided | None = None
         self._has_begun = False
         self._is_away = False
+        self._stall: Exception | None = None  # why a part of the current batch was set aside
         self._away = Complaint(logger, "The database takes no writes; they are kept and tried again")
         self.pending_bytes = 0
         self._arrived_at = self._oldest_at = 0.0  # of the first job that waits, and of the oldest that was taken
@@ -56,7 +75,8 @@ class Writer:
     @property
     def lag_secs(self) -> float:
         """How long the oldest write has waited for its commit."""
-        since = self._oldest_at or (self._arrived_at if self._jobs else 0.0)
+        arrived_at = self._arrived_at if self._jobs else 0.0
+        since = _earliest([self._oldest_at, arrived_at, self.postponed.oldest_at])
         return time.monotonic() - since if since else 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -91,136 +111,167 @@ class Writer:
                 self._deliver(self._commit_safely(jobs))
                 if self._retained or self._undecided:
                     time.sleep(RETRY_SECS)
-                elif len(jobs) >= BUSY_JOBS:
+                    continue
+                self._deliver(self._retry_postponed())
+                if len(jobs) >= BUSY_JOBS:
                     time.sleep(TICK_SECS)
         finally:
             connections.close_all()
 
     def _next_batch(self) -> list[Job] | None:
         with self._arrival:
-            while not (self._jobs or self._retained or self._undecided or self._is_stopping):
-                self._arrival.wait()
+            while (pause := self._idle_secs()) != 0:
+                self._arrival.wait(pause)
             arrived, self._jobs = self._jobs, []
-            if arrived:
-                self._oldest_at = self._oldest_at or self._arrived_at
+            began = [self._oldest_at, self._arrived_at if arrived else 0.0, self.postponed.oldest_at]
+            self._oldest_at = _earliest(began)
         # What was tried before stays as it was: a lost commit may have stored just these rows.
-        jobs, self._retained = self._retained + coalesced(arrived), []
-        return jobs if jobs or self._undecided else None
+        jobs, self._retained = self._retained + self.postponed.take_appends(), []
+        for job in coalesced(arrived):
+            if self.postponed.holds(job):
+                self.postponed.add(job)
+            else:
+                jobs.append(job)
+        is_over = self._is_stopping and not (jobs or self._undecided or self.postponed)
+        return None if is_over else jobs
+
+    def _idle_secs(self) -> float | None:
+        """How long there is nothing to do; None means until a job arrives."""
+        if self._jobs or self._retained or self._undecided:
+            return 0
+        due_at = self.postponed.next_due()
+        if due_at is None:
+            return 0 if self._is_stopping else None
+        return max(0.0, due_at - time.monotonic())
 
     def _commit_safely(self, jobs: list[Job]) -> list[Delivery]:
-        """Whatever happens, everybody gets an answer and the thread goes on."""
+        """Whatever happens, every job gets an answer and the thread goes on."""
+        decided: list[Delivery] = []
         try:
-            return self._commit(jobs)
+            if (undecided := self._undecided) is not None:
+                is_stored = was_committed(undecided.receipt)
+                if is_stored is None:
+                    return self._set_aside(jobs, ConnectionError("it has not come back"))
+                self._undecided = None
+                if is_stored:
+                    decided = undecided.deliveries
+                else:
+                    jobs = undecided.jobs + jobs
+            return decided + self._commit(jobs)
         except Exception as error:
             logger.exception("A batch of %d writes failed unexpectedly.", len(jobs))
-            self._retained, self._undecided = [], None
-            return [refusal(job, error) for job in jobs]
+            self._retained = []
+            return decided + [refusal(job, error) for job in jobs]
 
     def _commit(self, jobs: list[Job]) -> list[Delivery]:
-        decided: list[Delivery] = []
-        if (undecided := self._undecided) is not None:
-            is_stored = was_committed(undecided.receipt)
-            if is_stored is None:
-                return self._set_aside(jobs, ConnectionError("it has not come back"))
-            self._undecided = None
-            if is_stored:
-                decided = undecided.deliveries
-            else:
-                jobs = undecided.jobs + jobs
+        """One transaction for all; where it fails, smaller ones, so that one bad job fails alone."""
+        if not jobs:
+            return []
         try:
-            return decided + self._transact(jobs)
-        except DatabaseError as error:
-            if not self._has_begun:  # so would each of them alone, after the same wait
-                return decided + self._set_aside(jobs, error)
+            return self._transact(jobs)
+        except Exception as error:
+            if isinstance(error, DatabaseError) and not self._has_begun:
+                return self._set_aside(jobs, error)  # so would each of them alone, after the same wait
+            if is_lock_conflict(error) and (len(jobs) == 1 or not calls_of(jobs)):
+                return self._postpone(jobs)
+            if len(jobs) == 1:
+                return self._fail_alone(jobs[0], error)
             if not isinstance(error, AWAY):
-                logger.warning("A batch of %d writes failed (%s); writing them one by one.", len(jobs), error)
-            return decided + self._commit_one_by_one(jobs)
+                logger.warning("A batch of %d writes failed (%s); trying them apart.", len(jobs), error)
+            return self._commit_in_pieces(_pieces(jobs, error))
 
     def _transact(self, jobs: list[Job]) -> list[Delivery]:
-        """One transaction. Raises when nothing of it is stored; when nobody knows, it is kept to be asked about."""
+        """One transaction. Raises when nothing of it is stored; while that is unknown, it is kept as undecided."""
         self._has_begun = False
-        deliveries: list[Delivery] = []
+        performed = Performed()
         receipt: int | None = None
         if self._is_away:
             wait_for_locks(PROBE_SECS)  # a connection that failed is replaced by one with the patience of all
         try:
             with commit_seconds.time(), transaction.atomic():
                 self._has_begun = True
-                deliveries = self._perform(jobs)
+                performed = perform(jobs)
                 receipt = take_receipt()
         except DatabaseError as error:
             connection.close_if_unusable_or_obsolete()
-            if receipt is None or not isinstance(error, AWAY):
+            if receipt is None or not isinstance(error, AWAY) or is_lock_conflict(error):
                 raise
             self._away.say(error)
-            self._undecided = Undecided(jobs, deliveries, receipt)
-            return []
+            tried = [job for job in jobs if job not in performed.blocked]
+            self._undecided = Undecided(tried, performed.deliveries, receipt)
+            return self._postpone(performed.blocked)
         if self._is_away:
             logger.warning("The database takes writes again.")
             self._is_away = False
             wait_for_locks(LOCK_SECS)
-        return deliveries
+        return performed.deliveries + self._postpone(performed.blocked)
 
-    def _perform(self, jobs: list[Job]) -> list[Delivery]:
-        """All jobs in their order; neighbouring appends share one statement."""
+    def _commit_in_pieces(self, pieces: list[list[Job]]) -> list[Delivery]:
+        """When the database is away, nothing behind the first failure is tried: nothing overtakes it."""
         deliveries: list[Delivery] = []
-        for is_append, group in groupby(jobs, lambda job: isinstance(job, Append)):
-            if is_append:
-                deliveries += _append([job for job in group if isinstance(job, Append)])
-            else:
-                deliveries += [self._call(job) for job in group if isinstance(job, Call)]
-        return deliveries
-
-    def _call(self, job: Call) -> Delivery:
-        try:
-            with transaction.atomic():
-                result = job.work()
-        except AWAY:
-            raise  # the connection or the disk, not this job: the batch as a whole decides
-        except Exception as error:  # the caller's own failure travels to the caller
-            return refusal(job, error)
-        return success(job, result)
-
-    def _commit_one_by_one(self, jobs: list[Job]) -> list[Delivery]:
-        """So that one bad job fails alone.
-
-        When the database itself is unavailable, nothing behind the first failure is tried: a later
-        write must not overtake an earlier one.
-        """
-        deliveries: list[Delivery] = []
-        for number, job in enumerate(jobs):
-            try:
-                deliveries += self._transact([job])
-            except AWAY as error:
-                return deliveries + self._set_aside(jobs[number:], error)
-            except DatabaseError as error:
-                deliveries.append(self._settle_alone(job, error))
+        self._stall = None
+        for number, piece in enumerate(pieces):
             if self._undecided is not None:
-                return deliveries + self._set_aside(jobs[number + 1 :], ConnectionError("the connection broke"))
+                self._stall = ConnectionError("the connection broke")
+            if self._stall is not None:
+                rest = [job for later in pieces[number:] for job in later]
+                return deliveries + self._set_aside(rest, self._stall)
+            held = [job for job in piece if self.postponed.holds(job)]
+            deliveries += self._postpone(held)
+            deliveries += self._commit([job for job in piece if job not in held])
         return deliveries
 
     def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
-        """Appends are kept for the next round, in order; callers are told to come back."""
+        """The database is away: appends are kept for the next round, in order; callers get a 503."""
         self._away.say(error)
         self._is_away = True
-        self._retained = [job for job in jobs if isinstance(job, Append)]
-        return [refusal(job, unavailable(error)) for job in jobs if isinstance(job, Call)]
+        self._stall = error
+        self._retained += appends_of(jobs)
+        return [refusal(job, unavailable(error)) for job in calls_of(jobs)]
 
-    def _settle_alone(self, job: Job, error: DatabaseError) -> Delivery:
+    def _postpone(self, jobs: list[Job]) -> list[Delivery]:
+        """Another session has locked their rows: they wait by themselves, and their callers with them."""
+        for job in jobs:
+            self.postponed.add(job)
+        return []
+
+    def _retry_postponed(self) -> list[Delivery]:
+        locked = unavailable(TimeoutError("another session has locked the rows of this write"))
+        deliveries = [refusal(call, locked) for call in self.postponed.take_expired()]
+        call = self.postponed.take_call()
+        if call is not None:
+            deliveries += self._commit_safely([call])
+        return deliveries
+
+    def _fail_alone(self, job: Job, error: Exception) -> list[Delivery]:
+        if isinstance(error, AWAY):
+            return self._set_aside([job], error)
         if isinstance(job, Append) and isinstance(error, IntegrityError) and _is_stored(job.segment):
-            return lambda: job.on_written(job.segment)  # the connection broke after its commit had worked
-        return refusal(job, error)
+            return [lambda: job.on_written(job.segment)]  # the connection broke after its commit had worked
+        return [refusal(job, error)]
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
         assert self._loop is not None
-        retained = sum(len(job.segment.data) for job in self._retained if isinstance(job, Append))
         with self._arrival:
-            waiting = sum(len(job.segment.data) for job in self._jobs if isinstance(job, Append))
-            self.pending_bytes = retained + waiting
+            self.pending_bytes = size_of(self._retained) + size_of(self._jobs) + self.postponed.size
             if not (self._retained or self._undecided):
                 self._oldest_at = 0.0
-        if not self._loop.is_closed():
+        if deliveries and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_deliver_all, deliveries)
+
+
+def _earliest(times: list[float]) -> float:
+    """Of those that are known; 0.0 when none is."""
+    return min(filter(None, times), default=0.0)
+
+
+def _pieces(jobs: list[Job], error: Exception) -> list[list[Job]]:
+    """Each job alone; where a lock is to blame, the appends together, for they wait for no row."""
+    appends: list[Job] = list(appends_of(jobs))
+    calls: list[list[Job]] = [[call] for call in calls_of(jobs)]
+    if is_lock_conflict(error):
+        return [appends, *calls]
+    return [*([job] for job in appends), *calls]
 
 
 def _deliver_all(deliveries: list[Delivery]) -> None:
@@ -229,20 +280,6 @@ def _deliver_all(deliveries: list[Delivery]) -> None:
             deliver()
         except Exception:  # one reader's trouble must not keep the others asleep
             logger.exception("A committed write could not be delivered.")
-
-
-def _outcome(job: Append, stored: set[tuple[str, int]]) -> Delivery:
-    segment = job.segment
-    if (segment.response_id, segment.first_position) in stored:
-        return lambda: job.on_written(segment)
-    return lambda: job.on_refused(Fenced(segment.response_id))
-
-
-def _append(jobs: list[Append]) -> list[Delivery]:
-    for job in jobs:
-        job.segment = stamped(job.segment)
-    stored = insert_fenced([job.segment for job in jobs])
-    return [_outcome(job, stored) for job in jobs]
 
 
 def _is_stored(segment: Segment) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
 
 import pytest
 from django.utils import timezone
@@ -20,14 +19,6 @@ from tests.stored_logs import delta, final, make_response, opening, progress
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NO_RESULT = {"usage": None, "error": None, "incomplete_details": None}
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[EventStore]:
-    running = EventStore()
-    running.writer.start(asyncio.get_running_loop())
-    yield running
-    await asyncio.to_thread(running.close)
 
 
 def store_raw(segment: Segment, *, is_packed: bool = False, is_final: bool | None = None) -> None:

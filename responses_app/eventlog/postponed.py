@@ -1,0 +1,79 @@
+"""Postponed jobs: another session has locked their rows. They are tried again while the others go on."""
+
+import time
+
+from responses_app.eventlog.jobs import Append, Call, Job, size_of
+
+FIRST_PAUSE_SECS = 0.01  # another process holds a row for one commit
+LONGEST_PAUSE_SECS = 0.25
+GIVE_UP_SECS = 5.0  # a client that gets a 503 asks again; appends wait as long as it takes
+
+
+class Postponed:
+    """Used by the writer's thread alone, but for the sums.
+
+    Appends to one response stay in their order, and a call about it stays behind them.
+    """
+
+    def __init__(self) -> None:
+        self.give_up_secs = GIVE_UP_SECS
+        self._appends: dict[str, list[Append]] = {}
+        self._calls: list[Call] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._appends or self._calls)
+
+    @property
+    def size(self) -> int:
+        return sum(size_of(list(jobs)) for jobs in list(self._appends.values()))
+
+    @property
+    def oldest_at(self) -> float:
+        """When the first of them met its lock; 0.0 when there is none."""
+        heads = [jobs[0] for jobs in list(self._appends.values())]
+        return min((job.blocked_at for job in [*heads, *self._calls]), default=0.0)
+
+    def add(self, job: Job) -> None:
+        """Try the job again after a pause that grows with the time it has waited."""
+        now = time.monotonic()
+        job.blocked_at = job.blocked_at or now
+        pause = min(max(FIRST_PAUSE_SECS, (now - job.blocked_at) / 2), LONGEST_PAUSE_SECS)
+        job.due_at = now + pause
+        if isinstance(job, Append):
+            self._appends.setdefault(job.response_id, []).append(job)
+        else:
+            self._calls.append(job)
+
+    def holds(self, job: Job) -> bool:
+        """An earlier append to its response waits, so that this one has to wait too."""
+        return job.response_id in self._appends
+
+    def next_due(self) -> float | None:
+        heads = [jobs[0] for jobs in self._appends.values()]
+        free = [call for call in self._calls if not self.holds(call)]
+        return min((job.due_at for job in [*heads, *free]), default=None)
+
+    def take_appends(self) -> list[Append]:
+        """Those whose pause is over, each with all that waits behind it."""
+        now = time.monotonic()
+        taken: list[Append] = []
+        for response_id, jobs in list(self._appends.items()):
+            if jobs[0].due_at <= now:
+                taken += self._appends.pop(response_id)
+        return taken
+
+    def take_call(self) -> Call | None:
+        """One whose pause is over; the writer serves everything else before it takes the next."""
+        now = time.monotonic()
+        for call in self._calls:
+            if call.due_at <= now and not self.holds(call):
+                self._calls.remove(call)
+                return call
+        return None
+
+    def take_expired(self) -> list[Call]:
+        limit = time.monotonic() - self.give_up_secs
+        expired = [call for call in self._calls if call.blocked_at < limit]
+        for call in expired:
+            self._calls.remove(call)
+        return expired
