@@ -165,8 +165,7 @@ async def test_two_processes_that_need_the_same_rows_do_not_deadlock(postgres_ur
 
 async def test_an_append_to_many_responses_does_not_deadlock(postgres_url: str) -> None:
     async with running_store() as store, running_store() as other:
-        made = [await store.write(make_response) for _ in range(2)]
-        low, high = sorted(made, key=lambda row: row.pk)
+        first, second = [await store.write(make_response) for _ in range(2)]
         gathered, has_first, may_go_on = threading.Event(), threading.Event(), threading.Event()
 
         def hold() -> None:
@@ -174,13 +173,13 @@ async def test_an_append_to_many_responses_does_not_deadlock(postgres_url: str) 
             may_go_on.wait(WAIT_SECS)
 
         other.submit(gathered.wait)
-        noted = [other.submit(_note(high.pk, hold)), other.submit(_note(low.pk))]
+        noted = [other.submit(_note(second.pk, hold)), other.submit(_note(first.pk))]
         gathered.set()
         await until(has_first.is_set)
-        tails = [store.tails.of(row.pk) for row in (low, high)]
+        tails = [store.tails.of(row.pk) for row in (first, second)]
         both_appended = threading.Event()
         store.submit(both_appended.wait)
-        for row, tail in zip((low, high), tails, strict=True):
+        for row, tail in zip((first, second), tails, strict=True):
             store.append(opening(row)[1], tail, unexpected)
         both_appended.set()
         await until(lambda: store.writer.lag_secs > 0.2)
