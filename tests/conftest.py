@@ -43,6 +43,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What does not depend on the database is tested on one of them."""
     spared = [item for item in items if item.get_closest_marker("any_database") and "postgresql" in item.name]
+    spared += [item for item in items if item.get_closest_marker("row_locks") and "sqlite" in item.name]
     config.hook.pytest_deselected(items=spared)
     items[:] = [item for item in items if item not in set(spared)]
 

@@ -275,6 +275,7 @@ def test_only_what_runs_is_renewed() -> None:
     running, zombie = make_response(), make_response()
     for row in (running, zombie):
         assert Response.objects.claim(row.pk, 0, "me", timedelta(seconds=-1))
-    assert Response.objects.renew("me", [running.pk], LEASE) == {running.pk: False}
+    assert Response.objects.renew("me", {running.pk: 1}, LEASE) == {running.pk: False}
+    assert Response.objects.release_own("me", [running.pk]) == 1
     assert not Response.objects.claim(running.pk, 1, "other", LEASE)
     assert Response.objects.claim(zombie.pk, 1, "other", LEASE)

@@ -2,7 +2,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Left, Now
@@ -45,6 +45,11 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         # A list of statuses would be bound as parameters, and SQLite then ignores the partial indexes of open rows.
         return self.filter(finished_at__isnull=True)
 
+    def unlocked(self) -> "ResponseQuerySet":
+        """Without the rows that another session has locked: those must not keep the heartbeat waiting."""
+        found = self.select_for_update(skip_locked=True).values_list("pk", flat=True)
+        return self.filter(pk__in=list(found))
+
     def visible_to(self, owner_id: int) -> "ResponseQuerySet":
         """What clients find by its id; a compaction is told once, to who asked for it."""
         return self.filter(owner_id=owner_id, is_stored=True).exclude(kind=Kind.COMPACTION)
@@ -86,7 +91,8 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         A lease that ran out is prolonged too, as long as no other process has the row.
         """
         mine = self.open().filter(pk__in=list(attempts), lease_owner=owner)
-        mine.update(lease_until=Now() + lease)
+        with transaction.atomic():
+            mine.unlocked().update(lease_until=Now() + lease)
         held = mine.values_list("pk", "attempt", "cancel_requested_at")
         return {pk: asked is not None for pk, attempt, asked in held if attempt == attempts[pk]}
 
@@ -100,7 +106,9 @@ class ResponseQuerySet(models.QuerySet["Response"]):
 
     def release_own(self, owner: str, working: list[str]) -> int:
         """Free what this owner holds and does not work on: an attempt that failed before it could end the row."""
-        return self.expired().filter(lease_owner=owner).exclude(pk__in=working)._free(is_crash=True)
+        mine = self.expired().filter(lease_owner=owner).exclude(pk__in=working)
+        with transaction.atomic():
+            return mine.unlocked()._free(is_crash=True)
 
     def expired(self) -> "ResponseQuerySet":
         return self.open().filter(lease_until__lt=Now())

@@ -38,7 +38,7 @@ async def test_an_append_that_no_driver_can_encode_fails_alone(store: EventStore
     assert [type(error) for error in refused] == [UnicodeEncodeError]
 
 
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.row_locks
 @pytest.mark.parametrize("is_heard", [True, False])
 async def test_a_broken_commit_is_answered_though_the_next_batch_fails(
     cutter: WriteCutter, store: EventStore, is_heard: bool

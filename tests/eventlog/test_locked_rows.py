@@ -4,6 +4,8 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -15,9 +17,10 @@ from responses_app.models import Response, Session
 from responses_app.services.settle import settle
 from tests.stored_logs import delta, final, make_response, opening, unexpected
 
-pytestmark = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+pytestmark = pytest.mark.row_locks
 
 WAIT_SECS = 30
+LEASE = timedelta(seconds=10)
 NO_RESULT = {"usage": None, "error": None, "incomplete_details": None}
 
 
@@ -143,6 +146,18 @@ async def test_a_locked_table_loses_no_append(postgres_url: str, store: EventSto
         await other.rollback()
     await until(lambda: tail.newest is not None and tail.newest.last_position == 1)
     assert await stored_positions(store, row) == [0, 1]
+
+
+async def test_a_locked_response_keeps_no_lease_from_being_renewed(postgres_url: str, store: EventStore) -> None:
+    kept, free = [await store.write(make_response) for _ in range(2)]
+    for row in (kept, free):
+        assert await store.write(partial(Response.objects.claim, row.pk, 0, "me", -LEASE))
+    async with locked(postgres_url, "response", kept.pk):
+        renewal = partial(Response.objects.renew, "me", {kept.pk: 1, free.pk: 1}, LEASE)
+        held = await asyncio.wait_for(store.write(renewal), WAIT_SECS)
+        assert held == {kept.pk: False, free.pk: False}
+        expired = await store.read(lambda: list(Response.objects.expired().values_list("pk", flat=True)))
+        assert expired == [kept.pk]
 
 
 async def test_two_processes_that_need_the_same_rows_do_not_deadlock(postgres_url: str) -> None:
