@@ -1,6 +1,7 @@
-"""Restore: take records of an archive in, each checked first, in one transaction, and only once."""
+"""Restore: take records of an archive in, each checked first, stored in one transaction, and only once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -32,11 +33,21 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class Checked:
+    """A response that adds up, ready to be stored."""
+
+    row: Response
+    merged: list[tuple[Segment, bytes]]
+    tools: list[ToolEvent]
+
+
+@dataclass(frozen=True)
 class Restore:
-    """How records are taken in: for whom, and whether anything is stored."""
+    """How records are taken in: for whom, in which transactions, and whether anything is stored."""
 
     owner: User | None = None  # None: the users that the records name
     is_rehearsal: bool = False
+    open_transaction: Callable[[], AbstractContextManager[None]] = transaction.atomic
     rehearsed: set[str] = field(default_factory=set)  # would be here by now
 
     def take(self, record: Any) -> Outcome:
@@ -48,25 +59,42 @@ class Restore:
         if kind not in takers or record.get("format") != FORMAT:
             raise BadRecord(f"it is not a record of format {FORMAT}. Was it made by export_responses?")
         try:
-            with transaction.atomic():
-                outcome = takers[kind](record)
-                if self.is_rehearsal:
-                    transaction.set_rollback(True)
-                    self.rehearsed.add(str((record.get("response") or {}).get("id")))
-                return outcome
+            return takers[kind](record)
         except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
             raise BadRecord(f"it lacks something, or holds something else than it should: {error!r}") from error
 
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        with self.open_transaction():
+            yield
+            if self.is_rehearsal:
+                transaction.set_rollback(True)
+
     # -- responses ----------------------------------------------------------------------
     def _response(self, record: Record) -> Outcome:
-        row = _built(Response, record["response"], RESPONSE_LEFT_OUT)
-        if row.status not in TERMINAL:
-            raise BadRecord("its response has not ended. Export it again when it has.")
-        segments = _segments(row, record)
+        """Checked before the transaction begins: a server beside this waits until it ends."""
+        checked = _check(record)
+        outcome = self._known(checked.row, record)
+        if outcome is None:
+            with self._storing():
+                outcome = self._known(checked.row, record) or self._add(checked, record)
+        if self.is_rehearsal:
+            self.rehearsed.add(checked.row.pk)
+        return outcome
+
+    def _known(self, row: Response, record: Record) -> Outcome | None:
+        known = Response.objects.select_related("owner").filter(pk=row.pk).first()
+        if known is None:
+            return None
+        if known.owner.get_username() != self._owner_name(record):
+            raise BadRecord("its id belongs to another user's response here.")
+        if known.deleted_at is None and (known.status, known.output) != (row.status, row.output):
+            raise BadRecord("another response has its id here.")
+        return Outcome.KNOWN
+
+    def _add(self, checked: Checked, record: Record) -> Outcome:
+        row = checked.row
         row.owner = self._owner(record)
-        known = Response.objects.filter(pk=row.pk).first()
-        if known is not None:
-            return _same(known, row)
         row.session = self._session(record["session"], row.owner)
         taken = Response.objects.filter(session=row.session, turn=row.turn).first()
         if taken is not None:
@@ -76,8 +104,12 @@ class Restore:
         row.previous = Response.objects.filter(pk=record["previous"], owner=row.owner).first()
         if record["previous"] not in (None, *self.rehearsed) and row.previous is None:
             raise BadRecord(f"it continues {record['previous']}, which is not here. Import that first.")
-        _store(row, record, segments)
+        _store(checked, record)
         return Outcome.ADDED
+
+    def _owner_name(self, record: Record) -> str:
+        name: str = record["owner"] if self.owner is None else self.owner.get_username()
+        return name
 
     def _owner(self, record: Record) -> User:
         if self.owner is not None:
@@ -112,11 +144,17 @@ class Restore:
         return conversation
 
     def _conversation(self, record: Record) -> Outcome:
+        mine = Conversation.objects.filter(owner__username=self._owner_name(record), items__isnull=False)
+        if mine.filter(pk=record["conversation"]["id"]).exists():
+            return Outcome.KNOWN
+        with self._storing():
+            return self._add_conversation(record)
+
+    def _add_conversation(self, record: Record) -> Outcome:
         owner = self._owner(record)
         conversation = self._conversation_of(record["conversation"], self._session(record["session"], owner), owner)
         here = ConversationItem.objects.filter(conversation=conversation)
-        known = set(here.values_list("item_id", flat=True))
-        if known:
+        if here.exists():
             return Outcome.KNOWN
         named = {item["response_id"] for item in record["items"]} - {None}
         present = set(Response.objects.filter(pk__in=named, owner=owner).values_list("pk", flat=True))
@@ -125,29 +163,30 @@ class Restore:
         return Outcome.ADDED
 
 
-def _store(row: Response, record: Record, segments: list[Segment]) -> None:
+def _check(record: Record) -> Checked:
+    row = _built(Response, record["response"], RESPONSE_LEFT_OUT)
+    if row.status not in TERMINAL or row.finished_at is None:
+        raise BadRecord("its response has not ended. Export it again when it has.")
+    segments = _segments(row, record)
     if segments:
         end = up_to_end(segments)[-1]
         row.last_position, row.last_sequence = end.last_position, end.next_sequence - 1
     row.is_log_merged = not segments
+    tools = [_built(ToolEvent, columns, TOOL_LEFT_OUT) for columns in record["tool_events"]]
+    return Checked(row, merge(segments), tools)
+
+
+def _store(checked: Checked, record: Record) -> None:
+    row = checked.row
     row.save(force_insert=True)
     Session.objects.filter(pk=row.session_id, turn_count__lt=row.turn).update(turn_count=row.turn)
     InputItem.objects.bulk_create(
         InputItem(response=row, position=position, item=item) for position, item in enumerate(record["input_items"])
     )
-    tools = [_built(ToolEvent, told, TOOL_LEFT_OUT) for told in record["tool_events"]]
-    for tool in tools:
+    for tool in checked.tools:
         tool.response = row
-    ToolEvent.objects.bulk_create(tools)
-    replace_with_merged(row.pk, merge(segments))
-
-
-def _same(known: Response, row: Response) -> Outcome:
-    if known.owner_id != row.owner_id:
-        raise BadRecord("its id belongs to somebody else's response here.")
-    if known.deleted_at is None and (known.status, known.output) != (row.status, row.output):
-        raise BadRecord("another response has its id here.")
-    return Outcome.KNOWN
+    ToolEvent.objects.bulk_create(checked.tools)
+    replace_with_merged(row.pk, checked.merged)
 
 
 def _segments(row: Response, record: Record) -> list[Segment]:

@@ -10,6 +10,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from responses_app.management.owners import find_owner
+from responses_app.management.pacing import paced_transaction
 from responses_app.management.progress import Progress
 from responses_app.services.restore import BadRecord, Outcome, Restore
 
@@ -23,7 +24,8 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="check every record, and store nothing")
 
     def handle(self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any) -> None:
-        restore = Restore(None if owner is None else find_owner(owner), is_rehearsal=dry_run)
+        user = None if owner is None else find_owner(owner)
+        restore = Restore(user, is_rehearsal=dry_run, open_transaction=paced_transaction)
         outcomes: Counter[Outcome] = Counter()
         refused = 0
         with Progress(self.stderr, "read") as progress, _opened(file) as lines:
