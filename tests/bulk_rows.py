@@ -64,3 +64,25 @@ def later(column: str, step_secs: int) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
+
+
+def give_content(text: str = "words " * 200) -> None:
+    """An input item, a segment and an idempotency key for each response that has none."""
+    responses, frames = Response._meta.db_table, text.encode()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO responses_app_inputitem (response_id, position, item) "
+            f"SELECT id, 0, '{{}}' FROM {responses} WHERE id NOT IN (SELECT response_id FROM responses_app_inputitem)"
+        )
+        cursor.execute(
+            "INSERT INTO responses_app_eventsegment (response_id, attempt, first_position, last_position, "
+            "first_sequence, next_sequence, is_final, format_version, codec, commit_marks, frames) "
+            f"SELECT id, 0, 0, 0, 0, 1, %s, 1, 0, '', %s FROM {responses} "
+            "WHERE id NOT IN (SELECT response_id FROM responses_app_eventsegment)",
+            [True, frames],
+        )
+        cursor.execute(
+            "INSERT INTO responses_app_idempotencykey (owner_id, digest, response_id, created_at, expires_at) "
+            f"SELECT owner_id, 'd', id, created_at, created_at FROM {responses} "
+            "WHERE id NOT IN (SELECT response_id FROM responses_app_idempotencykey)"
+        )

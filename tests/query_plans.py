@@ -11,7 +11,7 @@ Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
 SQLITE_INDEX = re.compile(r"USING (?:COVERING )?INDEX (\S+)")
 POSTGRES_INDEX = re.compile(r"Scan(?: Backward)? using (\S+) on|Bitmap Index Scan on (\S+)")
 # PostgreSQL has a second index on a text key, for LIKE, and uses either.
-PRIMARY_KEY = re.compile(r"sqlite_autoindex_|\w+_pkey$|responses_app_response_id_\w+_like$")
+PRIMARY_KEY = re.compile(r"sqlite_autoindex_|\w+_pkey$|responses_app_(?:response|conversation)_id_\w+_like$")
 STEP_SIZE = 10  # virtual machine instructions between two counts
 
 

@@ -18,6 +18,8 @@ from tests.harness import ROOT
         "test_retention.py",
         "test_admin_queries.py",
         "runtime/test_query_plans.py",
+        "runtime/test_retention_costs.py",
+        "commands/test_short_transactions.py",
     ],
 )
 def test_what_runs_in_process_runs_on_postgresql(cluster: PostgresCluster, name: str) -> None:

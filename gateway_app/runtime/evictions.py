@@ -15,7 +15,7 @@ from responses_app.services.retention import Rules, select, standing_rules
 logger = logging.getLogger(__name__)
 
 PAUSE_SWEEPS = 10  # between two passes, at least
-IDLE_SHARE = 200  # a pass counts all that is kept: looking takes at most this part of the time
+IDLE_SHARE = 100  # a pass counts all that is kept: looking takes at most this part of the time
 MAX_PAUSE_SECS = 600.0  # a look that waited for a slow database must not end retention
 
 

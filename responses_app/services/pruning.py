@@ -47,47 +47,56 @@ class Search:
     def __init__(self, selection: Selection, batch_rows: int = BATCH_ROWS) -> None:
         self._rows = selection.rows()
         self._batch_rows = batch_rows
-        self._walks = [Walk(selection.old(), "created_at"), Walk(selection.unused(), "accessed_at")]
+        self._walks: list[Walk] = []
         self._ends: list[str] = []
+        if selection.rules.created_before is not None:
+            self._walks.append(Walk(selection.old(), "created_at"))
+        if selection.last_unused is not None:
+            self._walks.append(Walk(selection.unused(), "accessed_at"))
 
     @property
     def is_over(self) -> bool:
         return not self._ends and not self._walks
 
     def next_batch(self) -> list[str]:
-        """What can go together: ends of chains and what they leave at the end; empty if this page has none."""
+        """What can go together: ends of chains and the turns before them; empty if this page has none."""
         if not self._ends and self._walks:
             self._ends = self._walks[0].next_ends()
             if self._walks[0].is_over:
                 self._walks.pop(0)
-        batch, self._ends = self._ends[: self._batch_rows], self._ends[self._batch_rows :]
-        freed = self._freed_by(batch)
-        while freed and len(batch) < self._batch_rows:
-            room = self._batch_rows - len(batch)
-            batch += freed[:room]
-            freed = self._freed_by(batch)
-        self._ends = freed + self._ends
-        return batch
+        ends, self._ends = self._ends[: self._batch_rows], self._ends[self._batch_rows :]
+        batch = ends + self._before(ends)
+        going = _without_needed(free(self._rows.filter(pk__in=batch)))
+        self._ends = self._freed_by(going) + self._ends
+        return going
 
-    def _freed_by(self, batch: list[str]) -> list[str]:
-        """The turns before these, where nothing else continues them."""
-        continued = Response.objects.filter(pk__in=batch, previous__isnull=False).exclude(previous__in=batch)
+    def _before(self, ends: list[str]) -> list[str]:
+        """As many turns before these as fit into the batch."""
+        room = self._batch_rows - len(ends)
+        if room <= 0:
+            return []
+        before: list[str] = []
+        turns = Response.objects.filter(pk__in=ends, previous__isnull=False)
+        for session_id, turn, previous_id in turns.values_list("session_id", "turn", "previous_id"):
+            for pk in _ancestors(session_id, turn, previous_id, room):
+                if pk not in before:
+                    before.append(pk)
+        return before[:room]
+
+    def _freed_by(self, going: list[str]) -> list[str]:
+        """The turns before these, where nothing else continues them: the ends that come next."""
+        continued = Response.objects.filter(pk__in=going, previous__isnull=False).exclude(previous__in=going)
         parents = list(continued.values_list("previous_id", flat=True))
-        others = _children().exclude(pk__in=batch)
+        others = _children().exclude(pk__in=going)
         rows = free(self._rows.filter(pk__in=parents)).filter(~Exists(others))
         return list(rows.values_list("pk", flat=True)) if parents else []
 
     def remove(self, batch: Sequence[str]) -> int:
         """In the caller's transaction: a batch, but for what was continued, used or locked since it was found."""
         rows = free(self._rows.filter(pk__in=batch)).select_for_update(skip_locked=True, of=("self",))
-        going: dict[str, str | None] = dict(rows.values_list("pk", "previous_id"))
-        needed = _needed_now(going)
-        while needed:
-            before = going.pop(needed.pop(), None)
-            if before is not None:
-                needed.append(before)
+        going = _without_needed(rows)
         if going:
-            _delete(list(going))
+            _delete(going)
         return len(going)
 
 
@@ -95,12 +104,33 @@ def _children() -> ResponseQuerySet:
     return Response.objects.filter(previous=OuterRef("pk"))
 
 
-def _needed_now(going: dict[str, str | None]) -> list[str]:
-    """Asked after the lock: a turn or a fork that was stored just before it keeps what it goes on from."""
+def _ancestors(session_id: int, turn: int, previous_id: str | None, limit: int) -> list[str]:
+    """The turns before one, newest first, as far as they are among the last of its session."""
+    earlier = Response.objects.filter(session_id=session_id, turn__lt=turn).order_by("-turn")
+    links: dict[str, str | None] = dict(earlier.values_list("pk", "previous_id")[:limit])
+    found: list[str] = []
+    while previous_id in links:
+        found.append(previous_id)
+        previous_id = links[previous_id]
+    return found
+
+
+def _without_needed(rows: ResponseQuerySet) -> list[str]:
+    """Of these, what nothing outside of them goes on from.
+
+    Asked after the rows are read, and locked if they are: a turn or a fork that was stored just
+    before keeps what it goes on from, and all before that.
+    """
+    going: dict[str, str | None] = dict(rows.values_list("pk", "previous_id"))
     later = Response.objects.filter(previous__in=list(going)).exclude(pk__in=list(going))
     forks = Session.objects.filter(fork_point__in=list(going), turn_count=0)
-    points = [*later.values_list("previous_id", flat=True), *forks.values_list("fork_point_id", flat=True)]
-    return [pk for pk in points if pk is not None]
+    needed = [*later.values_list("previous_id", flat=True), *forks.values_list("fork_point_id", flat=True)]
+    while needed:
+        pk = needed.pop()
+        before = None if pk is None else going.pop(pk, None)
+        if before is not None:
+            needed.append(before)
+    return list(going)
 
 
 def _delete(ids: list[str]) -> None:

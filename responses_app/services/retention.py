@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from responses_app.models import Response, Session
+from responses_app.models import Conversation, Response, Session
 from responses_app.models.responses import ResponseQuerySet
 
 LOOKUP_ROWS = 500  # ids in one statement
@@ -93,7 +93,9 @@ def select(rules: Rules) -> Selection:
 def free(rows: ResponseQuerySet) -> ResponseQuerySet:
     """Of these, the ones that nothing but a later turn could need."""
     unused_fork = Session.objects.filter(fork_point=OuterRef("pk"), turn_count=0)
-    return rows.filter(~Exists(unused_fork), finished_at__isnull=False, conversation__isnull=True)
+    # Not "conversation IS NULL": SQLite would walk over all such rows in the index of the foreign key.
+    conversation = Conversation.objects.filter(pk=OuterRef("conversation_id"))
+    return rows.filter(~Exists(unused_fork), ~Exists(conversation), finished_at__isnull=False)
 
 
 @dataclass(frozen=True)
