@@ -18,7 +18,7 @@ def make_row(session: Session | None = None, *, at: datetime | None = None, **fi
     owner, _ = get_user_model().objects.get_or_create(username="owner")
     session = session or Session.objects.opened(owner.pk, None, "responses")
     at = at or timezone.now()
-    known = {"status": Status.COMPLETED, "model": "m", "on_disconnect": OnDisconnect.CONTINUE}
+    known: dict[str, Any] = {"status": Status.COMPLETED, "model": "m", "on_disconnect": OnDisconnect.CONTINUE}
     known |= {"created_at": at, "accessed_at": at, **fields}
     if known["status"] not in OPEN:
         known.setdefault("finished_at", at)
@@ -29,7 +29,9 @@ def make_row(session: Session | None = None, *, at: datetime | None = None, **fi
 
 def copy_row(row: Model, count: int, changed: Mapping[str, str]) -> None:
     """Copies number 1 to ``count``; ``changed`` gives SQL for columns, with ``{n}`` for the number."""
-    columns = [field.column for field in row._meta.concrete_fields if field.column != "id" or "id" in changed]
+    columns = [str(field.column) for field in row._meta.concrete_fields]
+    if "id" not in changed:
+        columns.remove("id")
     values = [changed.get(column, f"r.{column}").replace("{n}", "s.n") for column in columns]
     table = row._meta.db_table
     with connection.cursor() as cursor:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway_app.health import current_work
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import processes
-from gateway_app.runtime.orphans import find_orphans
+from gateway_app.runtime.orphans import find_dead, find_orphans
 from responses_app.models import IdempotencyKey, Response, Session
 from responses_app.services import tidy
 from responses_app.services.claim import claim, claimable_ids, next_in_session
@@ -38,7 +38,7 @@ class Stored:
         copy_response(first, ended, is_chain=True)
         self.session = Session.objects.get(pk=first.session_id)
         last = Response.objects.order_by("-turn").first()
-        open_row = {"session": self.session, "waits_for_turn": True, "previous": last}
+        open_row: dict[str, Any] = {"session": self.session, "waits_for_turn": True, "previous": last}
         self.running = make_row(status=Status.IN_PROGRESS, lease_owner="gone", **open_row)
         self.waiting = make_row(status=Status.QUEUED, **open_row)
         copy_response(make_row(status=Status.QUEUED), OTHERS)
@@ -59,12 +59,15 @@ class Stored:
         """Each with the indexes that it must use, and those that it may use besides."""
         move = Response.objects
         session, running = self.session, self.running.pk
+        dead = processes.Dead(["gone"], [])
         visible = move.visible_to(session.owner_id)
         unmerged, expiry, state = {"response_log_unmerged"}, {"idempotency_expiry"}, {"process_running"}
         return {
             "the sweep": (lambda: claimable_ids(10), {"response_open"}, OPEN_ROWS),
             "a claim": (lambda: claim(running), {"primary key"}, OPEN_ROWS | {"segment_position_is_unique"}),
-            "a renewal": (lambda: move.renew("me", [running], LEASE), set(), OPEN_ROWS),
+            "a renewal": (lambda: move.renew("me", {running: 0}, LEASE), set(), OPEN_ROWS),
+            "expired leases": (lambda: move.release_expired(processes.live()), set(), OPEN_ROWS | state),
+            "own leases": (lambda: move.release_own("me", []), set(), OPEN_ROWS),
             "a release": (lambda: move.release(["gone"], is_crash=True), set(), OPEN_ROWS - {"primary key"}),
             "the next turn": (lambda: next_in_session(session.pk), {"response_open_turn"}, OPEN_ROWS),
             "an admission": (lambda: make_room(session, None, None), set(), OPEN_ROWS),
@@ -74,11 +77,11 @@ class Stored:
                 {"response_context", "response_spoken"},
             ),
             "health": (current_work, {"response_open"}, OPEN_ROWS),
-            "orphans": (lambda: find_orphans(["gone"]), {"response_open"}, OPEN_ROWS),
+            "orphans": (lambda: find_orphans(dead), {"response_open"}, OPEN_ROWS | state),
             "unmerged logs": (tidy._next_untidy, unmerged, unmerged),
             "expired keys": (has_expired, expiry, expiry),
             "forgetting": (forget_expired, expiry, expiry | {"primary key"}),
-            "dead processes": (processes.find_dead, state, state),
+            "dead processes": (find_dead, state, state | {"primary key"}),
         }
 
 
