@@ -6,14 +6,14 @@ from typing import Any
 import openai
 import pytest
 from django.contrib.auth import get_user_model
-from django.utils import timezone
 from openai.types.conversations import Conversation
 
 from responses_app.errors import ConversationNotFound, InvalidRequest
 from responses_app.fold import Item
 from responses_app.ids import item_id
-from responses_app.models import InputItem, Response, Session
+from responses_app.models import InputItem, Response
 from responses_app.services import conversations as service
+from tests.bulk_rows import make_row
 from tests.harness import Server
 from tests.test_bad_input import assert_error
 
@@ -254,10 +254,7 @@ def test_unknown_fields_are_named(server: Server) -> None:
 
 # -- the services that admission and settling call ------------------------------------------
 def settled_response(asked: int, answered: int) -> tuple[Response, list[Item], list[Item]]:
-    owner, _ = get_user_model().objects.get_or_create(username="owner")
-    session = Session.objects.opened(owner.pk, None, "responses")
-    ended = {"status": "completed", "finished_at": timezone.now(), "on_disconnect": "continue"}
-    row = Response(owner=owner, session=session, turn=1, **ended)
+    row = make_row()
     inputs = [{"type": "message", "id": item_id(row.pk, "message", n, is_input=True)} for n in range(asked)]
     row.output = [{"type": "message", "id": item_id(row.pk, "message", n)} for n in range(answered)]
     row.save()

@@ -10,7 +10,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from responses_app.management.owners import find_owner
-from responses_app.management.pacing import paced_transaction
+from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
 from responses_app.services.restore import BadRecord, Outcome, Restore
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any) -> None:
         user = None if owner is None else find_owner(owner)
-        restore = Restore(user, is_rehearsal=dry_run, open_transaction=paced_transaction)
+        restore = Restore(user, is_rehearsal=dry_run, open_transaction=PacedTransactions().begin)
         outcomes: Counter[Outcome] = Counter()
         refused = 0
         with Progress(self.stderr, "read") as progress, _opened(file) as lines:

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from responses_app.management.owners import find_owner
-from responses_app.management.pacing import paced_transaction
+from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
 from responses_app.services.pruning import BATCH_ROWS, Search
 from responses_app.services.retention import Rules, days_ago, excess, plan, select
@@ -62,11 +62,12 @@ class Command(BaseCommand):
         )
 
     def _prune(self, search: Search, total: int) -> int:
+        paced = PacedTransactions()
         with Progress(self.stderr, "removed", total) as progress:
             while not search.is_over:
                 batch = search.next_batch()
                 if batch:
-                    with paced_transaction():
+                    with paced.begin():
                         removed = search.remove(batch)
                     progress.add(removed)
             return progress.count
