@@ -96,6 +96,26 @@ def test_a_long_chain_goes_in_batches_from_its_end() -> None:
     assert set(Response.objects.values_list("pk", flat=True)) == ids(*rows[:15])
 
 
+@pytest.mark.parametrize("change", ["a turn", "a fork", "a read"])
+def test_what_changed_since_it_was_found_stays_with_all_before_it(change: str) -> None:
+    rows, alone = chain(30, 30, 30, 30), make(30)
+    for row in (*rows, alone):
+        Response.objects.filter(pk=row.pk).update(accessed_at=timezone.now() - timedelta(days=30))
+    search = Search(select(Rules(keep=0)))
+    found = search.next_batch()
+    assert set(found) == ids(*rows, alone)
+    if change == "a turn":
+        make(0, rows[2])
+    elif change == "a fork":
+        owner = rows[2].owner
+        Session.objects.create(owner=owner, public_id="fork", source="responses", fork_point=rows[2])
+    else:
+        Response.objects.note_access(rows[2].pk)
+    with transaction.atomic():
+        assert search.remove(found) == 2
+    assert ids(*rows[:3]) <= set(Response.objects.values_list("pk", flat=True))
+
+
 def test_the_least_recently_used_go_beyond_a_number() -> None:
     rows = [make(age) for age in (5, 4, 3, 2, 1)]
     Response.objects.filter(pk=rows[0].pk).update(accessed_at=timezone.now())
