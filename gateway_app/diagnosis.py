@@ -19,6 +19,7 @@ from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import orphans
 from gateway_app.tools.sandbox import bubblewrap
 from responses_app.models import Response
+from responses_app.postgresql.threads import limit_waits
 
 MIN_FREE_BYTES = 1024**3
 SECRET_FILES = ("api_key", "secret_key", "admin_login", "config.yaml", "hermes.sqlite3")
@@ -93,6 +94,7 @@ def check_files() -> Iterator[Finding]:
 
 
 def check_database() -> Iterator[Finding]:
+    limit_waits()  # a database that hangs is a finding
     try:
         with transaction.atomic():
             executor = MigrationExecutor(connection)

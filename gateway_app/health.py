@@ -9,11 +9,11 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.db import Error as DatabaseTrouble
 from django.db import connection
 from django.db.models import Count, Min
 from django.utils import timezone
 
+from gateway_app.database_probe import TROUBLE, ask
 from gateway_app.diagnosis_remote import IN_MEMORY, layer_round_trip
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
@@ -157,20 +157,34 @@ class Health:
         return [process for process in self.processes or [] if process.state == ProcessState.RUNNING]
 
 
-def look() -> Health:
+@dataclass(frozen=True)
+class Stored:
+    """What only the database knows; ``trouble`` is why it could not be asked."""
+
     work: Work | None = None
-    found: list[Process] | None = None
-    size: int | None = None
-    trouble = ""
+    processes: list[Process] | None = None
+    database_bytes: int | None = None
+    trouble: str = ""
+
+
+def read_stored() -> Stored:
+    return Stored(current_work(), processes(), _database_bytes())
+
+
+def look() -> Health:
+    """Answers soon, with or without the database."""
     try:
-        work, found, size = current_work(), processes(), _database_bytes()
-    except DatabaseTrouble as error:
-        trouble = str(error) or type(error).__name__
-    stored = storage(size)
+        return assess(ask(read_stored))
+    except TROUBLE as error:
+        return assess(Stored(trouble=str(error) or type(error).__name__))
+
+
+def assess(found: Stored) -> Health:
+    stored = storage(found.database_bytes)
     states = [dict(state) for state in mcp_states()]
     writer = event_store.writer
     checks = {
-        "state_db": _check(not trouble, error=trouble or None),
+        "state_db": _check(not found.trouble, error=found.trouble or None),
         "home": _check(not settings.HERMES_DEGRADED, error=settings.HERMES_DEGRADED or None),
         "layer": _layer_check(),
         "model": _model_check(),
@@ -178,8 +192,8 @@ def look() -> Health:
             stored is not None and stored.disk_used_percent < DISK_PERCENT,
             used_percent=stored and stored.disk_used_percent,
         ),
-        "gateway": _gateway_check(found),
-        "background_queues": _queue_check(work),
+        "gateway": _gateway_check(found.processes),
+        "background_queues": _queue_check(found.work),
         "writer": _check(
             writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
             lag_secs=round(writer.lag_secs, 3),
@@ -187,7 +201,7 @@ def look() -> Health:
         ),
         "mcp": _check(all(state["state"] != "down" for state in states), servers=len(states)),
     }
-    return Health(work, found, stored, states, checks)
+    return Health(found.work, found.processes, stored, states, checks)
 
 
 def _check(is_ok: bool, **details: Any) -> dict[str, Any]:

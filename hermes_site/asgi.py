@@ -3,10 +3,10 @@
 import os
 from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hermes_site.settings")
-django_app = get_asgi_application()  # sets Django up: what follows imports models
+django.setup(set_prefix=False)  # what follows imports models
 
 from gateway_app.chat.routing import CHAT_ROUTES  # noqa: E402
 from gateway_app.dashboard.live import LIVE_ROUTES  # noqa: E402
@@ -14,11 +14,12 @@ from gateway_app.runs.routing import RUNS_ROUTES  # noqa: E402
 from gateway_app.runtime.signals import handle_signals  # noqa: E402
 from gateway_app.runtime.start import runtime  # noqa: E402
 from gateway_app.sessions.routing import SESSIONS_ROUTES  # noqa: E402
+from hermes_site.request_handler import RequestHandler  # noqa: E402
 from responses_app.edge import Edge  # noqa: E402
 from responses_app.streaming.routing import RESPONSES_ROUTES, SOCKETS, SocketRouter, StreamingRouter  # noqa: E402
 
 routes = (*RESPONSES_ROUTES, *CHAT_ROUTES, *RUNS_ROUTES, *SESSIONS_ROUTES, *LIVE_ROUTES)
-http = Edge(StreamingRouter(routes, fallback=django_app))
+http = Edge(StreamingRouter(routes, fallback=RequestHandler()))
 websocket = Edge(SocketRouter(SOCKETS))
 
 

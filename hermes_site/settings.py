@@ -1,5 +1,6 @@
 """Settings: read from the environment and ``HERMES_HOME/config.yaml``, checked at once."""
 
+import math
 import os
 from pathlib import Path
 
@@ -192,6 +193,8 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic step between clone and run
 WHITENOISE_AUTOREFRESH = False
 
+HERMES_DATABASE_TIMEOUT = env.seconds("HERMES_DATABASE_TIMEOUT", 10, low=0.5, high=3600)
+HERMES_DATABASE_POOL = env.integer("HERMES_DATABASE_POOL", 10, low=1, high=1000)
 try:
     DATABASES = {
         "default": dj_database_url.parse(env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}")
@@ -212,7 +215,21 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000",
     }
-elif DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    DATABASES["default"]["ENGINE"] = "responses_app.postgresql"
+    DATABASES["default"]["OPTIONS"] = {
+        "connect_timeout": max(2, math.ceil(HERMES_DATABASE_TIMEOUT)),  # libpq takes no less
+        "tcp_user_timeout": math.ceil(1000 * HERMES_DATABASE_TIMEOUT),
+        "keepalives_idle": 30,
+        **DATABASES["default"].get("OPTIONS", {}),
+        "pool": {
+            "min_size": 0,
+            "max_size": HERMES_DATABASE_POOL,
+            "timeout": HERMES_DATABASE_TIMEOUT,
+            "max_waiting": 500,  # each holds a thread
+        },
+    }
+else:
     raise ImproperlyConfigured("DATABASE_URL must name a sqlite or a postgres database.")
 
 CHANNEL_LAYERS = {
@@ -258,5 +275,7 @@ LOGGING = {
         "django.request": {"level": "ERROR", "filters": ["news"]},
         # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
         "mcp": {"level": "CRITICAL"},
+        # A line for each failed attempt; a request that failed for it is logged once in a while.
+        "psycopg.pool": {"level": "ERROR"},
     },
 }

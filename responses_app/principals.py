@@ -44,8 +44,7 @@ def operator_actor(name: str) -> str:
 
 def authenticate(authorization: str | None) -> Principal:
     """The principal of an Authorization header, or ``Unauthenticated``."""
-    is_bearer = authorization is not None and authorization.lower().startswith(SCHEME)
-    secret = authorization[len(SCHEME) :].strip(SPACES) if authorization is not None and is_bearer else ""
+    secret = _bearer_secret(authorization)
     if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
         return Principal(root_owner_id())
     if not secret:
@@ -60,6 +59,19 @@ def authenticate(authorization: str | None) -> Principal:
     if key.needs_touch:
         event_store.submit(lambda: ApiKey.objects.touch(key.pk))
     return Principal(key.owner_id, key.pk)
+
+
+def is_root(authorization: str | None) -> bool:
+    """Known without the database."""
+    secret = _bearer_secret(authorization)
+    return bool(secret) and _is_root(secret)
+
+
+def _bearer_secret(authorization: str | None) -> str:
+    """Empty without one."""
+    if authorization is None or not authorization.lower().startswith(SCHEME):
+        return ""
+    return authorization[len(SCHEME) :].strip(SPACES)
 
 
 def operator_token(user: User, session_key: str) -> str:

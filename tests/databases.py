@@ -3,11 +3,12 @@
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,45 @@ def find_program(name: str) -> str | None:
 class PostgresCluster:
     """A real server on a loopback port, in a folder that goes away with it."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, **settings: str) -> None:
         self.folder = folder
         self.port = port
         self.data = folder / "data"
+        self.settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": str(folder),
+            "fsync": "off",
+            **settings,
+        }
 
     def start(self) -> None:
-        where = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
-        options = f"-p {self.port} {where} -c fsync=off"
+        settings = [f"-c {name}={value}" for name, value in self.settings.items()]
+        options = " ".join([f"-p {self.port}", *settings])
         self._control("-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self, mode: str) -> None:
         """``fast`` tells the clients and ends them; ``immediate`` is a crash."""
         self._control("-m", mode, "stop")
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """Every process stopped: the kernel goes on accepting and acknowledging, and no answer comes."""
+        pids = self._pids()
+        try:
+            _signal_all(pids, signal.SIGSTOP)
+            yield
+        finally:
+            _signal_all(pids, signal.SIGCONT)
+
+    def _pids(self) -> list[int]:
+        """The postmaster first, so that it starts none while the others are stopped."""
+        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text()
+        return [postmaster, *map(int, children.split())]
+
+    def connections_opened(self, name: str) -> int:
+        """By clients of one database since the start; the setting ``log_connections`` must be on."""
+        return (self.folder / "log").read_text().count(f"connection authorized: user=postgres database={name}")
 
     def _control(self, *arguments: str) -> None:
         pg_ctl = find_program("pg_ctl")
@@ -52,14 +79,20 @@ class PostgresCluster:
             connection.execute(sql.encode())
 
 
+def _signal_all(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 @contextmanager
-def postgres_cluster(port: int) -> Iterator[PostgresCluster]:
+def postgres_cluster(port: int, **settings: str) -> Iterator[PostgresCluster]:
     initdb = find_program("initdb")
     assert initdb is not None
     folder = Path(tempfile.mkdtemp(prefix="hermes-postgres-"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
-    cluster = PostgresCluster(folder, port)
+    cluster = PostgresCluster(folder, port, **settings)
     how = ("-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
     _as_postgres(initdb, "-D", str(cluster.data), *how)
     cluster.start()

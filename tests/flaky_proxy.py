@@ -6,13 +6,16 @@ A write is a statement that changes rows, or a COMMIT.
 import re
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Self
 
 CHUNK_BYTES = 65536
 # A simple query, or one that is parsed first: its letter, its length, the name of the parsed one, the statement.
 WRITE = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*(?:INSERT INTO|UPDATE|DELETE FROM|WITH|COMMIT)\b", re.DOTALL)
+
+COMMIT = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*COMMIT\b", re.DOTALL)
 
 
 class WriteCutter:
@@ -153,3 +156,74 @@ def _shut(end: socket.socket) -> None:
 
 def _in_background(target: Callable[[], None]) -> None:
     threading.Thread(target=target, daemon=True).start()
+
+
+class Stall:
+    """A proxy that holds everything back while connections stay open, and delivers it later.
+
+    A connection that its client gave up meanwhile still delivers what was sent on it.
+    """
+
+    def __init__(self, upstream_port: int) -> None:
+        self._upstream_port = upstream_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._flows = threading.Event()
+        self._flows.set()
+        self._holds_at_commit = False
+        self._delivers_commit = False
+        self._ends: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        _in_background(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flows.set()
+        for end in (self._listener, *self._ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
+            end.close()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._flows.clear()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def hold_at_commit(self, *, is_delivered: bool) -> None:
+        """From the next COMMIT on: with it, or behind it, so that only its answer is held back."""
+        self._delivers_commit, self._holds_at_commit = is_delivered, True
+
+    def release(self) -> None:
+        self._holds_at_commit = False
+        self._flows.set()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._upstream_port))
+                self._ends += [client, server]
+                _in_background(partial(self._pass_on, client, server))
+                _in_background(partial(self._pass_back, server, client))
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(CHUNK_BYTES):
+                is_commit = self._holds_at_commit and COMMIT.match(data) is not None
+                if is_commit:
+                    self._flows.clear()
+                if not (is_commit and self._delivers_commit):
+                    self._flows.wait()
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+
+    def _pass_back(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(CHUNK_BYTES):
+                self._flows.wait()
+                client.sendall(data)
+            client.shutdown(socket.SHUT_WR)

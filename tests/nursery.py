@@ -31,6 +31,7 @@ LIBRARIES = [
     "openai",
     "orjson",
     "prometheus_client",
+    "psycopg_pool",
     "rest_framework.serializers",
     "twisted.internet.asyncioreactor",  # not the reactor: its descriptors would be shared
     "twisted.internet.endpoints",

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import Error as DatabaseTrouble
 from django.utils import timezone
 
 from gateway_app import health
+from gateway_app.database_probe import TROUBLE, ask
 from gateway_app.monitoring.remote import NOBODY, Remote
 from gateway_app.runtime.processes import HOST
 from responses_app.models import Session
@@ -37,10 +37,15 @@ def local(processes: list[health.Process] | None) -> Local:
 def look() -> tuple[Local, int | None]:
     """The gateway of this host, and how many sessions were used lately, if the database tells."""
     try:
-        active = Session.objects.filter(last_active_at__gte=timezone.now() - ACTIVE_SPAN).count()
-        return local(health.processes()), active
-    except DatabaseTrouble:
+        processes, active = ask(_read)
+    except TROUBLE:
         return local(None), None
+    return local(processes), active
+
+
+def _read() -> tuple[list[health.Process], int]:
+    active = Session.objects.filter(last_active_at__gte=timezone.now() - ACTIVE_SPAN)
+    return health.processes(), active.count()
 
 
 def status(found: Local, remote: Remote, active_sessions: int | None) -> dict[str, Any]:

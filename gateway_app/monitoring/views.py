@@ -1,7 +1,6 @@
 import asyncio
 
 from asgiref.sync import sync_to_async
-from django.db import Error as DatabaseTrouble
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import View
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -10,6 +9,7 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from gateway_app import health
+from gateway_app.database_probe import TROUBLE, ask
 from gateway_app.monitoring.access import Watcher, check_watcher
 from gateway_app.monitoring.remote import NOBODY, probe
 from gateway_app.monitoring.status import Local, look, status
@@ -39,8 +39,8 @@ def _measure_now() -> None:
     metrics.log_pending_bytes.set(event_store.writer.pending_bytes)
     unknown = float("nan")
     try:
-        work = health.current_work()
-    except DatabaseTrouble:
+        work = ask(health.current_work)
+    except TROUBLE:
         age = running = queued = waiting = unknown
     else:
         age = work.oldest_queued_secs or 0.0

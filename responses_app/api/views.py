@@ -14,6 +14,7 @@ from responses_app.errors import ModelNotFound, ResponseNotFound
 from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody, json_body
 from responses_app.models import Response
+from responses_app.postgresql.threads import release_connection
 from responses_app.requests.headers import (
     LAST_EVENT_HEADER,
     SESSION_HEADER,
@@ -51,6 +52,7 @@ class CancelView(APIView):
     def post(self, request: Request, response_id: str) -> JsonAnswer:
         row = find_response(owner_of(request), response_id, must_be_stored=False)
         if row.is_open:
+            release_connection()
             request_cancel(row.pk, principal_of(request).actor).result()
             _wait_until_settled(row.pk)
         if not row.is_stored:
@@ -103,6 +105,7 @@ def _bare_body(response_id: str) -> ResponseBody:
 def _wait_until_settled(response_id: str) -> None:
     deadline = time.monotonic() + CANCEL_WAIT_SECS
     while time.monotonic() < deadline and Response.objects.open().filter(pk=response_id).exists():
+        release_connection()
         time.sleep(CANCEL_POLL_SECS)
 
 

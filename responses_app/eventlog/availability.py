@@ -1,11 +1,15 @@
 """A database that is away or a row that is locked: how long to wait, and whether a broken COMMIT was carried out."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from django.db import DatabaseError, connection
 from django.db.utils import InterfaceError, OperationalError
 
 from responses_app.errors import StorageUnavailable
+
+T = TypeVar("T")
 
 AWAY = (OperationalError, InterfaceError)  # the connection, the server or the disk; not the statement
 LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
@@ -13,6 +17,21 @@ LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
 
 def unavailable(error: Exception) -> StorageUnavailable:
     return StorageUnavailable(str(error).strip())
+
+
+def run_query(query: Callable[..., T], *args: Any) -> T:
+    """In a thread that keeps its connection. One that broke while it was idle is replaced."""
+    for is_last_try in (False, True):
+        connection.close_if_unusable_or_obsolete()
+        try:
+            connection.ensure_connection()
+            connection.close_at = None  # the thread lives long, and opening costs more than most queries
+            return query(*args)
+        except AWAY as error:
+            if is_last_try or connection.is_usable():
+                raise unavailable(error) from error
+            connection.close()
+    raise AssertionError("the last try returns or raises")
 
 
 def wait_for_locks(secs: float) -> None:

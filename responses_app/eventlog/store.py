@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from responses_app.errors import CursorAhead, GoesOnLater, StorageUnavailable
-from responses_app.eventlog.availability import AWAY, unavailable
+from responses_app.eventlog.availability import run_query
 from responses_app.eventlog.complaints import Complaint
 from responses_app.eventlog.jobs import Append, Call, Fenced
 from responses_app.eventlog.segments import (
@@ -30,6 +30,7 @@ from responses_app.events import decode_frame, decode_frames, split_frames
 from responses_app.fold import ResponseBody, fold
 from responses_app.models import Response
 from responses_app.models.responses import access_step
+from responses_app.postgresql.threads import limit_waits
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class EventStore:
         self._is_dismissing = False
         self._looking: set[asyncio.Timeout] = set()
         self._away = Complaint(logger, "Work waits for the database")
-        self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader")
+        self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader", initializer=limit_waits)
 
     def close(self) -> None:
         """Commit what is pending and give every connection back."""
@@ -112,7 +113,7 @@ class EventStore:
     # -- reading ------------------------------------------------------------------------
     async def read(self, query: Callable[..., T], *args: Any) -> T:
         """A database query beside the event loop; Channels' own helper shares one thread for all."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: _run_query(query, *args))
+        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: run_query(query, *args))
 
     async def insist_read(self, query: Callable[..., T], *args: Any) -> T:
         return await self._until_available(lambda: self.read(query, *args))
@@ -210,21 +211,6 @@ class EventStore:
             final = segments[-1] if segments else final
         assert final is not None
         return final_body(final)
-
-
-def _run_query(query: Callable[..., T], *args: Any) -> T:
-    """A connection that broke while nobody used it, as after a restart of the database, is replaced without a word."""
-    for is_last_try in (False, True):
-        connection.close_if_unusable_or_obsolete()
-        try:
-            connection.ensure_connection()
-            connection.close_at = None  # these threads live long, and opening costs more than most queries
-            return query(*args)
-        except AWAY as error:
-            if is_last_try or connection.is_usable():
-                raise unavailable(error) from error
-            connection.close()
-    raise AssertionError("the last try returns or raises")
 
 
 def current_body(response_id: str) -> ResponseBody | None:

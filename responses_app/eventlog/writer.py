@@ -36,6 +36,7 @@ from responses_app.eventlog.postponed import Postponed
 from responses_app.eventlog.segments import Segment
 from responses_app.metrics import commit_seconds
 from responses_app.models import EventSegment
+from responses_app.postgresql.threads import limit_waits
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ class Writer:
 
     # -- in the thread ------------------------------------------------------------------
     def _run(self) -> None:
+        limit_waits(may_probe=True)
         try:
             while (jobs := self._next_batch()) is not None:
                 self._deliver(self._commit_safely(jobs))

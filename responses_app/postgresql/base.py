@@ -1,0 +1,48 @@
+"""The backend that ``DATABASES`` names: which thread waits how long, and on whose connection."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db.backends.postgresql import base
+from psycopg_pool import ConnectionPool
+
+from responses_app.postgresql import driver
+from responses_app.postgresql.driver import LimitedConnection
+from responses_app.postgresql.outage import outage
+from responses_app.postgresql.pool import RequestPool
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """One per thread. Commands wait as long as they must; the threads of a server call ``limit_waits``."""
+
+    Database = driver
+    is_limited = is_pooled = may_probe = False
+    _connection_pools: dict[str, ConnectionPool[Any]] = {}
+
+    def limit_waits(self, *, is_pooled: bool = False, may_probe: bool = False) -> None:
+        """Before this thread's first query."""
+        self.is_limited, self.is_pooled, self.may_probe = True, is_pooled, may_probe
+
+    @property
+    def pool(self) -> ConnectionPool[Any] | None:
+        if not self.is_pooled:
+            return None
+        if self.alias not in self._connection_pools:
+            options = self.settings_dict["OPTIONS"]["pool"]
+            pool = RequestPool(self.get_connection_params(), configure=self._configure_pooled, **options)
+            self._connection_pools.setdefault(self.alias, pool)  # another thread may have been first
+        return self._connection_pools[self.alias]
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> LimitedConnection:
+        if self.is_limited and not self.may_probe:
+            outage.check()
+        connection: LimitedConnection = super().get_new_connection(conn_params)
+        if self.is_limited:
+            connection.limit_secs = settings.HERMES_DATABASE_TIMEOUT
+            connection.may_probe = self.may_probe
+        return connection
+
+    def _configure_pooled(self, connection: LimitedConnection) -> bool:
+        """In a thread of the pool, which would otherwise wait for ever and open no other connection."""
+        connection.limit_secs = settings.HERMES_DATABASE_TIMEOUT
+        return bool(self._configure_connection(connection))

@@ -1,0 +1,141 @@
+"""PostgreSQL that accepts everything and answers nothing: noticed, named, and nothing lost or done twice."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tests.checker import History, Seen, check_all
+from tests.databases import PostgresCluster
+from tests.flaky_proxy import Stall
+from tests.harness import Server, eventually, script, text
+
+LIMIT_SECS = "2"
+PATIENCE_SECS = 20.0  # of a client on a busy machine; without a limit no answer comes at all
+HEALTH_SECS = 5.0  # a probe waits 1.5 s for the database
+THREADS_PER_POOL = 40  # connections, readers, writer, probe and the threads of the libraries
+ASKED = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
+
+
+@pytest.fixture
+def prepared(prepare: Callable[..., Server]) -> Server:
+    return prepare(HERMES_DATABASE_TIMEOUT=LIMIT_SECS)
+
+
+def reading(server: Server, client: Seen) -> threading.Thread:
+    """A client that has read the first words of a stream."""
+    thread = threading.Thread(target=client.read, args=(server, {"input": ASKED}), daemon=True)
+    thread.start()
+    eventually(lambda: any(b"before " in frame for frame in client.frames))
+    return thread
+
+
+def refused(http: httpx.Client, method: str, path: str, **options: object) -> None:
+    answer = http.request(method, path, timeout=PATIENCE_SECS, **options)  # type: ignore[arg-type]
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable"), answer.text
+    assert answer.headers["retry-after"] == "1"
+
+
+def check_health(http: httpx.Client) -> None:
+    """Every route for monitors answers, and names what is not known."""
+    assert http.get("/health", timeout=HEALTH_SECS).status_code == 200
+    detailed = http.get("/health/detailed", timeout=HEALTH_SECS).json()
+    assert (detailed["status"], detailed["work"], detailed["processes"]) == ("degraded", None, None)
+    assert "state_db" in detailed["degraded"]
+    assert "answer" in detailed["readiness"]["checks"]["state_db"]["error"]
+    assert http.get("/api/status", timeout=HEALTH_SECS).json()["active_sessions"] is None
+    assert 'hermes_responses_open{state="running"} NaN' in http.get("/metrics", timeout=HEALTH_SECS).text
+
+
+def threads_of(server: Server) -> int:
+    assert server.process is not None
+    return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
+
+
+def finish(server: Server, history: History, client: Seen, thread: threading.Thread) -> None:
+    """The database is back: the stream goes on to its end, and nothing was lost or done twice."""
+    server.open_gate("go")
+    thread.join(30)
+    assert client.cut is None
+    assert client.frames[-1] == b"data: [DONE]\n\n"
+    assert client.response_id is not None
+    assert text(server.body(client.response_id)) == "before after"
+    assert check_all(server, history) == len(history.seen)
+    assert "Traceback" not in server.log
+
+
+def test_a_hung_postgresql_is_noticed_and_named(prepared: Server, own_cluster: PostgresCluster) -> None:
+    server, history = prepared.start(), History()
+    client = history.client()
+    thread = reading(server, client)
+    with server.http() as http:
+        with own_cluster.hung():
+            check_health(http)
+            refused(http, "POST", "/v1/responses", json={"input": "while it hangs"})
+            refused(http, "GET", f"/v1/responses/{client.response_id}")
+            check_health(http)
+            for _ in range(20):  # 40 s, if each of them waited again
+                refused(http, "POST", "/v1/responses", json={"input": "known to hang"})
+            assert "refused for want of the database: PostgreSQL has not answered for 2 s" in server.log
+            assert server.log.count("refused for want of the database") <= 2  # at most one in ten seconds
+            assert "Service Unavailable" not in server.log
+        eventually(lambda: http.get("/health/detailed").json()["status"] == "ok", 20, "health after the hang")
+    finish(server, history, client, thread)
+
+
+def test_threads_do_not_pile_up_behind_a_hung_postgresql(prepared: Server, own_cluster: PostgresCluster) -> None:
+    server = prepared.start()
+    with own_cluster.hung(), ThreadPoolExecutor(60) as clients, server.http() as http:
+        asked = [clients.submit(refused, http, "GET", "/v1/models") for _ in range(60)]
+        for found in asked:
+            found.result()
+        assert eventually(lambda: threads_of(server) <= THREADS_PER_POOL, 20, "the end of the request threads")
+
+
+def test_a_black_hole_between_server_and_postgresql(prepared: Server, own_cluster: PostgresCluster) -> None:
+    server, history = prepared, History()
+    with Stall(own_cluster.port) as stall:
+        server.env["DATABASE_URL"] = server.env["DATABASE_URL"].replace(f":{own_cluster.port}/", f":{stall.port}/")
+        server.start()
+        client = history.client()
+        thread = reading(server, client)
+        with server.http() as http, stall.held():
+            refused(http, "POST", "/v1/responses", json={"input": "into the hole"})
+            refused(http, "GET", f"/v1/responses/{client.response_id}")
+            check_health(http)
+        finish(server, history, client, thread)
+
+
+@pytest.mark.parametrize("is_delivered", [True, False])
+def test_a_commit_that_is_not_answered_is_stored_once(
+    prepared: Server, own_cluster: PostgresCluster, is_delivered: bool
+) -> None:
+    """The answer is held back, or the COMMIT itself, which then arrives after the server has given up on it."""
+    server, history = prepared, History()
+    with Stall(own_cluster.port) as stall:
+        server.env["DATABASE_URL"] = server.env["DATABASE_URL"].replace(f":{own_cluster.port}/", f":{stall.port}/")
+        server.start()
+        client = history.client()
+        thread = reading(server, client)
+        stall.hold_at_commit(is_delivered=is_delivered)
+        server.open_gate("go")
+        eventually(lambda: "PostgreSQL has not answered" in server.log, PATIENCE_SECS, "the limit")
+        stall.release()
+        finish(server, history, client, thread)
+
+
+def test_a_slow_statement_is_ended_without_an_outage(prepared: Server, own_cluster: PostgresCluster) -> None:
+    """The server lives: what waits too long for a lock is refused, and everything else goes on."""
+    server = prepared.start()
+    with server.http() as http, psycopg.connect(server.env["DATABASE_URL"]) as blocker:
+        response_id = http.post("/v1/responses", json={"input": "x"}).json()["id"]
+        blocker.execute("LOCK TABLE responses_app_inputitem IN ACCESS EXCLUSIVE MODE")
+        refused(http, "GET", f"/v1/responses/{response_id}/input_items")
+        assert http.get(f"/v1/responses/{response_id}").status_code == 200
+        running = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        assert server.query(running) == [(0,)]  # it is cancelled, not left behind
+    assert "has not answered" not in server.log

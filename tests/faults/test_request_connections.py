@@ -1,0 +1,124 @@
+"""Requests share a few PostgreSQL connections: parallel ones wait for each other and none opens its own."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+import psycopg
+
+from tests.checker import History
+from tests.databases import PostgresCluster
+from tests.harness import Server, eventually, script
+
+PARALLEL = 200  # five times as many as the cluster has connections
+CLIENT_SECS = 60.0
+
+
+def stored_id(server: Server) -> str:
+    return server.openai().responses.create(model="hermes-agent", input="hello").id
+
+
+def gets(server: Server, path: str, count: int) -> list[int]:
+    """The status codes of so many GETs, all under way at once, each on a connection of its own."""
+    all_ready = threading.Barrier(count)
+
+    def get(_: int) -> int:
+        with server.http() as client:
+            all_ready.wait(CLIENT_SECS)
+            return client.get(path, timeout=CLIENT_SECS).status_code
+
+    with ThreadPoolExecutor(count) as clients:
+        return list(clients.map(get, range(count)))
+
+
+@contextmanager
+def locked_users(server: Server) -> Iterator[None]:
+    """Every request that looks up its owner waits; the writer and running turns need no such look."""
+    with psycopg.connect(server.env["DATABASE_URL"]) as blocker:
+        blocker.execute("LOCK TABLE auth_user IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def waiting_for_locks(server: Server) -> int:
+    return int(server.query("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0])
+
+
+def test_more_requests_than_connections_are_all_answered(prepare: Callable[..., Server]) -> None:
+    server = prepare().start()
+    path = f"/v1/responses/{stored_id(server)}"
+    assert gets(server, path, PARALLEL) == [200] * PARALLEL
+
+
+def test_a_request_opens_no_connection_of_its_own(prepare: Callable[..., Server], own_cluster: PostgresCluster) -> None:
+    server = prepare().start()
+    path = f"/v1/responses/{stored_id(server)}"
+    name = server.env["DATABASE_URL"].rpartition("/")[2]
+    with server.http() as client:
+        assert client.get(path).status_code == 200
+        before = own_cluster.connections_opened(name)
+        codes = [client.get(path).status_code for _ in range(30)]
+        assert codes == [200] * 30
+        assert client.get("/health/detailed").status_code == 200
+    assert own_cluster.connections_opened(name) - before <= 1  # health has one for itself
+
+
+def test_requests_without_a_free_connection_are_refused_while_the_writer_goes_on(
+    prepare: Callable[..., Server],
+) -> None:
+    server = prepare(HERMES_DATABASE_POOL="2", HERMES_DATABASE_TIMEOUT="3").start()
+    path, reader = f"/v1/responses/{stored_id(server)}", History().client()
+    asked = {"input": script({"say": "before "}, {"gate": "go"}, {"say": "after"})}
+    reading = threading.Thread(target=reader.read, args=(server, asked), daemon=True)
+    reading.start()
+    eventually(lambda: any(b"before " in frame for frame in reader.frames))
+    with ThreadPoolExecutor(6) as clients, locked_users(server):
+        waiting = [clients.submit(refused_get, server, path) for _ in range(6)]
+        eventually(lambda: waiting_for_locks(server) == 2)  # the others wait for a connection
+        server.open_gate("go")
+        reading.join(30)
+        assert reader.frames[-1] == b"data: [DONE]\n\n"
+        assert [found.result() for found in waiting] == [(503, "storage_unavailable", "1")] * 6
+    assert gets(server, path, 6) == [200] * 6
+
+
+def refused_get(server: Server, path: str) -> tuple[int, str, str]:
+    with server.http() as client:
+        answer = client.get(path)
+    return answer.status_code, answer.json()["error"]["code"], answer.headers["retry-after"]
+
+
+def test_clients_that_leave_take_no_connection_with_them(prepare: Callable[..., Server]) -> None:
+    server = prepare(HERMES_DATABASE_POOL="2").start()
+    path = f"/v1/responses/{stored_id(server)}"
+    for _ in range(2):
+        with locked_users(server), ThreadPoolExecutor(2) as clients:
+            leaving = [clients.submit(leave_waiting, server, path) for _ in range(2)]
+            assert [found.result() for found in leaving] == [True] * 2
+    assert gets(server, path, 6) == [200] * 6
+
+
+def leave_waiting(server: Server, path: str) -> bool:
+    """Ask, and close the connection while the request waits for a lock."""
+    try:
+        with server.http() as client:
+            client.get(path, timeout=1)
+    except httpx.ReadTimeout:
+        return True
+    return False
+
+
+def test_a_restart_of_the_database_costs_no_later_request(
+    prepare: Callable[..., Server], own_cluster: PostgresCluster
+) -> None:
+    server = prepare().start()
+    path = f"/v1/responses/{stored_id(server)}"
+    gets(server, path, 20)  # several connections lie idle when it goes
+    own_cluster.stop("fast")
+    try:
+        assert gets(server, path, 5) == [503] * 5
+    finally:
+        own_cluster.start()
+    eventually(lambda: gets(server, "/v1/models", 1) != [503], 20, "the first answer")
+    assert gets(server, path, 20) == [200] * 20
