@@ -18,12 +18,15 @@ from django.utils import timezone
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import orphans
 from gateway_app.tools.sandbox import bubblewrap
+from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response
 from responses_app.postgresql.threads import limit_waits
 
 MIN_FREE_BYTES = 1024**3
 SECRET_FILES = ("api_key", "secret_key", "admin_login", "config.yaml", "hermes.sqlite3")
 OLD_QUEUE_SECS = 60
+OWN_CONNECTIONS = READ_THREADS + 2  # of the readers, the writer and health
+RESERVED_CONNECTIONS = 3  # PostgreSQL keeps these for superusers
 
 
 class Grade(StrEnum):
@@ -109,7 +112,22 @@ def check_database() -> Iterator[Finding]:
         yield fail("database", f"{len(missing)} migrations are missing", "Run manage.py migrate.")
         return
     yield ok("database", f"{connection.vendor}, up to date, can be written to")
+    yield from _check_connections()
     yield from _check_work()
+
+
+def _check_connections() -> Iterator[Finding]:
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('max_connections')::int")
+        allowed: int = cursor.fetchone()[0]
+    needed = settings.HERMES_DATABASE_POOL + OWN_CONNECTIONS
+    text = f"one process opens up to {needed} connections, PostgreSQL takes {allowed}"
+    if needed + RESERVED_CONNECTIONS <= allowed:
+        yield ok("database", text)
+    else:
+        yield note("database", text, "Lower HERMES_DATABASE_POOL, or raise max_connections.")
 
 
 def _check_work() -> Iterator[Finding]:

@@ -22,7 +22,7 @@ class DetailedHealthView(APIView):
     authentication_classes = (Watcher,)
 
     def get(self, request: Request) -> JsonAnswer:
-        return JsonAnswer(health.as_json(health.look()))
+        return JsonAnswer(health.as_json(health.look_soon()))
 
 
 class MetricsView(APIView):

@@ -45,4 +45,4 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _configure_pooled(self, connection: LimitedConnection) -> bool:
         """In a thread of the pool, which would otherwise wait for ever and open no other connection."""
         connection.limit_secs = settings.HERMES_DATABASE_TIMEOUT
-        return bool(self._configure_connection(connection))
+        return bool(self._configure_connection(connection))  # type: ignore[attr-defined]

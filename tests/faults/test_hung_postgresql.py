@@ -139,3 +139,11 @@ def test_a_slow_statement_is_ended_without_an_outage(prepared: Server, own_clust
         running = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         assert server.query(running) == [(0,)]  # it is cancelled, not left behind
     assert "has not answered" not in server.log
+
+
+def test_the_doctor_names_a_hung_postgresql(prepared: Server, own_cluster: PostgresCluster) -> None:
+    with own_cluster.hung():
+        found = prepared.managed("doctor", "--offline")
+    assert found.returncode == 1
+    assert b"FAIL database  postgresql: " in found.stdout
+    assert b"timeout expired" in found.stdout

@@ -122,3 +122,11 @@ def test_a_restart_of_the_database_costs_no_later_request(
         own_cluster.start()
     eventually(lambda: gets(server, "/v1/models", 1) != [503], 20, "the first answer")
     assert gets(server, path, 20) == [200] * 20
+
+
+def test_the_doctor_minds_a_pool_that_postgresql_has_no_room_for(prepare: Callable[..., Server]) -> None:
+    small, large = prepare(HERMES_DATABASE_POOL="30"), prepare(HERMES_DATABASE_POOL="35")
+    assert "ok   database  one process opens up to 36 connections, PostgreSQL takes 40" in small.manage("doctor")
+    assert "note database  one process opens up to 41 connections, PostgreSQL takes 40 -> Lower" in large.manage(
+        "doctor"
+    )
