@@ -17,6 +17,8 @@ WRITE = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*(?:INSERT INTO|UPDATE|DELETE FRO
 
 COMMIT = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*COMMIT\b", re.DOTALL)
 
+APPEND = re.compile(rb"INSERT INTO \"?responses_app_eventsegment\b")
+
 
 class WriteCutter:
     def __init__(self, upstream_port: int) -> None:
@@ -172,6 +174,7 @@ class Stall:
         self._flows.set()
         self._holds_at_commit = False
         self._delivers_commit = False
+        self.is_holding_commit = False
         self._ends: list[socket.socket] = []
 
     def __enter__(self) -> Self:
@@ -194,7 +197,7 @@ class Stall:
             self.release()
 
     def hold_at_commit(self, *, is_delivered: bool) -> None:
-        """From the next COMMIT on: with it, or behind it, so that only its answer is held back."""
+        """From the next COMMIT of events on: with it, or behind it, so that only its answer is held back."""
         self._delivers_commit, self._holds_at_commit = is_delivered, True
 
     def release(self) -> None:
@@ -211,12 +214,17 @@ class Stall:
                 _in_background(partial(self._pass_back, server, client))
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        has_appended = False
         with suppress(OSError):
             while data := client.recv(CHUNK_BYTES):
-                is_commit = self._holds_at_commit and COMMIT.match(data) is not None
-                if is_commit:
+                is_commit = COMMIT.match(data) is not None
+                is_delivered = False
+                if is_commit and has_appended and self._holds_at_commit:
                     self._flows.clear()
-                if not (is_commit and self._delivers_commit):
+                    self.is_holding_commit = True
+                    is_delivered = self._delivers_commit
+                has_appended = not is_commit and (has_appended or APPEND.search(data) is not None)
+                if not is_delivered:
                     self._flows.wait()
                 server.sendall(data)
             server.shutdown(socket.SHUT_WR)

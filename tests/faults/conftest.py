@@ -1,5 +1,4 @@
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,13 +23,13 @@ def own_database(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPath
     return Database(tmp_path_factory.mktemp("template"), own_cluster)
 
 
-@pytest.fixture
-def prepare(own_database: Database, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+@pytest.fixture(scope="module")
+def prepare(own_database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     """Servers on that cluster, not started yet."""
     made: list[Server] = []
 
     def make(**env: str) -> Server:
-        made.append(own_database.server(tmp_path / f"home{len(made)}", Server, **env))
+        made.append(own_database.server(tmp_path_factory.mktemp("home") / "h", Server, **env))
         return made[-1]
 
     yield make

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import httpx
 import psycopg
+import pytest
 
 from tests.checker import History
 from tests.databases import PostgresCluster
@@ -14,6 +15,16 @@ from tests.harness import Server, eventually, script
 
 PARALLEL = 200  # five times as many as the cluster has connections
 CLIENT_SECS = 60.0
+
+
+@pytest.fixture(scope="module")
+def server(prepare: Callable[..., Server]) -> Server:
+    return prepare().start()
+
+
+@pytest.fixture(scope="module")
+def small_server(prepare: Callable[..., Server]) -> Server:
+    return prepare(HERMES_DATABASE_POOL="2", HERMES_DATABASE_TIMEOUT="3").start()
 
 
 def stored_id(server: Server) -> str:
@@ -45,14 +56,12 @@ def waiting_for_locks(server: Server) -> int:
     return int(server.query("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0])
 
 
-def test_more_requests_than_connections_are_all_answered(prepare: Callable[..., Server]) -> None:
-    server = prepare().start()
+def test_more_requests_than_connections_are_all_answered(server: Server) -> None:
     path = f"/v1/responses/{stored_id(server)}"
     assert gets(server, path, PARALLEL) == [200] * PARALLEL
 
 
-def test_a_request_opens_no_connection_of_its_own(prepare: Callable[..., Server], own_cluster: PostgresCluster) -> None:
-    server = prepare().start()
+def test_a_request_opens_no_connection_of_its_own(server: Server, own_cluster: PostgresCluster) -> None:
     path = f"/v1/responses/{stored_id(server)}"
     name = server.env["DATABASE_URL"].rpartition("/")[2]
     with server.http() as client:
@@ -65,9 +74,9 @@ def test_a_request_opens_no_connection_of_its_own(prepare: Callable[..., Server]
 
 
 def test_requests_without_a_free_connection_are_refused_while_the_writer_goes_on(
-    prepare: Callable[..., Server],
+    small_server: Server,
 ) -> None:
-    server = prepare(HERMES_DATABASE_POOL="2", HERMES_DATABASE_TIMEOUT="3").start()
+    server = small_server
     path, reader = f"/v1/responses/{stored_id(server)}", History().client()
     asked = {"input": script({"say": "before "}, {"gate": "go"}, {"say": "after"})}
     reading = threading.Thread(target=reader.read, args=(server, asked), daemon=True)
@@ -89,13 +98,12 @@ def refused_get(server: Server, path: str) -> tuple[int, str, str]:
     return answer.status_code, answer.json()["error"]["code"], answer.headers["retry-after"]
 
 
-def test_clients_that_leave_take_no_connection_with_them(prepare: Callable[..., Server]) -> None:
-    server = prepare(HERMES_DATABASE_POOL="2").start()
+def test_clients_that_leave_take_no_connection_with_them(small_server: Server) -> None:
+    server = small_server
     path = f"/v1/responses/{stored_id(server)}"
-    for _ in range(2):
-        with locked_users(server), ThreadPoolExecutor(2) as clients:
-            leaving = [clients.submit(leave_waiting, server, path) for _ in range(2)]
-            assert [found.result() for found in leaving] == [True] * 2
+    with locked_users(server), ThreadPoolExecutor(4) as clients:
+        leaving = [clients.submit(leave_waiting, server, path) for _ in range(4)]
+        assert [found.result() for found in leaving] == [True] * 4
     assert gets(server, path, 6) == [200] * 6
 
 
@@ -109,10 +117,7 @@ def leave_waiting(server: Server, path: str) -> bool:
     return False
 
 
-def test_a_restart_of_the_database_costs_no_later_request(
-    prepare: Callable[..., Server], own_cluster: PostgresCluster
-) -> None:
-    server = prepare().start()
+def test_a_restart_of_the_database_costs_no_later_request(server: Server, own_cluster: PostgresCluster) -> None:
     path = f"/v1/responses/{stored_id(server)}"
     gets(server, path, 20)  # several connections lie idle when it goes
     own_cluster.stop("fast")
