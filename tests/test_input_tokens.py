@@ -34,8 +34,8 @@ def test_history_instructions_and_tools_count(server: Server) -> None:
 def test_odd_items_are_counted_too(server: Server) -> None:
     odd = [
         {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
-        {"type": "mcp_call", "server_label": "elsewhere", "name": "n", "arguments": "{}", "error": 5},
-        {"type": "reasoning", "content": ["x"]},
+        {"type": "mcp_call", "server_label": "elsewhere", "name": "n", "arguments": "{}", "error": "no"},
+        {"type": "reasoning", "content": [{"type": "text", "text": "x"}]},
     ]
     assert count(server, input=odd) > 0
 

@@ -27,7 +27,7 @@ from responses_app.models.tool_events import Decision
 from responses_app.openapi import events, requests
 from responses_app.openapi.items import RESPONSE
 from responses_app.requests import compact
-from responses_app.requests.create import ECHOED, OTHERS, UNECHOED
+from responses_app.requests.create import ECHOED, OTHERS, UNECHOED, UNSUPPORTED
 from responses_app.states import Status
 from responses_app.streaming.routing import SOCKETS
 from tests.harness import ROOT, Server
@@ -96,9 +96,9 @@ def test_every_schema_is_used() -> None:
 
 
 def test_requests_have_the_fields_that_are_read() -> None:
-    assert requests.RESPONSE_FIELDS.keys() == ECHOED.keys() | UNECHOED.keys() | OTHERS
+    assert requests.RESPONSE_FIELDS.keys() == ECHOED.keys() | UNECHOED.keys() | OTHERS | UNSUPPORTED
     assert requests.COMPACT_FIELDS.keys() == {*compact.FIELDS, *compact.OTHERS}
-    own = {*chat_request._ACTED_ON, *chat_request._OWN, *CHAT_ONLY_FIELDS, "modalities"}
+    own = {*chat_request._ACTED_ON, *chat_request._OWN, *CHAT_ONLY_FIELDS, *chat_request.UNSUPPORTED}
     assert chat.FIELDS.keys() == own
     assert sessions.CREATE.keys() == session_requests.CREATE_FIELDS
     assert sessions.UPDATE.keys() == session_requests.CHANGES.keys()

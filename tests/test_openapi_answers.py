@@ -16,11 +16,12 @@ FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object",
 CUSTOM = {"type": "custom", "name": "write"}
 OWN = {"type": "mcp", "server_label": "hermes"}
 WORK = ({"think": "hm"}, {"call": "effect", "arguments": {"text": "x"}}, {"say": "done"})
+REASONED = [{"type": "reasoning_text", "text": "hm"}]
 SENT_BACK = [
     {"role": "assistant", "content": [{"type": "output_text", "text": "b", "annotations": [], "logprobs": []}]},
     {"type": "web_search_call", "action": {"query": "x"}},
     {"type": "mcp_call", "server_label": "s", "name": "n", "arguments": "{}", "error": "no"},
-    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "content": ["x"]},
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "content": REASONED},
 ]
 UNKNOWN = "nothing-of-this-name"
 WRONG = "x" * 300

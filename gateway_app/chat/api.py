@@ -18,7 +18,7 @@ from responses_app.eventlog import current_body
 from responses_app.fold import ResponseBody
 from responses_app.models import Response
 from responses_app.models.responses import Kind
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.headers import SESSION_HEADER, has_controls
 from responses_app.services.delete import delete_response
 from responses_app.services.lookup import note_access
 from responses_app.states import OnDisconnect
@@ -76,8 +76,12 @@ def _filtered(rows: QuerySet[Response], params: QueryDict) -> QuerySet[Response]
     for name in params:
         if name.startswith("metadata[") and name.endswith("]"):
             key, value = name.removeprefix("metadata[").removesuffix("]"), read_word(params, name) or ""
-            if not key.isprintable():
-                raise InvalidRequest("A key of metadata can't be printed.", param="metadata", code="invalid_text")
+            if has_controls(key):
+                raise InvalidRequest(
+                    "A key of metadata contains control characters.",
+                    param="metadata",
+                    code="invalid_text",
+                )
             # A cast, for Django compares what comes out of JSON only with JSON.
             text = Cast(KeyTextTransform(key, KeyTransform("metadata", "request")), TextField())
             rows = rows.filter(Exact(text, value))

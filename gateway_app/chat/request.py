@@ -34,6 +34,7 @@ from responses_app.services.admission import Admission
 MAX_STOPS = 4
 MAX_STOP_CHARS = 1000
 MAX_BIAS = 100
+SEEDS = (-(2**63), 2**63 - 1)
 UNSUPPORTED = ("audio", "function_call", "functions", "modalities", "web_search_options")
 DETAIL_HEADER = "X-Hermes-Tool-Detail"
 PENALTIES = ("frequency_penalty", "presence_penalty")
@@ -136,7 +137,7 @@ _OWN: dict[str, Reader] = {
     "logprobs": boolean,
     "n": _one,
     "presence_penalty": number(-2, 2),
-    "seed": integer(-(2**63), 2**63 - 1),
+    "seed": integer(*SEEDS),
     "stop": _stop,
     "stream_options": _stream_options,
     "top_logprobs": integer(0, 20),

@@ -46,7 +46,7 @@ def _flat(value: Any, *kinds: str) -> Any:
     """``{"type": "function", "function": {...}}`` without its inner level."""
     kind = value.get("type") if isinstance(value, dict) else None
     inner = value.get(kind) if kind in kinds else None
-    return {"type": kind, **inner} if isinstance(inner, dict) else value
+    return {**inner, "type": kind} if isinstance(inner, dict) else value
 
 
 def _tool(tool: Any) -> Any:

@@ -3,6 +3,7 @@
 from gateway_app.discovery.endpoints import ENDPOINTS
 from gateway_app.discovery.views import FEATURES, NOT_HERE
 from responses_app.openapi.answers import answer, json, operation
+from responses_app.openapi.requests import SHARED
 from responses_app.openapi.words import (
     BOOLEAN,
     INTEGER,
@@ -71,7 +72,7 @@ PATHS: Paths = {
             "list_toolsets",
             "The tools the server runs",
             (200, answer(json(ref("ToolsetList")))),
-            parameters=[query("model", STRING, "For this model; absent, for the default agent.")],
+            parameters=[query("model", SHARED["model"], "For this model; absent, for the default agent.")],
             errors=("404",),
         )
     },

@@ -11,12 +11,20 @@ import gateway_app.monitoring.openapi as monitoring
 import gateway_app.openapi.pages as pages
 import gateway_app.runs.openapi as runs
 import gateway_app.sessions.openapi as sessions
-from responses_app.openapi import answers, conversations, events, items, requests, responses
+from responses_app.openapi import (
+    answers,
+    conversations,
+    events,
+    inputs,
+    items,
+    requests,
+    responses,
+)
 from responses_app.openapi.words import Operation, Paths, Schema, lifted, text
 
 VERSION = "3.2.0"  # the first that can describe a stream of events
 _DOORS = (responses, conversations, chat, runs, sessions, discovery, monitoring, pages)
-_VOCABULARY = (items, requests, events)
+_VOCABULARY = (items, inputs, requests, events)
 _ABOUT = """\
 OpenAI's Responses and Chat Completions, and Hermes' runs and sessions, over the same stored responses.
 

@@ -1,19 +1,27 @@
 """``/v1/runs``, described."""
 
 from gateway_app.runs.statuses import RunStatus
-from responses_app.models.sessions import MAX_SESSION_ID_CHARS
 from responses_app.models.tool_events import Decision
-from responses_app.openapi.answers import answer, generating, json, operation, sent
+from responses_app.openapi.answers import (
+    CURSOR,
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+    session_id,
+)
+from responses_app.openapi.inputs import HISTORY, LOOSE_INPUT
 from responses_app.openapi.items import INCOMPLETE
-from responses_app.openapi.requests import INPUT, RESPONSE_FIELDS, short
+from responses_app.openapi.requests import RESPONSE_FIELDS
 from responses_app.openapi.responses import ADMITTED_HEADERS, WAITING_CALL
 from responses_app.openapi.words import (
     BOOLEAN,
     INTEGER,
     NUMBER,
-    OPEN_OBJECT,
     SECONDS,
     STRING,
+    WORD,
     Paths,
     Schema,
     any_of,
@@ -38,16 +46,13 @@ from responses_app.openapi.words import (
 from responses_app.requests.headers import SESSION_HEADER
 
 UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
-LOOSE_INPUT = any_of(
-    INPUT, array(any_of(STRING, OPEN_OBJECT)), description="A text, items, or texts and messages without a role."
-)
 ALWAYS_STORED = told(const(True), "What is made here is always stored.")
 FIELDS: dict[str, Schema] = {
     **RESPONSE_FIELDS,
     "input": LOOSE_INPUT,
     "store": ALWAYS_STORED,
-    "conversation_history": told(array(any_of(STRING, OPEN_OBJECT)), "Messages before the input."),
-    "session_id": short("The session that takes the turn.", MAX_SESSION_ID_CHARS),
+    "conversation_history": told(HISTORY, "Messages before the input."),
+    "session_id": session_id("The session that takes the turn."),
     **dict.fromkeys(("background", "model_options", "provider", "stream", "stream_options"), UNUSED),
 }
 
@@ -150,7 +155,7 @@ PATHS: Paths = {
             parameters=[
                 *paging(),
                 query("status", enum(RunStatus), "Only these."),
-                query("session_id", STRING, "Only those of this session."),
+                query("session_id", WORD, "Only those of this session."),
             ],
         ),
     },
@@ -174,7 +179,7 @@ PATHS: Paths = {
                     (SESSION_HEADER,),
                 ),
             ),
-            parameters=[query("after", INTEGER, "Those behind the one with this id."), header("Last-Event-ID")],
+            parameters=[query("after", CURSOR, "Those behind the one with this id."), header("Last-Event-ID")],
             errors=("404",),
         )
     },

@@ -1,11 +1,19 @@
 """``/api/sessions``, described."""
 
-from gateway_app.runs.openapi import ALWAYS_STORED, APPROVAL_ANSWER, APPROVAL_REQUEST, LOOSE_INPUT, TOOL_CALL, UNUSED
+from gateway_app.runs.openapi import ALWAYS_STORED, APPROVAL_ANSWER, APPROVAL_REQUEST, TOOL_CALL, UNUSED
 from gateway_app.sessions.paging import MAX_MESSAGES, MAX_OFFSET, MAX_SESSIONS, ORDERS, SESSIONS
 from gateway_app.sessions.requests import MAX_REASON_CHARS, MAX_SOURCE_CHARS
-from responses_app.models.sessions import MAX_SESSION_ID_CHARS, MAX_TITLE_CHARS, TurnPolicy
-from responses_app.openapi.answers import answer, generating, json, operation, sent
-from responses_app.openapi.requests import RESPONSE_FIELDS, SHARED, short
+from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
+from responses_app.openapi.answers import (
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+    session_id,
+)
+from responses_app.openapi.inputs import LOOSE_INPUT
+from responses_app.openapi.requests import RESPONSE_FIELDS, SHARED, UNSUPPORTED, short
 from responses_app.openapi.responses import ADMITTED_HEADERS
 from responses_app.openapi.words import (
     ANYTHING,
@@ -15,6 +23,7 @@ from responses_app.openapi.words import (
     NUMBER,
     SECONDS,
     STRING,
+    WORD,
     Paths,
     Schema,
     any_of,
@@ -41,7 +50,7 @@ from responses_app.requests.items import MAX_ID_CHARS
 _FLAG = query("include_hidden", {**BOOLEAN, "default": False}, "Hidden ones, too.")
 _OFFSET = query("offset", whole(0, MAX_OFFSET, default=0), "In place of a cursor.")
 _POLICY = enum(TurnPolicy.values)
-_NEW_ID = short("Printable ASCII without slashes; absent, one is made.", MAX_SESSION_ID_CHARS)
+_NEW_ID = session_id("Printable ASCII without slashes; absent, one is made.")
 _TITLE = text("Unique among yours.", maxLength=MAX_TITLE_CHARS)
 
 # -- what is asked ----------------------------------------------------------------------
@@ -70,6 +79,7 @@ CHAT: dict[str, Schema] = {
     "input": told(LOOSE_INPUT, "The same as message."),
     "system_message": text("Goes with this turn."),
     "instructions": text("The same as system_message."),
+    **dict.fromkeys(("conversation", "previous_response_id"), UNSUPPORTED),
     "store": ALWAYS_STORED,
     **dict.fromkeys(("provider", "model_options", "stream", "background", "stream_options"), UNUSED),
 }
@@ -147,12 +157,22 @@ _PLACE = "A place in the run's log: GET /v1/runs/{run_id}/events?after= goes on 
 _STREAM = stream(
     *(frame(shape({**more, **_STAMP}), event=const(name), id_=_PLACE) for name, more in EVENTS.items()),
 )
+
+
+def _one_of_both(name: str, other: str) -> Schema:
+    """Both mean the same: one of them is there."""
+    return {"required": [name], "properties": {name: {"not": NULL}, other: NULL}}
+
+
 SCHEMAS: dict[str, Schema] = {
     "CreateSession": fields(CREATE),
     "UpdateSession": {**shape(UPDATE, UPDATE), "additionalProperties": False},
     "ForkSession": fields(_FORK),
     "SetSessionModel": fields({"model": SHARED["model"]}, ("model",)),
-    "SessionTurn": {**fields(CHAT), "anyOf": [{"required": ["message"]}, {"required": ["input"]}]},
+    "SessionTurn": {
+        **fields(CHAT),
+        "anyOf": [_one_of_both("message", "input"), _one_of_both("input", "message")],
+    },
     "Session": shape(_SESSION),
     "OneSession": shape({"object": const("hermes.session"), "session": ref("Session")}),
     "SessionList": list_of(ref("Session"), limit=INTEGER, offset=INTEGER),
@@ -189,8 +209,8 @@ PATHS: Paths = {
             parameters=[
                 *paging(SESSIONS, MAX_SESSIONS),
                 _OFFSET,
-                query("source", STRING, "Only these."),
-                query("title", STRING, "Only this one."),
+                query("source", WORD, "Only these."),
+                query("title", WORD, "Only this one."),
                 _FLAG,
                 query("include_children", {**BOOLEAN, "default": True}, "Forks, too."),
             ],
@@ -209,7 +229,7 @@ PATHS: Paths = {
             "update_session",
             "Change it",
             _SHOWN,
-            body=sent(ref("UpdateSession"), is_required=False),
+            body=sent(ref("UpdateSession")),
             errors=_GONE,
         ),
         "delete": operation(
@@ -228,8 +248,8 @@ PATHS: Paths = {
                 query("limit", whole(1, MAX_MESSAGES, default=MAX_MESSAGES), "How many."),
                 _OFFSET,
                 query("order", {**enum(ORDERS), "default": "latest"}, "The end from which is counted."),
-                query("after", STRING, "Those that follow this id."),
-                query("before", STRING, "Those directly in front of this id."),
+                query("after", WORD, "Those that follow this id."),
+                query("before", WORD, "Those directly in front of this id."),
             ],
             errors=("404",),
         )

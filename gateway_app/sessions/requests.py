@@ -54,7 +54,7 @@ def read_title(value: Any) -> str:
     """Null and an empty text both mean none."""
     if value is None:
         return ""
-    if not isinstance(value, str) or len(value.strip()) > MAX_TITLE_CHARS:
+    if not isinstance(value, str) or len(value) > MAX_TITLE_CHARS:
         raise InvalidRequest(
             f"title must be a text of at most {MAX_TITLE_CHARS} characters.", param="title", code="invalid_title"
         )

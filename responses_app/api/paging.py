@@ -10,6 +10,7 @@ from django.http import QueryDict
 from responses_app.errors import InvalidRequest
 from responses_app.fold import Item
 from responses_app.requests.fields import choice, integer, optional, wrong_type
+from responses_app.requests.headers import has_controls
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -51,8 +52,8 @@ def read_page(
 def read_word(params: QueryDict, name: str) -> str | None:
     """A value to look for; the empty one that some clients send means none."""
     value = params.get(name)
-    if value and not value.isprintable():
-        raise InvalidRequest(f"{name} contains characters that can't be printed.", param=name, code="invalid_text")
+    if value and has_controls(value):
+        raise InvalidRequest(f"{name} contains control characters.", param=name, code="invalid_text")
     return value or None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from responses_app.agent_profiles import TOOL_ITEM_FORMS
 from responses_app.models.idempotency import MAX_KEY_CHARS
-from responses_app.models.sessions import MAX_SESSION_ID_CHARS, MAX_SESSION_KEY_CHARS, TurnPolicy
+from responses_app.models.sessions import MAX_SESSION_KEY_CHARS, TurnPolicy
 from responses_app.openapi.words import (
     STRING,
     Operation,
@@ -18,9 +18,19 @@ from responses_app.openapi.words import (
     ref,
     shape,
     text,
+    whole,
 )
-from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, SESSION_KEY_HEADER, TURN_POLICY_HEADER
-from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
+from responses_app.requests.headers import (
+    IGNORED_HEADER,
+    LAST_EVENT_HEADER,
+    MAX_CURSOR_DIGITS,
+    NO_CONTROLS,
+    SESSION_HEADER,
+    SESSION_ID,
+    SESSION_KEY_HEADER,
+    TURN_POLICY_HEADER,
+)
+from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER, VISIBLE
 from responses_app.requests.server_tools import FORM_HEADER
 
 REQUEST_ID_HEADER = "x-request-id"
@@ -37,18 +47,26 @@ ERROR = shape(
     }
 )
 
+
+def session_id(description: str) -> Schema:
+    return text(description, pattern=f"^{SESSION_ID}$")
+
+
+CURSOR = whole(0, 10**MAX_CURSOR_DIGITS - 1)
+
 # -- headers ----------------------------------------------------------------------------
 REQUEST_HEADERS: dict[str, Schema] = {
-    SESSION_HEADER: text(
-        "Continues, or starts, the session of this name.", minLength=1, maxLength=MAX_SESSION_ID_CHARS
-    ),
+    SESSION_HEADER: session_id("Continues, or starts, the session of this name."),
     SESSION_KEY_HEADER: text(
-        "Your name for whom the session belongs to.", minLength=1, maxLength=MAX_SESSION_KEY_CHARS
+        "Your name for whom the session belongs to.",
+        pattern=f"^{NO_CONTROLS}$",
+        minLength=1,
+        maxLength=MAX_SESSION_KEY_CHARS,
     ),
     TURN_POLICY_HEADER: enum(TurnPolicy.values) | {"description": "What if another turn of the session runs."},
     FORM_HEADER: enum(TOOL_ITEM_FORMS) | {"description": "How calls of the server's own tools are shown."},
-    KEY_HEADER: text("Requests with the same key are one.", minLength=1, maxLength=MAX_KEY_CHARS),
-    "Last-Event-ID": text("Go on behind this event.", pattern="^[0-9]{0,11}$"),
+    KEY_HEADER: text("Requests with the same key are one.", pattern=f"^{VISIBLE}{{1,{MAX_KEY_CHARS}}}$"),
+    LAST_EVENT_HEADER: text("Go on behind this event.", pattern=f"^[0-9]{{0,{MAX_CURSOR_DIGITS}}}$"),
 }
 GENERATING = (SESSION_KEY_HEADER, TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
 ANSWER_HEADERS: dict[str, Schema] = {

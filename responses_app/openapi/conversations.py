@@ -37,13 +37,13 @@ SCHEMAS: dict[str, Schema] = {
     "ConversationDeleted": shape({"id": STRING, "object": const("conversation.deleted"), "deleted": const(True)}),
     "CreateConversation": fields(
         {
-            "items": array(ref("InputItem"), maxItems=MAX_NEW_ITEMS),
+            "items": array(ref("NewItem"), maxItems=MAX_NEW_ITEMS),
             "metadata": GIVEN_METADATA,
             "name": short("Can stand for its id. Printable, without slashes, not beginning with conv_.", 200),
         }
     ),
     "UpdateConversation": {**fields({"metadata": GIVEN_METADATA}), "required": ["metadata"]},
-    "AddItems": fields({"items": array(ref("InputItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)),
+    "AddItems": fields({"items": array(ref("NewItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)),
 }
 PATHS: Paths = {
     "/v1/conversations": {

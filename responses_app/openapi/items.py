@@ -1,9 +1,6 @@
 """Items and the response object, as clients read them."""
 
-from typing import Any
-
 from responses_app.openapi.words import (
-    ANYTHING,
     BOOLEAN,
     INTEGER,
     NUMBER,
@@ -64,9 +61,9 @@ KNOWN_ITEMS: dict[str, Schema] = {
     "message": _item({"role": enum(ROLES), "content": array(ref("Part")), "phase": STRING}, "phase"),
     "reasoning": _item(
         {
-            "summary": array(any_of(SUMMARY_PART, told(ANYTHING, "What a client sent."))),
-            "content": ANYTHING,
-            "encrypted_content": ANYTHING,
+            "summary": array(loose(SUMMARY_PART)),
+            "content": array(loose(shape({"type": STRING, "text": STRING}))),
+            "encrypted_content": STRING,
         },
         *("content", "encrypted_content"),
     ),
@@ -151,44 +148,10 @@ RESPONSE = shape(
     }
 )
 
-# -- what clients send ------------------------------------------------------------------
-_CONTENT = any_of(STRING, array(any_of(STRING, ref("InputPart"))))
-INPUT_PART = union(
-    "type",
-    {
-        **{kind: loose(shape({"text": STRING})) for kind in ("input_text", "output_text", "text")},
-        "input_image": loose(
-            shape({"image_url": text("An http(s) or data:image/ address."), "detail": nullable(STRING)}, ("detail",))
-        ),
-        "refusal": loose(shape({"refusal": STRING})),
-    },
-)
-
-
-def _sent(kind: str, properties: dict[str, Any], *optional: str) -> Schema:
-    tag = nullable(const(kind)) if "type" in optional else const(kind)
-    return loose(shape({"type": tag, **properties}, optional))
-
-
-INPUT_ITEM = any_of(
-    _sent("message", {"role": enum(ROLES), "content": _CONTENT}, "type"),
-    _sent("function_call", {**_CALL, "arguments": STRING}),
-    _sent("custom_tool_call", {**_CALL, "input": STRING}),
-    _sent("function_call_output", {"call_id": STRING, "output": _CONTENT}),
-    _sent("custom_tool_call_output", {"call_id": STRING, "output": _CONTENT}),
-    _sent("mcp_call", {"server_label": STRING, "name": STRING, "arguments": STRING}),
-    _sent("reasoning", {"summary": nullable(array(ANYTHING))}, "summary"),
-    _sent("compaction", {"encrypted_content": text("As this server made it for you.")}),
-    _sent("item_reference", {"id": STRING}, "type"),
-    loose(shape({"type": enum(sorted(KEPT_TYPES - {"mcp_call"}))})),
-    description="Whatever a response has put out can be sent back as it is.",
-)
 SCHEMAS: dict[str, Schema] = {
     "Part": PARTS,
     "Logprob": LOGPROB,
     "Item": {"oneOf": [*union("type", KNOWN_ITEMS)["oneOf"], OTHER_ITEM]},
     "Usage": USAGE,
     "Response": RESPONSE,
-    "InputPart": INPUT_PART,
-    "InputItem": INPUT_ITEM,
 }

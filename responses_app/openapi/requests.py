@@ -1,15 +1,16 @@
 """The body that makes a response; other doors take most of its fields as well."""
 
-from responses_app.openapi.items import METADATA
+from responses_app.openapi.tools import FORMAT, TOOL, TOOL_CHOICE
 from responses_app.openapi.words import (
     BOOLEAN,
-    OPEN_OBJECT,
+    NULL,
     STRING,
     Schema,
     any_of,
     array,
     enum,
     fields,
+    given,
     loose,
     ref,
     shape,
@@ -18,10 +19,22 @@ from responses_app.openapi.words import (
     whole,
 )
 from responses_app.requests.compact import FIELDS
-from responses_app.requests.fields import METADATA_PAIRS
+from responses_app.requests.fields import (
+    METADATA_KEY_CHARS,
+    METADATA_PAIRS,
+    METADATA_VALUE_CHARS,
+)
 from responses_app.requests.items import MAX_ID_CHARS, MAX_ITEMS
 from responses_app.requests.models import MAX_MODEL_CHARS
-from responses_app.requests.options import EFFORTS, INCLUDES, MAX_TOKENS, MAX_TOOLS, MIN_COMPACT_TOKENS, SUMMARIES
+from responses_app.requests.options import (
+    EFFORTS,
+    INCLUDES,
+    MAX_TOKENS,
+    MAX_TOOLS,
+    MIN_COMPACT_TOKENS,
+    SUMMARIES,
+    VERBOSITIES,
+)
 
 TIERS = ("auto", "default", "flex", "priority", "scale")
 
@@ -34,25 +47,29 @@ def number(low: float, high: float) -> Schema:
     return {"type": "number", "minimum": low, "maximum": high}
 
 
-TOOL = loose(shape({"type": text("function and custom are yours to run; mcp asks for the server's own.")}))
-FORMAT = loose(shape({"type": enum(("text", "json_object", "json_schema"))}))
 INPUT = any_of(
     STRING, array(ref("InputItem"), minItems=1, maxItems=MAX_ITEMS), description="A text of the user, or items."
 )
-GIVEN_METADATA = {**METADATA, "maxProperties": METADATA_PAIRS}
+GIVEN_METADATA: Schema = {
+    "type": "object",
+    "maxProperties": METADATA_PAIRS,
+    "propertyNames": {"maxLength": METADATA_KEY_CHARS},
+    "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE_CHARS},
+}
+UNSUPPORTED = told(NULL, "Not supported.")
 
-COMPACTION = loose(
-    shape(
-        {
-            "type": enum(("compaction",)),
-            "compact_threshold": told(
-                whole(MIN_COMPACT_TOKENS, MAX_TOKENS), "In tokens: where a summary takes the place of the conversation."
-            ),
-        },
-        ("compact_threshold",),
-    )
+COMPACTION = fields(
+    {
+        "type": enum(("compaction",)),
+        "compact_threshold": told(
+            whole(MIN_COMPACT_TOKENS, MAX_TOKENS),
+            "In tokens: where a summary takes the place of the conversation.",
+        ),
+    },
+    ("type",),
 )
 
+_REFERENCE = short("An id or a name.", 200)
 # Fields that every door calls the same.
 SHARED: dict[str, Schema] = {
     "metadata": GIVEN_METADATA,
@@ -71,17 +88,18 @@ RESPONSE_FIELDS: dict[str, Schema] = {
     **SHARED,
     "background": told(BOOLEAN, "Answers at once; needs store."),
     "context_management": array(COMPACTION, maxItems=1),
-    "conversation": any_of(short("An id or a name.", 200), loose(shape({"id": STRING}))),
+    "conversation": any_of(_REFERENCE, loose(shape({"id": _REFERENCE}))),
     "include": array(enum(INCLUDES)),
     "input": INPUT,
     "instructions": text("Inherited along a chain until another text replaces them."),
     "max_output_tokens": whole(1, MAX_TOKENS),
     "max_tool_calls": whole(1, MAX_TOKENS),
     "previous_response_id": short("Goes on from that response."),
+    "prompt": UNSUPPORTED,
     "reasoning": fields({"effort": enum(EFFORTS), "summary": enum(SUMMARIES)}),
     "stream_options": fields({"include_obfuscation": BOOLEAN}),
-    "text": fields({"format": FORMAT, "verbosity": enum(("low", "medium", "high"))}),
-    "tool_choice": any_of(enum(("none", "auto", "required")), OPEN_OBJECT),
+    "text": fields({"format": FORMAT, "verbosity": enum(VERBOSITIES)}),
+    "tool_choice": TOOL_CHOICE,
     "tools": array(TOOL, maxItems=MAX_TOOLS),
     "top_logprobs": whole(0, 20),
     "truncation": enum(("auto", "disabled")),
@@ -100,6 +118,9 @@ DECISION_FIELDS: dict[str, Schema] = {
 SCHEMAS: dict[str, Schema] = {
     "CreateResponse": fields(RESPONSE_FIELDS, ("input",)),
     "CountTokens": fields(RESPONSE_FIELDS),
-    "CompactConversation": fields(COMPACT_FIELDS, ("model",)),
+    "CompactConversation": {
+        **fields(COMPACT_FIELDS, ("model",)),
+        "anyOf": [given("input"), given("previous_response_id")],
+    },
     "Decision": fields(DECISION_FIELDS, ("choice",)),
 }

@@ -3,7 +3,15 @@
 from responses_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from responses_app.models.tool_events import Decision
 from responses_app.openapi import events
-from responses_app.openapi.answers import OF_GENERATING, answer, generating, json, operation, sent
+from responses_app.openapi.answers import (
+    CURSOR,
+    OF_GENERATING,
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+)
 from responses_app.openapi.words import (
     BOOLEAN,
     INTEGER,
@@ -11,6 +19,7 @@ from responses_app.openapi.words import (
     SECONDS,
     STRING,
     WHOLE_SECONDS,
+    WORD,
     Paths,
     Schema,
     array,
@@ -129,8 +138,8 @@ PATHS: Paths = {
             parameters=[
                 *_LIST,
                 query("status", enum(Status), "Only these."),
-                query("session", STRING, "Only those of this session."),
-                query("model", STRING, "Only those of this model."),
+                query("session", WORD, "Only those of this session."),
+                query("model", WORD, "Only those of this model."),
             ],
         ),
     },
@@ -139,7 +148,7 @@ PATHS: Paths = {
             "count_input_tokens",
             "An estimate of the input tokens of a request, made without any model",
             (200, answer(json(ref("InputTokens")))),
-            body=sent(ref("CountTokens"), is_required=False),
+            body=sent(ref("CountTokens")),
             errors=("404",),
         )
     },
@@ -160,7 +169,7 @@ PATHS: Paths = {
             (200, _RESUMED),
             parameters=[
                 query("stream", {**BOOLEAN, "default": False}, "Its events from the first on, then live ones."),
-                query("starting_after", INTEGER, "With stream: those behind this sequence_number."),
+                query("starting_after", CURSOR, "With stream: those behind this sequence_number."),
                 header("Last-Event-ID"),
             ],
             errors=("404",),

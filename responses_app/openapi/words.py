@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from responses_app.requests.headers import NO_CONTROLS
+
 Schema = dict[str, Any]
 Operation = dict[str, Any]
 Paths = dict[str, dict[str, Operation]]
@@ -12,6 +14,7 @@ BOOLEAN: Schema = {"type": "boolean"}
 INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
 STRING: Schema = {"type": "string"}
+WORD: Schema = {"type": "string", "pattern": f"^{NO_CONTROLS}$"}
 ANYTHING: Schema = {}
 OPEN_OBJECT: Schema = {"type": "object", "additionalProperties": True}
 SECONDS: Schema = {"type": "number", "description": "Seconds since the epoch."}
@@ -72,6 +75,11 @@ def fields(properties: dict[str, Schema], required: Iterable[str] = (), descript
     return loose(shape(given, properties.keys() - set(required), description))
 
 
+def given(name: str) -> Schema:
+    """The field is there, and not null."""
+    return {"required": [name], "properties": {name: {"not": NULL}}}
+
+
 def loose(schema: Schema) -> Schema:
     """An object with more keys than are told here."""
     return {**schema, "additionalProperties": True}
@@ -123,8 +131,8 @@ def paging(default: int = 20, high: int = 100, order: str = "desc") -> list[Sche
     return [
         query("limit", whole(1, high, default=default), "How many."),
         query("order", {**enum(("asc", "desc")), "default": order}, "By time."),
-        query("after", STRING, "Those that follow this id in the order."),
-        query("before", STRING, "Those directly in front of this id."),
+        query("after", WORD, "Those that follow this id in the order."),
+        query("before", WORD, "Those directly in front of this id."),
     ]
 
 

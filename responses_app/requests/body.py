@@ -17,6 +17,8 @@ _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
+    if not raw:
+        raise InvalidRequest("The request body is empty; send a JSON object.", code="invalid_body")
     try:
         parsed = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -50,6 +50,7 @@ UNECHOED: dict[str, Reader] = {
     "stream_options": options.stream_options,
 }
 OTHERS = {"input", "model"}
+UNSUPPORTED = {"prompt"}
 # What is known inside of fields that are objects.
 NESTED = {
     "reasoning": ("effort", "generate_summary", "summary"),

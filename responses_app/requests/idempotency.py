@@ -1,6 +1,7 @@
 """When two requests are the same one."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.services.idempotency import RequestIdentity
 
 KEY_HEADER = "Idempotency-Key"
+VISIBLE = "[!-~]"  # in ASCII; the document shows the same
+_VISIBLE = re.compile(f"{VISIBLE}+")
 REPLAYED_HEADER = "Idempotency-Replayed"
 RETRY_HEADER = "x-stainless-retry-count"
 # Headers that change what a body asks for.
@@ -34,8 +37,7 @@ def read_identity(header: Callable[[str], str | None], path: str, body: dict[str
 def _read_key(value: str | None) -> str | None:
     if value is None:
         return None
-    is_visible = value.isascii() and value.isprintable() and " " not in value
-    if not 0 < len(value) <= MAX_KEY_CHARS or not is_visible:
+    if len(value) > MAX_KEY_CHARS or not _VISIBLE.fullmatch(value):
         raise InvalidRequest(
             f"{KEY_HEADER} must have 1 to {MAX_KEY_CHARS} visible ASCII characters.",
             param=KEY_HEADER,

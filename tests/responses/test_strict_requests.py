@@ -71,7 +71,7 @@ def test_no_body_is_a_400_where_one_is_needed(server: Server) -> None:
         for path in NEEDED:
             answer = client.post(path, content=b"")
             assert_refused(answer, None)
-            assert answer.json()["error"]["code"] == "invalid_json"
+            assert answer.json()["error"]["code"] == "invalid_body"
         assert_refused(client.patch("/api/sessions/empty-body", content=b""), None)
         for path, status in NOT_NEEDED.items():
             assert client.post(path, content=b"").status_code == status

@@ -1,0 +1,49 @@
+"""``make fuzz``: many generated requests against a server of its own."""
+
+import argparse
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.fuzz.driver import Fuzz, Report
+from tests.harness import Server
+
+CASES = 20_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make fuzz")
+    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
+    given = parser.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="hermes-fuzz-") as folder:
+        server = Server(Path(folder))
+        server.manage("migrate", "--verbosity", "0")
+        server.start()
+        try:
+            report = Fuzz(server, given.seed).run(given.cases, note=lambda line: print(line, flush=True))
+            is_clean = "Traceback" not in server.log
+            if not is_clean:
+                print(server.log)
+        finally:
+            server.kill()
+    _print(report, time.monotonic() - started)
+    return 0 if is_clean and not report.findings else 1
+
+
+def _print(report: Report, secs: float) -> None:
+    shown: set[tuple[str, str]] = set()
+    for finding in report.findings:
+        if (finding.operation, finding.check) not in shown:
+            shown.add((finding.operation, finding.check))
+            print(f"\n{finding}")
+    statuses = ", ".join(f"{status}: {count}" for status, count in sorted(report.statuses.items()))
+    print(f"\n{report.cases} cases in {secs:.0f} s ({statuses}), {len(report.findings)} findings")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Requests that Schemathesis makes from ``/openapi.json``, sent to a real server.
+
+Each operation gets requests that the document calls valid, and requests that it calls invalid. The
+server answers as described, refuses what is invalid, and takes what is valid unless the reason lies
+outside the document: in what is stored, or in how two fields go together.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import seed as seeded
+from hypothesis import settings as examples
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.failures import FailureGroup
+from schemathesis.core.transport import Response
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi import checks
+
+from tests.fuzz.resources import Resources
+from tests.harness import Server
+
+REQUEST_SECS = 60
+GENERATION = {
+    "allow-x00": False,  # no text of a request may hold NUL; a pattern on every one would hide the rest
+    "with-security-parameters": False,  # the key is the same in every request
+}
+CHECKS = (
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+)
+ON_DEMAND = "The built-in model was asked to fail."  # Hypothesis finds the words for it in the source
+# Params of refusals that the document can't foresee.
+STORED = r"after|before|starting_after|Last-Event-ID|Idempotency-Key|title|encrypted_content|call_id|id"
+TOGETHER = (
+    r"offset|session_id|X-Hermes-Session-Id|tool_choice|server_label|read_only|tool_call_id|messages"
+    r"|input|max_tokens|background|previous_response_id|conversation"
+)
+UNPRINTABLE = r"name"  # of a conversation, or twice among tools
+_UNFORESEEN = re.compile(rf"(?:.*\.)?(?:{STORED}|{TOGETHER}|{UNPRINTABLE})")
+
+
+@dataclass(frozen=True)
+class Finding:
+    operation: str
+    check: str
+    problem: str
+    request: str
+    answer: str
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.check}\n  {self.request}\n  -> {self.answer}\n  {self.problem}"
+
+
+@dataclass
+class Report:
+    cases: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One operation, with one sort of requests."""
+
+    operation: APIOperation
+    mode: GenerationMode
+    has_known_ids: bool
+
+    @property
+    def width(self) -> int:
+        """How much there is to vary; the narrow ones go first and leave their share to the others."""
+        has_body = len(self.operation.body) > 0
+        return 100 * has_body + len(self.operation.query) + len(self.operation.headers)
+
+
+class Fuzz:
+    def __init__(self, server: Server, seed: int) -> None:
+        self.report = Report()
+        self._seed = seed
+        self._url = server.url
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {server.key}"
+        self._resources = Resources(self._session, server.url)
+        config = SchemathesisConfig.from_dict({"generation": GENERATION})
+        self._schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json", config=config)
+
+    def run(self, cases: int, note: Callable[[str], None] = lambda _: None) -> Report:
+        plans = sorted(self._plans(), key=lambda plan: plan.width)
+        for index, plan in enumerate(plans):
+            share = (cases - self.report.cases) // (len(plans) - index)
+            self._try(plan, share)
+            note(f"{self.report.cases} cases, {len(self.report.findings)} findings: {plan.operation.label}")
+        self._session.close()
+        return self.report
+
+    def _plans(self) -> Iterator[Plan]:
+        for found in self._schema.get_all_operations():
+            operation = found.ok()
+            yield Plan(operation, GenerationMode.POSITIVE, has_known_ids=True)
+            yield Plan(operation, GenerationMode.NEGATIVE, has_known_ids=True)
+            if "{" in operation.path:
+                yield Plan(operation, GenerationMode.POSITIVE, has_known_ids=False)
+
+    def _try(self, plan: Plan, share: int) -> None:
+        if share == 0:
+            return
+        chosen: dict[str, Any] = {}
+        if plan.has_known_ids and "{" in plan.operation.path:
+            chosen["path_parameters"] = self._resources.ids(plan.operation.path)
+        strategy = plan.operation.as_strategy(generation_mode=plan.mode, **chosen)
+        options = examples(
+            max_examples=share,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+
+        @seeded(self._seed)
+        @options
+        @given(strategy)
+        def send(case: Case) -> None:
+            self._send(case, plan.mode)
+
+        send()
+
+    def _send(self, case: Case, mode: GenerationMode) -> None:
+        response = case.call(base_url=self._url, session=self._session, timeout=REQUEST_SECS)
+        self.report.cases += 1
+        self.report.statuses[response.status_code] += 1
+        for check in CHECKS:
+            self._check(check.__name__, case, response, lambda: case.validate_response(response, [check]))  # noqa: B023
+        if response.status_code >= 500:
+            if ON_DEMAND not in response.text:
+                self._check("no 5xx", case, response, lambda: case.validate_response(response, [not_a_server_error]))
+        elif mode is GenerationMode.POSITIVE and response.status_code == 400:
+            self._check("valid is taken", case, response, lambda: _foreseen(response))
+
+    def _check(self, name: str, case: Case, response: Response, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except (FailureGroup, AssertionError) as error:
+            problems = error.exceptions if isinstance(error, FailureGroup) else (error,)
+            asked = f"{case.as_curl_command()[:2000]}"
+            answer = f"{response.status_code} {response.text[:500]}"
+            for problem in problems:
+                found = Finding(case.operation.label, name, str(problem)[:500], asked, answer)
+                self.report.findings.append(found)
+
+
+def _foreseen(response: Response) -> None:
+    error = response.json()["error"]
+    param = re.sub(r"\[\d+\]", "", str(error["param"]))
+    assert _UNFORESEEN.fullmatch(param), f"The document calls it valid, but: {error['message']}"
