@@ -109,6 +109,7 @@ if not API_SERVER_MODEL_NAME:
 HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
+HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
 HERMES_TOOL_MAKERS = ["gateway_app.tools.builtin_tools"]
 try:
     HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)

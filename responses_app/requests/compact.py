@@ -10,6 +10,7 @@ from responses_app.principals import Principal
 from responses_app.requests.create import ECHOED
 from responses_app.requests.items import is_kept, read_input
 from responses_app.requests.models import resolve_model
+from responses_app.requests.server_tools import is_own_call
 from responses_app.services.admission import Admission
 from responses_app.services.profiles import find_profile
 
@@ -33,7 +34,7 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
         )
     items = read_input(given["input"], principal.owner_id) if "input" in given else []
     profile = find_profile(model)
-    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if is_kept(item)]
+    kept = [index for index, item in enumerate(items) if is_kept(item) and not is_own_call(item)]
     return Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,
@@ -41,7 +42,10 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
         items=items,
         echo=echo,
         request={name: value for name, value in body.items() if name != "input"},
-        ignored=(*sorted(given.keys() - {*FIELDS, *OTHERS}), *kept),
+        ignored=(
+            *sorted(given.keys() - {*FIELDS, *OTHERS}),
+            *(f"input[{index}] ({items[index]['type']})" for index in kept),
+        ),
         kind=Kind.COMPACTION,
         previous_id=echo.get("previous_response_id"),
         context_window=(profile and profile.context_window) or settings.HERMES_CONTEXT_LENGTH,

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
 from responses_app.errors import InvalidRequest
 from responses_app.principals import Principal
 from responses_app.requests import options
 from responses_app.requests.fields import Reader, boolean, choice, integer, metadata, number, short_text, text
-from responses_app.requests.items import MAX_ID_CHARS, is_kept, read_input
+from responses_app.requests.items import MAX_ID_CHARS, read_input
 from responses_app.requests.models import resolve_model
 from responses_app.requests.server_tools import is_own, read_form, server_tool_names
 from responses_app.services.admission import Admission
 from responses_app.services.profiles import find_profile
-from responses_app.thoughts import idle_thoughts
 
 LOGPROBS = "message.output_text.logprobs"
 
@@ -89,7 +89,7 @@ def read_create(
         items=items,
         echo=echo,
         request={name: value for name, value in body.items() if name != "input"},
-        ignored=_ignored(given, echo, items),
+        ignored=(*_ignored(given, echo), *_unseen(model, principal.owner_id, items)),
         previous_id=echo.get("previous_response_id"),
         conversation=other.get("conversation"),
         session_id=session_id,
@@ -132,7 +132,13 @@ def _is_included(wish: str) -> bool:
     return wish == "message.input_image.image_url" or (wish == LOGPROBS and is_upstream)
 
 
-def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
+def _unseen(model: str, owner_id: int, items: list[dict[str, Any]]) -> list[str]:
+    """The items that no model is shown; only the gateway knows."""
+    unseen: set[int] = import_string(settings.HERMES_UNSEEN_ITEMS)(model, owner_id, items)
+    return [f"input[{index}] ({items[index]['type']})" for index in sorted(unseen)]
+
+
+def _ignored(given: dict[str, Any], echo: dict[str, Any]) -> tuple[str, ...]:
     """Everything here that nothing acts on, by name."""
     fields = sorted(given.keys() - ECHOED.keys() - UNECHOED.keys() - OTHERS)
     fields += [
@@ -153,6 +159,4 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any], items: list[dict[str, 
         for n, tool in enumerate(echo.get("tools", []))
         if tool["type"] not in options.CLIENT_TOOLS and not is_own(tool)
     ]
-    idle = idle_thoughts(items)
-    kept = [f"input[{n}] ({item['type']})" for n, item in enumerate(items) if is_kept(item) or n in idle]
-    return (*fields, *wishes, *tools, *kept)
+    return (*fields, *wishes, *tools)

@@ -17,6 +17,11 @@ def is_own(tool: dict[str, Any]) -> bool:
     return tool["type"] == "mcp" and tool.get("server_label") in settings.HERMES_TOOL_LABELS
 
 
+def is_own_call(item: dict[str, Any]) -> bool:
+    """A call of such a tool: a model is shown it as the function call that it made."""
+    return item["type"] == "mcp_call" and item["server_label"] in settings.HERMES_TOOL_LABELS
+
+
 def server_tool_names(model: str, tools: list[dict[str, Any]] | None) -> set[str]:
     """What the server itself offers for such a request; only the gateway knows."""
     names: set[str] = import_string(settings.HERMES_TOOL_NAMES)(model, tools)
