@@ -1,4 +1,4 @@
-.PHONY: run test test-programs lint bench faults pictures
+.PHONY: run test test-programs lint bench faults fuzz pictures
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -53,6 +53,11 @@ bench: .venv/.ready-dev
 ROUNDS ?= 10
 faults: .venv/.ready-dev
 	$(BIN)/python -m tests.campaigns --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
+# Requests made from the OpenAPI document, against a server of its own.
+CASES ?= 20000
+fuzz: .venv/.ready-dev
+	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED))
 
 # Those of the pages, in docs/pictures.
 pictures: .venv/.ready-dev

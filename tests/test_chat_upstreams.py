@@ -103,11 +103,15 @@ def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> N
     assert {name: body[name] for name in (*wanted, "top_logprobs")} == {**wanted, "top_logprobs": 1}
     completion = ChatCompletion.model_validate_json(whole.content, strict=True)
     assert completion.choices[0].logprobs is not None
+    assert whole.json()["choices"][0]["logprobs"].keys() == {"content", "refusal"}
     entries = completion.choices[0].logprobs.content or []
     assert [entry.token for entry in entries] == ["Grüße", ", ", "du E", "ND", " da"]
     assert entries[0].bytes == list("Grüße".encode())
     assert (entries[0].top_logprobs[0].token, entries[0].top_logprobs[0].bytes) == ("ö", [1])
-    chunks = [ChatCompletionChunk.model_validate(chunk) for chunk in hear(upstream.server, HI, **asked).chunks]
+    raw = hear(upstream.server, HI, **asked).chunks
+    probabilities = [chunk["choices"][0]["logprobs"] for chunk in raw]
+    assert all(one is None or one["refusal"] is None for one in probabilities)
+    chunks = [ChatCompletionChunk.model_validate(chunk) for chunk in raw]
     streamed = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs is not None]
     assert [entry.token for one in streamed for entry in one.content or []] == [entry.token for entry in entries]
     stopped = post(upstream.server, HI, stop="END", **asked).json()["choices"][0]

@@ -12,7 +12,7 @@ from responses_app.openapi.answers import (
     sent,
     session_id,
 )
-from responses_app.openapi.inputs import LOOSE_INPUT
+from responses_app.openapi.inputs import SESSION_INPUT
 from responses_app.openapi.requests import RESPONSE_FIELDS, SHARED, UNSUPPORTED, short
 from responses_app.openapi.responses import ADMITTED_HEADERS
 from responses_app.openapi.words import (
@@ -75,8 +75,8 @@ _FORK: dict[str, Schema] = {
 }
 CHAT: dict[str, Schema] = {
     **{name: RESPONSE_FIELDS[name] for name in RESPONSE_FIELDS if name not in ("conversation", "previous_response_id")},
-    "message": LOOSE_INPUT,
-    "input": told(LOOSE_INPUT, "The same as message."),
+    "message": SESSION_INPUT,
+    "input": told(SESSION_INPUT, "The same as message."),
     "system_message": text("Goes with this turn."),
     "instructions": text("The same as system_message."),
     **dict.fromkeys(("conversation", "previous_response_id"), UNSUPPORTED),

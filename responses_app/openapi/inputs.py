@@ -128,6 +128,12 @@ LOOSE_INPUT = any_of(
     description="A text, items, or texts and messages without a role.",
 )
 
+SESSION_INPUT = any_of(
+    *LOOSE_INPUT["anyOf"],
+    array(ref("ChatPart"), minItems=1),
+    description="A text, the parts of one message, or items.",
+)
+
 SCHEMAS: dict[str, Schema] = {
     "InputPart": union("type", _PARTS),
     "OutputPart": union("type", {**_PARTS, **REFUSAL}),

@@ -8,11 +8,11 @@ from responses_app.fold import Item
 from responses_app.requests.fields import an_object, choice, optional, text, wrong_type
 
 TEXT_TYPES = ("input_text", "output_text", "text")
-# An address needs a host: `http:///x` names none. The document shows the same pattern.
-IMAGE_URL = (
-    r"https?://([^\s/?#@]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]*)?([/?#][\s\S]*)?"
-    r"|data:image/[\s\S]+"
-)
+# An address needs a host: `http:///x` names none. The document shows the same pattern, so it
+# spells out control characters: which of them `\s` means differs between languages.
+_USER = r"([^\u0000-\u0020/?#@]*@)?"
+_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^\u0000-\u0020/?#@:\[\]]+)"
+IMAGE_URL = rf"https?://{_USER}{_HOST}(:[0-9]*)?([/?#][\s\S]*)?|data:image/[\s\S]+"
 DETAILS = ("auto", "low", "high", "original")
 _IMAGE_URL = re.compile(IMAGE_URL)
 _detail = optional(choice(*DETAILS))

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import requests
 import schemathesis
@@ -20,6 +20,7 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
+from schemathesis.core.result import Ok
 from schemathesis.core.transport import Response
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi import checks
@@ -27,6 +28,8 @@ from schemathesis.specs.openapi import checks
 from tests.fuzz.resources import Resources
 from tests.harness import Server
 
+Operation: TypeAlias = APIOperation[Any, Any, Any, Any]
+AnyCase: TypeAlias = Case[Any]
 REQUEST_SECS = 60
 GENERATION = {
     "allow-x00": False,  # no text of a request may hold NUL; a pattern on every one would hide the rest
@@ -73,7 +76,7 @@ class Report:
 class Plan:
     """One operation, with one sort of requests."""
 
-    operation: APIOperation
+    operation: Operation
     mode: GenerationMode
     has_known_ids: bool
 
@@ -106,6 +109,7 @@ class Fuzz:
 
     def _plans(self) -> Iterator[Plan]:
         for found in self._schema.get_all_operations():
+            assert isinstance(found, Ok), found
             operation = found.ok()
             yield Plan(operation, GenerationMode.POSITIVE, has_known_ids=True)
             yield Plan(operation, GenerationMode.NEGATIVE, has_known_ids=True)
@@ -130,12 +134,12 @@ class Fuzz:
         @seeded(self._seed)
         @options
         @given(strategy)
-        def send(case: Case) -> None:
+        def send(case: AnyCase) -> None:
             self._send(case, plan.mode)
 
         send()
 
-    def _send(self, case: Case, mode: GenerationMode) -> None:
+    def _send(self, case: AnyCase, mode: GenerationMode) -> None:
         response = case.call(base_url=self._url, session=self._session, timeout=REQUEST_SECS)
         self.report.cases += 1
         self.report.statuses[response.status_code] += 1
@@ -147,7 +151,7 @@ class Fuzz:
         elif mode is GenerationMode.POSITIVE and response.status_code == 400:
             self._check("valid is taken", case, response, lambda: _foreseen(response))
 
-    def _check(self, name: str, case: Case, response: Response, check: Callable[[], None]) -> None:
+    def _check(self, name: str, case: AnyCase, response: Response, check: Callable[[], None]) -> None:
         try:
             check()
         except (FailureGroup, AssertionError) as error:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import requests
 
@@ -40,7 +41,7 @@ class Resources:
         messages = [{"role": "user", "content": "Hello"}]
         return self._post("/v1/chat/completions", {"messages": messages, "store": True})["id"]
 
-    def _post(self, path: str, body: dict[str, object]) -> dict[str, str]:
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, str]:
         answer = self._session.post(f"{self._url}{path}", json=body)
         answer.raise_for_status()
         made: dict[str, str] = answer.json()

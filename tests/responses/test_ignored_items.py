@@ -77,7 +77,8 @@ def conversations(draw: st.DrawFn) -> list[Item]:
 
 
 def mark_of(item: Item) -> str:
-    return re.findall(r"<([\w-]+)>", json.dumps(item))[0]
+    found: list[str] = re.findall(r"<([\w-]+)>", json.dumps(item))
+    return found[0]
 
 
 REORDERED = [
