@@ -11,20 +11,19 @@ from tests.harness import ROOT
 
 
 @pytest.mark.parametrize(
-    "name",
+    "names",
     [
         "test_writer.py",
         "test_dashboard_queries.py",
         "test_retention.py",
         "test_admin_queries.py",
-        "runtime/test_query_plans.py",
-        "runtime/test_retention_costs.py",
-        "commands/test_short_transactions.py",
+        "runtime/test_query_plans.py runtime/test_retention_costs.py commands/test_short_transactions.py",
     ],
 )
-def test_what_runs_in_process_runs_on_postgresql(cluster: PostgresCluster, name: str) -> None:
+def test_what_runs_in_process_runs_on_postgresql(cluster: PostgresCluster, names: str) -> None:
+    files = [f"tests/{name}" for name in names.split()]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", f"tests/{name}", "-p", "no:cacheprovider", "-k", "not server"],
+        [sys.executable, "-m", "pytest", *files, "-p", "no:cacheprovider", "-k", "not server"],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": cluster.url("postgres")},
         capture_output=True,

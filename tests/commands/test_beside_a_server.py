@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.harness import Process, Server, eventually, frames, script
 
 OLD_ROWS = 4000
@@ -71,6 +73,7 @@ def test_a_stream_ends_while_prune_responses_still_removes(make_server: Callable
     check(server, received)
 
 
+@pytest.mark.any_database
 def test_a_stream_ends_while_import_responses_still_adds(make_server: Callable[..., Server], tmp_path: Path) -> None:
     server = make_server()
     made = server.openai().responses.create(input=script({"say": LONG})).id

@@ -44,14 +44,12 @@ def test_looking_costs_the_same_however_much_is_kept() -> None:
     }
     fill(FEW)
     page = {name: sqlite_steps(look) for name, look in looks.items()}
-    counted = sqlite_steps(lambda: excess(Rules(keep=FEW)))
     copy_response(make_row(at=timezone.now() - timedelta(days=20)), MANY - FEW)
     for name, look in looks.items():
         assert sqlite_steps(look) <= 1.1 * page[name] + 100, name
     too_many = Rules(keep=Response.objects.count() - 100)
     count = sqlite_steps(lambda: excess(too_many))
     assert count <= COUNTED_STEPS * MANY
-    print(f"count: {counted} steps at {FEW} rows, {count} at {MANY}; pages: {page}")
     assert sqlite_steps(lambda: whole_pass(too_many)) - count <= 2 * page["a page by age"]
 
 
