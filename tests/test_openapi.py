@@ -11,7 +11,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
-from gateway_app.chat import openapi as chat
+from gateway_app.chat import openapi_request as chat
 from gateway_app.chat import request as chat_request
 from gateway_app.dashboard.live import LIVE_ROUTES
 from gateway_app.dashboard.security import POLICY

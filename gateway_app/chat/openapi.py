@@ -2,24 +2,14 @@
 
 from typing import Any
 
-from gateway_app.chat.messages import TEXT_FIELDS
+from gateway_app.chat.openapi_request import FIELDS
 from gateway_app.chat.progress import APPROVAL_REQUEST, APPROVAL_RESPONDED, PROGRESS
-from gateway_app.chat.request import (
-    DETAIL_HEADER,
-    MAX_BIAS,
-    MAX_STOP_CHARS,
-    MAX_STOPS,
-    SEEDS,
-    UNSUPPORTED,
-)
+from gateway_app.chat.request import DETAIL_HEADER
 from gateway_app.runs import openapi as runs
-from responses_app.openapi import requests
 from responses_app.openapi.answers import answer, generating, json, operation
-from responses_app.openapi.inputs import CHAT_IMAGE, ID, OTHER_ROLES, content, output
 from responses_app.openapi.items import METADATA
-from responses_app.openapi.requests import SHARED, TIERS, number
+from responses_app.openapi.requests import TIERS
 from responses_app.openapi.responses import ADMITTED_HEADERS
-from responses_app.openapi.tools import CHAT_CHOICE, CHAT_FORMAT, CHAT_TOOL
 from responses_app.openapi.words import (
     ANYTHING,
     BOOLEAN,
@@ -39,7 +29,6 @@ from responses_app.openapi.words import (
     fields,
     frame,
     list_of,
-    loose,
     names_of,
     nullable,
     paging,
@@ -48,80 +37,9 @@ from responses_app.openapi.words import (
     shape,
     stream,
     text,
-    told,
     union,
-    whole,
 )
 from responses_app.requests.headers import SESSION_HEADER
-from responses_app.requests.items import MAX_ITEMS
-from responses_app.requests.options import EFFORTS, MAX_TOKENS, MAX_TOOLS, VERBOSITIES
-
-# -- what is asked ----------------------------------------------------------------------
-_STOP = text("The answer ends there.", minLength=1, maxLength=MAX_STOP_CHARS)
-_CALLS = array(
-    any_of(
-        fields(
-            {
-                "id": ID,
-                "type": const("function"),
-                "function": loose(shape({"name": ID, "arguments": STRING})),
-            },
-            ("id", "function"),
-        ),
-        fields(
-            {
-                "id": ID,
-                "type": const("custom"),
-                "custom": loose(shape({"name": ID, "input": STRING})),
-            },
-            ("id", "type", "custom"),
-        ),
-    )
-)
-_TEXTS = dict.fromkeys(TEXT_FIELDS, STRING)
-_SAID_BY_MODEL = {
-    **_TEXTS,
-    "role": const("assistant"),
-    "content": content("OutputPart", CHAT_IMAGE),
-}
-# The model has written something: a text, a refusal or a call.
-_BY_MODEL = any_of(
-    fields({**_SAID_BY_MODEL, "tool_calls": _CALLS}, ("role", "content")),
-    fields({**_SAID_BY_MODEL, "tool_calls": _CALLS}, ("role", "refusal")),
-    fields({**_SAID_BY_MODEL, "tool_calls": {**_CALLS, "minItems": 1}}, ("role", "tool_calls")),
-)
-_MESSAGE = any_of(
-    fields({**_TEXTS, "role": enum(OTHER_ROLES), "content": content("ChatPart")}, ("role", "content")),
-    fields(
-        {**_TEXTS, "role": const("tool"), "content": output(CHAT_IMAGE), "tool_call_id": ID},
-        ("role", "content", "tool_call_id"),
-    ),
-    *_BY_MODEL["anyOf"],
-)
-FIELDS: dict[str, Schema] = {
-    **SHARED,
-    "store": told(BOOLEAN, "true: kept as a completion; absent: in its session; false: not at all."),
-    "messages": array(_MESSAGE, minItems=1, maxItems=MAX_ITEMS),
-    "max_completion_tokens": whole(1, MAX_TOKENS),
-    "max_tokens": whole(1, MAX_TOKENS),
-    "stop": any_of(_STOP, array(_STOP, maxItems=MAX_STOPS)),
-    "response_format": CHAT_FORMAT,
-    "reasoning_effort": enum(EFFORTS),
-    "verbosity": enum(VERBOSITIES),
-    "tools": array(CHAT_TOOL, maxItems=MAX_TOOLS),
-    "tool_choice": CHAT_CHOICE,
-    "stream_options": fields({"include_usage": BOOLEAN, "include_obfuscation": BOOLEAN}),
-    "seed": whole(*SEEDS),
-    "logit_bias": {"type": "object", "additionalProperties": number(-MAX_BIAS, MAX_BIAS)},
-    "frequency_penalty": number(-2, 2),
-    "presence_penalty": number(-2, 2),
-    "prediction": told(ANYTHING, "Passed on as it is."),
-    "n": const(1),
-    "logprobs": BOOLEAN,
-    "top_logprobs": whole(0, 20),
-    **dict.fromkeys(UNSUPPORTED, requests.UNSUPPORTED),
-    "modalities": const(["text"]),
-}
 
 # -- what is answered -------------------------------------------------------------------
 _USAGE = shape(
