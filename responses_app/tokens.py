@@ -23,17 +23,17 @@ def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any
     return tokens + sum(_text_tokens(orjson.dumps(tool).decode()) for tool in tools)
 
 
-def newest_that_fit(
-    older: list[Item], window: int, newer: list[Item], instructions: str | None, tools: list[Any]
-) -> list[Item]:
-    """The older items without the oldest turns, as many as must go; what is newer always stays, and summaries do."""
-    room = window - estimate_tokens(newer, instructions, tools)
-    starts = [index for index, item in enumerate(older) if item.get("role") == "user"] or [0]
+def newest_that_fit(older: list[Item], room: int) -> list[Item]:
+    """The older items without the oldest turns, as many as must go; summaries stay."""
     sizes = [_item_tokens(item) for item in older]
-    summed_up = [size if MARK in item else 0 for size, item in zip(sizes, older, strict=True)]
-    for start in (0, *(index for index in starts if index)):
-        if sum(summed_up[:start]) + sum(sizes[start:]) <= room:
-            return [item for index, item in enumerate(older) if index >= start or MARK in item]
+    tokens = sum(sizes)
+    if tokens <= room:
+        return older
+    for start, item in enumerate(older):
+        if start and item.get("role") == "user" and tokens <= room:
+            return [kept for kept in older[:start] if MARK in kept] + older[start:]
+        if MARK not in item:
+            tokens -= sizes[start]
     return [item for item in older if MARK in item]
 
 

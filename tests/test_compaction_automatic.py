@@ -190,6 +190,6 @@ def test_truncation_drops_turns_and_never_a_summary() -> None:
     summary = {"type": "message", "role": "user", "content": SUMMARY, MARK: "summary"}
     first, second = ({"type": "message", "role": "user", "content": f"{name} {LONG}"} for name in ("first", "second"))
     older = [first, summary, second]
-    assert newest_that_fit(older, 5000, [], None, []) == older
-    assert newest_that_fit(older, 1500, [], None, []) == [summary, second]
-    assert newest_that_fit(older, 100, [], None, []) == [summary]
+    assert newest_that_fit(older, 5000) == older
+    assert newest_that_fit(older, 1500) == [summary, second]
+    assert newest_that_fit(older, 100) == [summary]

@@ -6,7 +6,7 @@ import pytest
 
 from responses_app.compactions import Standing
 from responses_app.sealing import PREFIX, NotSealedHere, seal, unseal
-from responses_app.services.compactions import open_compaction, seal_compaction, standing_context
+from responses_app.services.compactions import Expanded, expand, open_compaction, seal_compaction
 
 SAID: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "hello"}]
 
@@ -50,11 +50,10 @@ def test_a_context_begins_at_the_newest_that_stands_for_all() -> None:
     whole, beside = compaction(7, *SAID, replaces_all=True), compaction(7, *SAID, replaces_all=False)
     assert open_compaction(7, whole["encrypted_content"]) == Standing(SAID, replaces_all=True)
     note = {"type": "message", "role": "user", "content": "other"}
-    assert standing_context(7, [note, beside], [note]) == [[note, *SAID], [note]]
-    assert standing_context(7, [note, beside, whole, note], [note]) == [[*SAID, note], [note]]
-    assert standing_context(7, [note], [note, whole, note]) == [[], [*SAID, note]]
+    assert expand(7, [note, beside]) == Expanded([note, *SAID])
+    assert expand(7, [note, beside, whole, note]) == Expanded([*SAID, note], replaces_all=True)
 
 
 def test_what_cannot_be_opened_any_more_leaves_the_history_as_it_is() -> None:
     foreign = [{"type": "compaction", "encrypted_content": "of an upstream"}, {"type": "compaction"}]
-    assert standing_context(7, [*SAID, compaction(8, replaces_all=True), *foreign]) == [[*SAID, *foreign]]
+    assert expand(7, [*SAID, compaction(8, replaces_all=True), *foreign]) == Expanded([*SAID, *foreign])

@@ -23,12 +23,13 @@ from responses_app.output import OutputBuilder
 from responses_app.requests.options import CLIENT_TOOLS
 from responses_app.requests.server_tools import is_own
 from responses_app.services.admission import Admission
-from responses_app.services.answers import check_answers
-from responses_app.services.compactions import standing_context
-from responses_app.services.conversations import items_of
-from responses_app.services.history import Turn, effective_instructions, input_of, turns_before
+from responses_app.services.answers import CallsMade, Last, check_answers
+from responses_app.services.chain import inherited_instructions
+from responses_app.services.compactions import expand
+from responses_app.services.context import Context, History, history_of, read_context
+from responses_app.services.history import input_of
 from responses_app.states import Status
-from responses_app.tokens import newest_that_fit
+from responses_app.tokens import estimate_tokens
 from responses_app.tool_items import all_call_ids
 
 # Where a request leaves it to us at which length a conversation is compacted.
@@ -45,7 +46,7 @@ class Brief:
     call: ModelCall
     so_far: Resumed
     ledger: dict[str, ToolEvent]
-    left_out: int = 0  # items of the oldest turns, for which there was no room
+    kept_items: int | None = None  # of the turns before, where the oldest of them did not fit
     recap: Recap | None = None  # where the turn is a compaction
 
 
@@ -62,29 +63,27 @@ def brief_turn(row: Response, kept_in_memory: object, history: list[Event], buil
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request, and the conversation it goes on from."""
+    """A request, and the conversation it goes on from, which is read only as far as it is sent to the model."""
 
     request: dict[str, Any]
     new_input: list[Item]
-    turns: list[Turn]
-    before: list[Item]
+    history: History
 
 
 def _read_asked(row: Response, kept_in_memory: object) -> _Asked:
-    turns = turns_before(row.previous_id) if row.conversation_id is None else []
-    before = [] if row.conversation_id is None else items_of(row.conversation_id)
-    before += [item for turn in turns for item in (*turn.input, *turn.output)]
     if isinstance(kept_in_memory, Admission):
         request, new_input = kept_in_memory.request, kept_in_memory.items
     else:
         request, new_input = row.request, input_of(row.pk)
-    _check_parent(row, before, new_input)
-    return _Asked(request, new_input, turns, before)
+    _check_parent(row, new_input)
+    return _Asked(request, new_input, history_of(row.conversation_id, row.previous_id))
 
 
 def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> Brief:
     """The words of the user stay; the model is asked for a summary of everything."""
-    (items,) = standing_context(row.owner_id, [*asked.before, *asked.new_input])
+    newer = expand(row.owner_id, asked.new_input)
+    older = [] if newer.replaces_all else read_context(row.owner_id, asked.history).items
+    items = [*older, *newer.items]
     messages = [item for item in items if item["type"] == "message" and MARK not in item]
     said = [item for item in messages if item["role"] == "user"]
     is_told = sum(item["type"] == "message" for item in so_far.items)
@@ -96,25 +95,25 @@ def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agen
 
 def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, ledger: dict[str, ToolEvent]) -> Brief:
     request = asked.request
-    older, newer = standing_context(row.owner_id, asked.before, [*asked.new_input, *so_far.items])
     tools = request.get("tools")
-    inherited = [] if row.is_history_resent else asked.turns
-    wanted = effective_instructions(request.get("instructions"), inherited)
-    of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
-    instructions = "\n\n".join(filter(None, (agent.instructions, of_session, wanted))) or None
-    kept = older
-    if request.get("truncation") == "auto" and agent.context_window:
-        kept = newest_that_fit(older, agent.context_window, newer, instructions, tools or [])
+    instructions = _instructions(row, request, agent)
+    newer = expand(row.owner_id, [*asked.new_input, *so_far.items])
+    older = Context([])
+    if not newer.replaces_all:
+        room = None
+        if request.get("truncation") == "auto" and agent.context_window:
+            room = agent.context_window - estimate_tokens(newer.items, instructions, tools or [])
+        older = read_context(row.owner_id, asked.history, room)
     pending = {call.call_id for call in so_far.pending}
     cut = [as_note(CONTINUE)] if so_far.is_message_cut else []
-    items, notes = build_items([*kept, *newer, *cut], settings.HERMES_TOOL_LABELS, pending)
+    items, notes = build_items([*older.items, *newer.items, *cut], settings.HERMES_TOOL_LABELS, pending)
     is_chat = row.kind == Kind.CHAT
     call = ModelCall(
         model=row.model,
         items=items,
         instructions=instructions,
         tools=agent.tools(tools),
-        used_call_ids=so_far.used_call_ids | all_call_ids([*asked.before, *asked.new_input]),
+        used_call_ids=so_far.used_call_ids | all_call_ids([*older.items, *asked.new_input]),
         client_tools=tuple(tool for tool in tools or () if tool["type"] in CLIENT_TOOLS),
         hosted_tools=tuple(tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)),
         extras={} if is_chat else {name: request[name] for name in row.ignored if name in request},
@@ -125,7 +124,17 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
         compact_threshold=_compact_threshold(request, agent),
         parameters=_parameters(request),
     )
-    return Brief(agent, call, replace(so_far, notes=notes), ledger, len(older) - len(kept))
+    kept_items = len(older.items) if older.is_cut else None
+    return Brief(agent, call, replace(so_far, notes=notes), ledger, kept_items)
+
+
+def _instructions(row: Response, request: dict[str, Any], agent: Agent) -> str | None:
+    """The profile's, the session's, and the request's own or those that it inherits along its chain."""
+    wanted = request.get("instructions")
+    if wanted is None and row.conversation_id is None and not row.is_history_resent:
+        wanted = inherited_instructions(row.previous_id)
+    of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
+    return "\n\n".join(filter(None, (agent.instructions, of_session, wanted))) or None
 
 
 def _parameters(request: dict[str, Any]) -> dict[str, Any]:
@@ -144,12 +153,12 @@ def _check_conversation(row: Response) -> None:
         raise ModelFailed("The conversation was deleted while this response waited for its turn.", "invalid_prompt")
 
 
-def _check_parent(row: Response, older: list[Item], new_input: list[Item]) -> None:
-    """A turn that waited was admitted before anybody knew which calls its parent would leave open."""
+def _check_parent(row: Response, new_input: list[Item]) -> None:
+    """A turn that waited was admitted before it was known which calls its parent would leave open."""
     if row.status != Status.QUEUED or row.previous_id is None:
         return
     previous = Response.objects.get(pk=row.previous_id)
     try:
-        check_answers(previous, lambda: older, new_input)
+        check_answers(Last(previous, row.conversation_id, CallsMade.answer), new_input)
     except InvalidRequest as error:
         raise ModelFailed(error.message, "invalid_prompt") from None

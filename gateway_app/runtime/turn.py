@@ -180,8 +180,8 @@ class TurnRun:
             self._resume()
             await connected(RECONNECT_SECS)  # its calls may be those of servers that are not back yet
         brief = await event_store.insist_read(brief_turn, self.row, self._tail.brief, history, self._builder)
-        if brief.left_out:
-            self._note({"type": "hermes.context.truncated", "items": brief.left_out})
+        if brief.kept_items is not None:
+            self._note({"type": "hermes.context.truncated", "kept_items": brief.kept_items})
         if brief.so_far.is_message_cut and brief.call.is_formatted:  # one document is not made of pieces
             return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         return await self._drive(brief)

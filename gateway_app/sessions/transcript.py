@@ -4,7 +4,7 @@ from typing import Any
 
 from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session
-from responses_app.services.history import turns_before
+from responses_app.services.history import ids_before
 from responses_app.services.transcript import Message, messages_of
 from responses_app.states import IncompleteReason, Status
 
@@ -38,9 +38,9 @@ def turn_messages(row: Response, input_items: list[Item]) -> list[Message]:
 
 def _turns_in_front(session: Session, own: list[Response]) -> list[Response]:
     start = session.fork_point_id or (own[0].previous_id if own else None)
-    ids = [turn.response_id for turn in turns_before(start)]
-    found = Response.objects.in_bulk(ids)
-    return [found[response_id] for response_id in ids]
+    ids = ids_before(start)
+    found = Response.objects.filter(deleted_at__isnull=True).in_bulk(ids)
+    return [found[response_id] for response_id in ids if response_id in found]
 
 
 def _facts(timestamp: float) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from responses_app.api.bodies import read_body
 from responses_app.errors import NotFound, PreviousResponseNotFound
 from responses_app.requests.create import read_create
 from responses_app.services.admission import Admission
-from responses_app.services.compactions import standing_context
-from responses_app.services.conversations import find_conversation, items_of
-from responses_app.services.history import Turn, effective_instructions, turns_before
+from responses_app.services.chain import inherited_instructions
+from responses_app.services.compactions import expand
+from responses_app.services.context import History, history_of, read_context
+from responses_app.services.conversations import find_conversation
 from responses_app.services.lookup import find_response
 from responses_app.services.references import resolve_references
 from responses_app.tokens import estimate_tokens
@@ -22,25 +23,25 @@ class InputTokensView(APIView):
         principal = principal_of(request)
         given = {name: value for name, value in read_body(request).items() if value is not None}
         admission = read_create({"input": "", **given}, principal).admission
-        turns = _history(admission)
-        before = [item for turn in turns for item in (*turn.input, *turn.output)]
-        new = resolve_references(admission.owner_id, admission.items)
-        (shown,) = standing_context(admission.owner_id, before + new)
-        tokens = estimate_tokens(
-            shown,
-            effective_instructions(admission.echo.get("instructions"), turns),
-            admission.echo.get("tools", []),
-        )
+        previous_id, history = _history(admission)
+        newer = expand(admission.owner_id, resolve_references(admission.owner_id, admission.items))
+        older = [] if newer.replaces_all else read_context(admission.owner_id, history).items
+        instructions = admission.echo.get("instructions")
+        if instructions is None:
+            instructions = inherited_instructions(previous_id)
+        tokens = estimate_tokens([*older, *newer.items], instructions, admission.echo.get("tools", []))
         return JsonAnswer({"object": "response.input_tokens", "input_tokens": tokens})
 
 
-def _history(admission: Admission) -> list[Turn]:
+def _history(admission: Admission) -> tuple[str | None, History]:
+    """The turn that is continued, and what it continues."""
     if admission.conversation is not None:
         conversation = find_conversation(admission.owner_id, admission.conversation)
-        return [Turn("", None, items_of(conversation.pk), [])]
+        return None, history_of(conversation.pk, None)
     if admission.previous_id is None:
-        return []
+        return None, history_of(None, None)
     try:
-        return turns_before(find_response(admission.owner_id, admission.previous_id).pk)
+        previous_id = find_response(admission.owner_id, admission.previous_id).pk
     except NotFound:
         raise PreviousResponseNotFound(admission.previous_id) from None
+    return previous_id, history_of(None, previous_id)

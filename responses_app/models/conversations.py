@@ -2,11 +2,18 @@ import secrets
 
 from django.conf import settings
 from django.db import models
+from django.db.models import F
 from django.utils import timezone
 
 
 def new_conversation_id() -> str:
     return "conv_" + secrets.token_hex(16)
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    def note_removal(self) -> None:
+        """Items went: what a model is shown has to be counted anew, and a count that is under way is outdated."""
+        self.update(context_tokens=None, removals=F("removals") + 1)
 
 
 class Conversation(models.Model):
@@ -15,7 +22,16 @@ class Conversation(models.Model):
     name = models.CharField(max_length=200, null=True, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     session = models.OneToOneField("responses_app.Session", on_delete=models.CASCADE, related_name="conversation")
+    context_tokens = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Estimate of its items as a model is shown them. Empty: not known."
+    )
+    compaction_position = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of its newest compaction; known where context_tokens is."
+    )
+    removals = models.PositiveIntegerField(default=0, help_text="How often items were taken out of it.")
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = ConversationQuerySet.as_manager()
 
     class Meta:
         constraints = [

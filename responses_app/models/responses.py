@@ -179,6 +179,21 @@ class Response(models.Model):
     is_history_spoken = models.BooleanField(
         default=False, help_text="It sent only what was said, without the tools' items of those turns."
     )
+    # Running values of the chain that ends with this row: admission and settle read them from the row before it
+    # instead of walking the chain.
+    chain_root = models.CharField(max_length=64, blank=True, default="", help_text="The first turn of its chain.")
+    chain_depth = models.PositiveIntegerField(default=0, help_text="How many turns of its chain are before it.")
+    instructions_at = models.CharField(
+        max_length=64, blank=True, default="", help_text="The turn whose instructions the next one inherits."
+    )
+    compaction_at = models.CharField(
+        max_length=64, blank=True, default="", help_text="The nearest turn that has a compaction; see context_tokens."
+    )
+    context_tokens = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Estimate of the chain as a model is shown it. Empty: this and compaction_at are not known.",
+    )
     message_count = models.PositiveIntegerField(default=0, help_text="What it brought to its session's transcript.")
     tool_items = models.CharField(max_length=20, default="function_call")
 
@@ -238,6 +253,16 @@ class Response(models.Model):
             # that a bound hash is not the empty one, and would walk over all rows of the owner.
             models.Index(fields=["owner", "context_hash"], name="response_context"),
             models.Index(fields=["owner", "spoken_hash"], name="response_spoken"),
+            # deleted_before(): deleted turns of a chain.
+            models.Index(
+                fields=["chain_root", "chain_depth"], condition=Q(deleted_at__isnull=False), name="response_deleted"
+            ),
+            # newest_turn(): a session may hold thousands of tombstones and of turns that are not stored.
+            models.Index(
+                fields=["session", "turn"],
+                condition=Q(is_stored=True, deleted_at__isnull=True),
+                name="response_newest_turn",
+            ),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
             # The dashboard's numbers and lists over a window of time are read from this index alone: the rows hold

@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F
@@ -33,14 +35,13 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def of_owner(self, owner_id: int) -> "SessionQuerySet":
         return self.filter(owner_id=owner_id, deleted_at__isnull=True)
 
-    def next_turn(self, pk: int, key: str = "") -> int:
-        """Count one more turn and say its number; the row stays locked until the turn is stored."""
-        going_on = {
-            "last_active_at": timezone.now(),
-            "ended_at": None,
-            "end_reason": "",
-            **({"key": key} if key else {}),
-        }
+    def next_turn(self, pk: int, key: str = "", *, has_server_history: bool = False) -> int:
+        """Count one more turn and return its number; the row stays locked until the turn is stored."""
+        going_on: dict[str, Any] = {"last_active_at": timezone.now(), "ended_at": None, "end_reason": ""}
+        if key:
+            going_on["key"] = key
+        if has_server_history:
+            going_on["has_server_history"] = True
         if not self.filter(pk=pk, deleted_at__isnull=True).update(turn_count=F("turn_count") + 1, **going_on):
             raise SessionNotFound(str(self.values_list("public_id", flat=True).get(pk=pk)))  # in this moment
         return self.values_list("turn_count", flat=True).get(pk=pk)
@@ -74,6 +75,9 @@ class Session(models.Model):
         help_text="The turn of its parent behind which its first turn continues.",
     )
     turn_count = models.PositiveIntegerField(default=0)
+    has_server_history = models.BooleanField(
+        default=False, help_text="It has a turn whose history the server supplied: others do not continue it by a hash."
+    )
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)

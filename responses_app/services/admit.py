@@ -1,6 +1,6 @@
 """Admit: from a valid request to a stored response, in one transaction."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.utils import timezone
@@ -14,10 +14,14 @@ from responses_app.eventlog.segments import stamped
 from responses_app.fold import Item, ResponseBody
 from responses_app.ids import item_id, new_response_id
 from responses_app.models import InputItem, Response, Session
+from responses_app.models.responses import Kind
 from responses_app.services.admission import Admission
-from responses_app.services.history import deleted_before
+from responses_app.services.chain import Carried, first_values
 from responses_app.services.idempotency import Joined, join_or_note
 from responses_app.services.places import Place, find_place
+from responses_app.services.read_ahead import NotRead, ReadAhead
+from responses_app.services.references import resolve_references
+from responses_app.services.repeated import possible_ends
 from responses_app.services.transcript import count_messages
 from responses_app.services.turns import FREE, make_room
 from responses_app.states import OnDisconnect, Status
@@ -54,7 +58,14 @@ async def admit(admission: Admission) -> Admitted:
                 get_dispatcher().cancel(interrupted)
             get_dispatcher().generate(response_id)
 
-    outcome = await event_store.write(lambda: _store_or_join(response_id, admission, tail), announce)
+    prepared = await _prepared(admission)
+    reads = ReadAhead()
+    outcome: Stored | Joined | None = None
+    while outcome is None:
+        try:
+            outcome = await event_store.write(lambda: _store_or_join(response_id, prepared, tail, reads), announce)
+        except NotRead as missing:
+            await event_store.read(reads.read, missing.question)
     if isinstance(outcome, Stored):
         return outcome.admitted
     row, body = outcome.row, await outcome.body()
@@ -63,18 +74,36 @@ async def admit(admission: Admission) -> Admitted:
     return Admitted(row.pk, row.session.public_id, body, on_disconnect, (), (), tail, response_id, is_replayed=True)
 
 
-def _store_or_join(response_id: str, admission: Admission, tail: Tail) -> Stored | Joined:
+async def _prepared(admission: Admission) -> Admission:
+    """With its references resolved and its history hashed, which takes as long as the request is large."""
+    has_references = any(item["type"] == "item_reference" for item in admission.items)
+    has_history = admission.may_repeat_history and len(admission.items) > 1
+    if not has_references and not has_history:
+        return admission
+    return await event_store.read(prepare, admission)
+
+
+def prepare(admission: Admission) -> Admission:
+    """What needs no transaction."""
+    items = resolve_references(admission.owner_id, admission.items)
+    ends = possible_ends(items) if admission.may_repeat_history else {}
+    return replace(admission, items=items, history_ends=ends)
+
+
+def _store_or_join(response_id: str, admission: Admission, tail: Tail, reads: ReadAhead) -> Stored | Joined:
     if admission.identity is not None:
         joined = join_or_note(admission.owner_id, admission.identity, response_id)
         if joined is not None:
             return joined
-    return store_admission(response_id, admission, tail)
+    return store_admission(response_id, admission, tail, reads)
 
 
-def store_admission(response_id: str, admission: Admission, tail: Tail) -> Stored:
-    """In the writer: everything that has to be stored before somebody can know of the response."""
-    place = find_place(admission)
-    turn = Session.objects.next_turn(place.session.pk, admission.session_key or "")
+def store_admission(response_id: str, admission: Admission, tail: Tail, reads: ReadAhead) -> Stored:
+    """In the writer: everything that has to be stored before a client can know of the response."""
+    place = find_place(admission, reads)
+    turn = Session.objects.next_turn(
+        place.session.pk, admission.session_key or "", has_server_history=place.has_server_history
+    )
     room = make_room(place.session, place.previous, admission.turn_policy) if place.has_server_history else FREE
     status = Status.QUEUED if admission.is_background or room.must_wait else Status.IN_PROGRESS
     now = timezone.now()
@@ -90,6 +119,7 @@ def store_admission(response_id: str, admission: Admission, tail: Tail) -> Store
         is_history_spoken=place.repeated is not None and place.repeated.is_spoken,
         kind=admission.kind,
         message_count=count_messages(place.items) if admission.is_stored else 0,
+        **_running_values(response_id, admission, place),
         tool_items=admission.tool_items,
         status=status,
         model=admission.model,
@@ -113,11 +143,26 @@ def store_admission(response_id: str, admission: Admission, tail: Tail) -> Store
         insert_fenced([segment])
     else:
         tail.brief = replace(admission, items=place.items)
-    skipped = tuple(deleted_before(place.previous))
     tail.clients.add(response_id)
     session_id, leaves = place.session.public_id, admission.on_disconnect
-    admitted = Admitted(response_id, session_id, body, leaves, skipped, room.interrupted, tail, reader=response_id)
+    admitted = Admitted(
+        response_id, session_id, body, leaves, place.skipped, room.interrupted, tail, reader=response_id
+    )
     return Stored(admitted, segment)
+
+
+def _running_values(response_id: str, admission: Admission, place: Place) -> dict[str, Any]:
+    """Nothing goes on from a compaction or from what is not stored: neither is part of a chain."""
+    if admission.kind == Kind.COMPACTION or not admission.is_stored:
+        return {"chain_root": response_id}
+    previous = place.previous
+    before = Carried() if previous is None else Carried(previous.context_tokens, previous.compaction_at)
+    return first_values(
+        response_id,
+        previous,
+        has_instructions=admission.request.get("instructions") is not None,
+        brings_history=place.repeated is not None,
+    ) | asdict(before.behind(admission.owner_id, response_id, place.items))
 
 
 def _opening(response_id: str, body: ResponseBody) -> Segment:

@@ -26,7 +26,9 @@ PAGE_ROWS = 50  # bounds what is in memory at once
 # Columns that say how a row is worked on, not what it is; and those that are told by names instead of numbers.
 RESPONSE_LEFT_OUT = {"owner", "session", "conversation", "previous", "lease_owner", "lease_until", "parked_until"}
 RESPONSE_LEFT_OUT.add("is_log_merged")
-SESSION_LEFT_OUT = {"id", "owner", "parent", "fork_point"}
+# Values that are carried on along a chain: they follow from the rows before.
+RESPONSE_LEFT_OUT |= {"chain_root", "chain_depth", "instructions_at", "compaction_at", "context_tokens"}
+SESSION_LEFT_OUT = {"id", "owner", "parent", "fork_point", "has_server_history"}
 TOOL_LEFT_OUT = {"id", "response"}
 
 

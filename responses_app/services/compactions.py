@@ -1,6 +1,7 @@
 """Compaction items: sealed for their owner, and opened where a conversation is shown to a model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import orjson
 
@@ -23,24 +24,31 @@ def is_foreign(item: Item) -> bool:
     return item["type"] == COMPACTION and not is_sealed(str(item.get("encrypted_content")))
 
 
-def standing_context(owner_id: int, *parts: Sequence[Item]) -> list[list[Item]]:
-    """A conversation, in parts, as its compactions leave it.
+@dataclass(frozen=True)
+class Expanded:
+    """A part of a conversation as a model is shown it."""
 
-    The newest that stands for all before it is where it begins. One that can't be opened any more, as after an
-    import from another server, is left out: what it stood for is still there.
+    items: list[Item]
+    replaces_all: bool = False  # nothing before this part is shown
+
+
+def expand(owner_id: int, items: Sequence[Item]) -> Expanded:
+    """The items with what their compactions stand for; the newest that stands for all before it comes first.
+
+    A compaction that can't be opened any more, as after an import from another server, is left out: what it stood
+    for is still there.
     """
-    shown: list[list[Item]] = []
-    for part in parts:
-        shown.append([])
-        for item in part:
-            if item["type"] != COMPACTION or is_foreign(item):
-                shown[-1].append(item)
-                continue
-            standing = _opened(owner_id, item)
-            if standing.replaces_all:
-                shown = [[] for _ in shown]
-            shown[-1] += standing.items
-    return shown
+    shown: list[Item] = []
+    replaces_all = False
+    for item in items:
+        if item["type"] != COMPACTION or is_foreign(item):
+            shown.append(item)
+            continue
+        standing = _opened(owner_id, item)
+        if standing.replaces_all:
+            shown, replaces_all = [], True
+        shown += standing.items
+    return Expanded(shown, replaces_all)
 
 
 def _opened(owner_id: int, item: Item) -> Standing:

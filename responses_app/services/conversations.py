@@ -4,20 +4,26 @@ What writes here runs in the caller's transaction.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
+from responses_app.compactions import COMPACTION
 from responses_app.errors import ConversationNotFound, InvalidRequest, NameTaken
 from responses_app.fold import Item
 from responses_app.ids import ITEM_PREFIXES
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
+from responses_app.services.compactions import expand
+from responses_app.tokens import estimate_tokens
 
 ID_PREFIX = "conv_"
 MAX_NAME_CHARS = 200
 SOURCE = "conversations"
+PAGE_ITEMS = (32, 128, 512)  # most readers need few items; the others need few queries
+COMPACTION_ID = ITEM_PREFIXES[COMPACTION] + "_"
 
 
 def find_conversation(owner_id: int, reference: str, param: str = "conversation") -> Conversation:
@@ -56,6 +62,7 @@ def create_conversation(
                 name=name,
                 metadata=metadata or {},
                 session=Session.objects.opened(owner_id, None, SOURCE),
+                context_tokens=0,
             )
     except IntegrityError:
         if name is None:
@@ -96,9 +103,10 @@ def new_item_id(item_type: str) -> str:
 def add_items(conversation_id: str, items: Iterable[Item]) -> list[Item]:
     """Store items of the conversation's own behind what is there; says them with their ids."""
     own = [{**item, "id": new_item_id(item["type"])} for item in items]
-    if not _lock(conversation_id):
+    conversation = _locked(conversation_id)
+    if conversation is None:
         raise ConversationNotFound(conversation_id)
-    _append(conversation_id, [{"item_id": item["id"], "item": item} for item in own])
+    _append(conversation, own, [{"item_id": item["id"], "item": item} for item in own])
     return own
 
 
@@ -107,17 +115,20 @@ def append_response(conversation_id: str, response_id: str, input_items: list[It
 
     A conversation that was deleted while the response ran takes nothing any more.
     """
-    if not _lock(conversation_id):
+    conversation = _locked(conversation_id)
+    if conversation is None:
         return
-    ids = list(dict.fromkeys(item["id"] for item in [*input_items, *output]))
-    present = ConversationItem.objects.filter(conversation_id=conversation_id, item_id__in=ids)
-    known = set(present.values_list("item_id", flat=True))
-    rows = [{"item_id": item_id, "response_id": response_id} for item_id in ids if item_id not in known]
-    _append(conversation_id, rows)
+    items = {item["id"]: item for item in [*input_items, *output]}
+    present = ConversationItem.objects.filter(conversation=conversation, item_id__in=list(items))
+    for item_id in present.values_list("item_id", flat=True):
+        del items[item_id]
+    _append(conversation, list(items.values()), [{"item_id": item_id, "response_id": response_id} for item_id in items])
 
 
 def delete_item(conversation_id: str, item_id: str) -> bool:
     deleted, _ = ConversationItem.objects.filter(conversation_id=conversation_id, item_id=item_id).delete()
+    if deleted:
+        Conversation.objects.filter(pk=conversation_id).note_removal()
     return deleted > 0
 
 
@@ -156,16 +167,78 @@ def _owned(owner_id: int, reference: str) -> QuerySet[Conversation]:
     return owned.filter(pk=reference) if reference.startswith(ID_PREFIX) else owned.filter(name=reference)
 
 
-def _lock(conversation_id: str) -> bool:
-    """One at a time counts positions, also over processes; False when it is gone."""
-    locked = Conversation.objects.select_for_update().filter(pk=conversation_id)
-    return locked.values_list("pk", flat=True).first() is not None
+def _locked(conversation_id: str) -> Conversation | None:
+    """One at a time counts positions, also over processes; None when it is gone."""
+    return Conversation.objects.select_for_update().filter(pk=conversation_id).first()
 
 
-def _append(conversation_id: str, rows: list[dict[str, Any]]) -> None:
-    last = ConversationItem.objects.filter(conversation_id=conversation_id).aggregate(last=Max("position"))["last"]
-    first = 0 if last is None else last + 1
+def _append(conversation: Conversation, items: list[Item], rows: list[dict[str, Any]]) -> None:
+    first = last_position(conversation.pk) + 1
     ConversationItem.objects.bulk_create(
-        ConversationItem(conversation_id=conversation_id, position=position, **row)
+        ConversationItem(conversation=conversation, position=position, **row)
         for position, row in enumerate(rows, first)
     )
+    _count(conversation, items, first)
+
+
+def _count(conversation: Conversation, items: list[Item], first: int) -> None:
+    """Carry on what is known of the whole; a compaction that stands for all before it starts anew."""
+    expanded = expand(conversation.owner_id, items)
+    tokens = estimate_tokens(expanded.items, None, [])
+    if expanded.replaces_all:
+        conversation.context_tokens = tokens
+    elif conversation.context_tokens is not None:
+        conversation.context_tokens += tokens
+    for position, item in enumerate(items, first):
+        if item["type"] == COMPACTION:
+            conversation.compaction_position = position
+    conversation.save(update_fields=["context_tokens", "compaction_position"])
+
+
+def last_position(conversation_id: str) -> int:
+    """-1 where there is no item."""
+    items = ConversationItem.objects.filter(conversation_id=conversation_id)
+    last: int | None = items.aggregate(last=Max("position"))["last"]
+    return -1 if last is None else last
+
+
+class ConversationHistory:
+    """What a turn of a conversation continues."""
+
+    def __init__(self, conversation_id: str) -> None:
+        self._conversation_id = conversation_id
+        self._read_from: int | None = None
+        self.compaction_position: int | None = None  # of the newest compaction, of what was read
+
+    def back(self) -> Iterator[list[Item]]:
+        """The items in pages, newest page first; what is not asked for is not read."""
+        for size in chain(PAGE_ITEMS, repeat(PAGE_ITEMS[-1])):
+            rows = self._page(size)
+            if not rows:
+                return
+            self._read_from = rows[0].position
+            for row in rows:
+                if row.item_id.startswith(COMPACTION_ID):
+                    newest = self.compaction_position
+                    self.compaction_position = row.position if newest is None else max(newest, row.position)
+            yield resolved(rows)
+
+    def compactions_back(self) -> Iterator[Item]:
+        """Those before the page that was read last, newest first."""
+        rows = self._older().filter(item_id__startswith=COMPACTION_ID)
+        known = Conversation.objects.filter(pk=self._conversation_id, context_tokens__isnull=False)
+        for position in known.values_list("compaction_position", flat=True):
+            if position is None:
+                return
+            rows = rows.filter(position__lte=position)
+        while (row := rows.order_by("-position").first()) is not None:
+            yield from resolved([row])
+            rows = rows.filter(position__lt=row.position)
+
+    def _page(self, size: int) -> list[ConversationItem]:
+        rows = list(self._older().order_by("-position")[:size])
+        return rows[::-1]
+
+    def _older(self) -> QuerySet[ConversationItem]:
+        items = readable_items(self._conversation_id)
+        return items if self._read_from is None else items.filter(position__lt=self._read_from)

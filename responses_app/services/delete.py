@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog import event_store
-from responses_app.models import EventSegment, InputItem, Response, ToolEvent
+from responses_app.models import Conversation, EventSegment, InputItem, Response, ToolEvent
 from responses_app.services.audit import record
 
 
@@ -13,6 +13,8 @@ def delete_response(response_id: str, actor: User | None = None) -> None:
     """Gone for every reader at once; one that still runs is cancelled and erased when it has ended."""
 
     def mark_and_erase() -> None:
+        # In the order of admission: the conversation is locked before its newest turn.
+        Conversation.objects.filter(responses=response_id).note_removal()
         Response.objects.filter(pk=response_id).update(deleted_at=timezone.now())
         record(actor, Response(pk=response_id), "Content deleted.")
         if not Response.objects.request_cancel(response_id):

@@ -1,44 +1,104 @@
-"""The turns that lead to a response, oldest first."""
+"""The turns that lead to a response."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from responses_app.compactions import COMPACTION
 from responses_app.fold import Item
 from responses_app.models import InputItem, Response
+from responses_app.services.chain import PAGE_TURNS, ids_back
 from responses_app.services.context_hash import spoken
 
-MAX_TURNS = 10_000  # a loop in the data must not become a loop in the server
+FIELDS = ("pk", "previous_id", "output", "deleted_at", "context_tokens")
 
 
 @dataclass(frozen=True)
 class Turn:
     response_id: str
-    instructions: str | None
+    previous_id: str | None
     input: list[Item]
     output: list[Item]
-    brings_history: bool = False
+    is_counted: bool  # its row holds where the nearest compaction is
+
+    @property
+    def items(self) -> list[Item]:
+        return [*self.input, *self.output]
+
+
+def turns_back(previous_id: str | None, first_page: int = PAGE_TURNS[0]) -> Iterator[Turn]:
+    """The chain from ``previous_id`` to its beginning; deleted turns are left out."""
+    for page in ids_back(previous_id, first_page):
+        yield from _turns(page)
 
 
 def turns_before(previous_id: str | None) -> list[Turn]:
-    """Walk the chain back from ``previous_id``; deleted turns are left out."""
-    if previous_id is None:
-        return []
-    rows = _chain(previous_id)
-    inputs: dict[str, list[Item]] = {row["pk"]: [] for row in rows}
-    stored = InputItem.objects.filter(response_id__in=inputs).order_by("response_id", "position")
+    """The whole chain, oldest turn first."""
+    return list(turns_back(previous_id))[::-1]
+
+
+def ids_before(previous_id: str | None) -> list[str]:
+    """Of the whole chain, oldest first; deleted turns are among them."""
+    ids = [response_id for page in ids_back(previous_id) for response_id in page]
+    return ids[::-1]
+
+
+def _turns(ids: list[str]) -> Iterator[Turn]:
+    rows = {row["pk"]: row for row in Response.objects.filter(pk__in=ids).values(*FIELDS)}
+    inputs: dict[str, list[Item]] = {response_id: [] for response_id in ids}
+    stored = InputItem.objects.filter(response_id__in=ids).order_by("response_id", "position")
     for response_id, item in stored.values_list("response_id", "item"):
         inputs[response_id].append(item)
-    return [
-        Turn(
-            row["pk"],
-            row["request"].get("instructions"),
-            inputs[row["pk"]],
-            row["output"] or [],
-            row["is_history_resent"],
-        )
-        for row in reversed(rows)
-        if row["deleted_at"] is None
-    ]
+    for response_id in ids:
+        row = rows.get(response_id)
+        if row is not None and row["deleted_at"] is None:
+            yield _turn(row, inputs[response_id])
+
+
+def _turn(row: dict[str, Any], brought: list[Item]) -> Turn:
+    is_counted = row["context_tokens"] is not None
+    return Turn(row["pk"], row["previous_id"], brought, row["output"] or [], is_counted)
+
+
+class ChainHistory:
+    """What a turn of a chain continues."""
+
+    def __init__(self, previous_id: str | None) -> None:
+        self._previous_id = previous_id
+        self._last: Turn | None = None
+        self.compaction_at = ""  # the nearest turn with a compaction, of those that were read
+
+    def back(self) -> Iterator[list[Item]]:
+        """The items of each turn, newest turn first; what is not asked for is not read."""
+        for turn in turns_back(self._previous_id):
+            self._last = turn
+            if not self.compaction_at and _compactions(turn):
+                self.compaction_at = turn.response_id
+            yield turn.items
+
+    def compactions_back(self) -> Iterator[Item]:
+        """Those of the turns before the last one that was read, newest first; turns between them are not read."""
+        at = None if self._last is None else self._last.previous_id
+        while at is not None:
+            start, at = _nearest_compaction(at), None
+            for turn in turns_back(start, first_page=1):
+                yield from reversed(_compactions(turn))
+                if turn.is_counted:
+                    at = turn.previous_id
+                    break
+
+
+def _nearest_compaction(response_id: str) -> str | None:
+    """The turn to look at next, up to this one: itself where its row does not hold which."""
+    found = Response.objects.filter(pk=response_id).values_list("compaction_at", "context_tokens").first()
+    if found is None:
+        return None
+    compaction_at, tokens = found
+    return response_id if tokens is None else compaction_at or None
+
+
+def _compactions(turn: Turn) -> list[Item]:
+    return [item for item in turn.items if item["type"] == COMPACTION]
 
 
 def input_of(response_id: str) -> list[Item]:
@@ -50,48 +110,8 @@ def sent_items(row: Response) -> list[Item]:
     own = input_of(row.pk)
     if not row.is_history_resent:
         return own
-    heard = spoken if row.is_history_spoken else list
-    turns = turns_before(row.previous_id)
-    return [*(item for turn in turns for item in (*turn.input, *heard(turn.output))), *own]
-
-
-def deleted_before(previous: Response | None) -> list[str]:
-    """Turns of a chain that were deleted: the model goes on without them."""
-    if previous is None:
-        return []
-    return [row["pk"] for row in _walk(previous.pk, ("pk", "previous_id", "deleted_at")) if row["deleted_at"]]
-
-
-def effective_instructions(own: str | None, turns: list[Turn]) -> str | None:
-    """The nearest instructions of the chain; an empty text clears those before it.
-
-    Who brings the history brings the instructions too: nothing before such a turn counts.
-    """
-    if own is not None:
-        return own or None
-    for turn in reversed(turns):
-        if turn.instructions is not None:
-            return turn.instructions or None
-        if turn.brings_history:
-            return None
-    return None
-
-
-def _chain(previous_id: str) -> list[dict[str, Any]]:
-    return _walk(previous_id, ("pk", "previous_id", "request", "output", "deleted_at", "is_history_resent"))
-
-
-def _walk(start: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The rows of a chain, newest first; one query for each session it passes through."""
-    known: dict[str, dict[str, Any]] = {}
-    rows: list[dict[str, Any]] = []
-    at: str | None = start
-    while at is not None and len(rows) < MAX_TURNS:
-        if at not in known:
-            session = Response.objects.filter(pk=at).values("session_id")
-            known |= {row["pk"]: row for row in Response.objects.filter(session_id__in=session).values(*fields)}
-        if at not in known:
-            break
-        rows.append(known[at])
-        at = known[at]["previous_id"]
-    return rows
+    sent: list[Item] = []
+    for turn in turns_before(row.previous_id):
+        sent += turn.input
+        sent += spoken(turn.output) if row.is_history_spoken else turn.output
+    return sent + own

@@ -1,6 +1,6 @@
 """Where a turn belongs: its session, what came before it, and what of its input is new."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
@@ -9,14 +9,13 @@ from responses_app.fold import Item
 from responses_app.models import Conversation, Response, Session
 from responses_app.models.responses import Kind
 from responses_app.services.admission import Admission
-from responses_app.services.answers import check_answers
-from responses_app.services.compactions import standing_context
-from responses_app.services.conversations import items_of, open_conversation
-from responses_app.services.history import turns_before
-from responses_app.services.references import resolve_references
+from responses_app.services.answers import Last, check_answers
+from responses_app.services.chain import deleted_before
+from responses_app.services.conversations import open_conversation
+from responses_app.services.read_ahead import ReadAhead
 from responses_app.services.repeated import Repeated, find_repeated
 from responses_app.services.turns import newest_turn
-from responses_app.tokens import estimate_tokens
+from responses_app.services.window import check_window
 
 
 @dataclass(frozen=True)
@@ -29,36 +28,45 @@ class Place:
     conversation: Conversation | None = None
     has_server_history: bool = False
     repeated: Repeated | None = None
+    skipped: tuple[str, ...] = ()  # deleted turns that its chain goes on without
 
     @property
     def known_items(self) -> int:
         return 0 if self.repeated is None else self.repeated.items
 
 
-def find_place(admission: Admission) -> Place:
-    items = resolve_references(admission.owner_id, admission.items)
-    if admission.retry_of is not None:
-        place = _same_place(admission.retry_of, items)
-    elif admission.kind == Kind.COMPACTION:
-        place = _aside(admission, items)
-    elif admission.previous_id is not None:
-        previous = _previous(admission.owner_id, admission.previous_id)
-        place = _continued(admission, items, _chosen(admission) or previous.session, previous)
-    elif admission.conversation is not None:
-        conversation = open_conversation(admission.owner_id, admission.conversation)
-        newest = newest_turn(conversation.session)
-        place = Place(conversation.session, items, newest, conversation, has_server_history=True)
-    elif admission.session_id is not None:
-        session = Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
-        place = _continued(admission, items, session, newest_turn(session))
-    else:
-        place = _self_contained(admission, items)
+def find_place(admission: Admission, reads: ReadAhead) -> Place:
+    """In the writer: the same few queries however long the history is. Raises NotRead where that is not enough."""
+    place = _place(admission, reads)
     if place.previous is not None:
         _note_use(place.previous)
+        place = replace(place, skipped=deleted_before(place.previous, reads))
     _check_session(admission, place)
-    check_answers(place.previous, lambda: _older(place), place.items, first_index=place.known_items)
-    _check_window(admission, place)
+    conversation_id = None if place.conversation is None else place.conversation.pk
+    last = Last(place.previous, conversation_id, reads.get)
+    check_answers(last, place.items, first_index=place.known_items)
+    if admission.context_window and admission.echo.get("truncation") != "auto":
+        check_window(admission, place, reads)
     return place
+
+
+def _place(admission: Admission, reads: ReadAhead) -> Place:
+    items = admission.items
+    if admission.retry_of is not None:
+        return _same_place(admission.retry_of, items)
+    if admission.kind == Kind.COMPACTION:
+        return _aside(admission, reads)
+    if admission.previous_id is not None:
+        previous = _previous(admission.owner_id, admission.previous_id)
+        return _continued(admission, _chosen(admission) or previous.session, previous, reads)
+    if admission.conversation is not None:
+        conversation = open_conversation(admission.owner_id, admission.conversation)
+        newest = newest_turn(conversation.session)
+        return Place(conversation.session, items, newest, conversation, has_server_history=True)
+    if admission.session_id is not None:
+        session = Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
+        return _continued(admission, session, newest_turn(session), reads)
+    return _self_contained(admission, reads)
 
 
 def _chosen(admission: Admission) -> Session | None:
@@ -67,19 +75,20 @@ def _chosen(admission: Admission) -> Session | None:
     return Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
 
 
-def _continued(admission: Admission, items: list[Item], session: Session, previous: Response | None) -> Place:
+def _continued(admission: Admission, session: Session, previous: Response | None, reads: ReadAhead) -> Place:
     if admission.brings_history:
-        return _self_contained(admission, items, session)
-    return Place(session, items, previous, has_server_history=True)
+        return _self_contained(admission, reads, session)
+    return Place(session, admission.items, previous, has_server_history=True)
 
 
-def _aside(admission: Admission, items: list[Item]) -> Place:
+def _aside(admission: Admission, reads: ReadAhead) -> Place:
     """Beside the conversation it looks at, whose turns neither wait for it nor go on from it."""
     session = Session.objects.opened(admission.owner_id, None, admission.kind)
     if admission.previous_id is None:
-        place = _self_contained(admission, items, session)
+        place = _self_contained(admission, reads, session)
     else:
-        place = Place(session, items, _previous(admission.owner_id, admission.previous_id), has_server_history=True)
+        previous = _previous(admission.owner_id, admission.previous_id)
+        place = Place(session, admission.items, previous, has_server_history=True)
     parent = None if place.previous is None else place.previous.session
     Session.objects.filter(pk=session.pk).update(parent=parent, is_hidden=True)
     return place
@@ -93,38 +102,13 @@ def _same_place(response_id: str, items: list[Item]) -> Place:
     return Place(row.session, items, row.previous, None, row.waits_for_turn, repeated)
 
 
-def _older(place: Place) -> list[Item]:
-    if place.conversation is not None:
-        return items_of(place.conversation.pk)
-    turns = turns_before(None if place.previous is None else place.previous.pk)
-    return [item for turn in turns for item in (*turn.input, *turn.output)]
-
-
-def _check_window(admission: Admission, place: Place) -> None:
-    """Where the window is known, a request that can't fit is refused before it costs anything."""
-    if not admission.context_window or admission.echo.get("truncation") == "auto":
-        return
-    echo = admission.echo
-    shown = standing_context(admission.owner_id, _older(place), place.items)
-    tokens = estimate_tokens(
-        [item for part in shown for item in part], echo.get("instructions"), echo.get("tools") or []
-    )
-    if tokens > admission.context_window:
-        raise InvalidRequest(
-            f"The input has about {tokens} tokens, and this model takes {admission.context_window}. "
-            "Shorten it, or send truncation: auto to drop the oldest turns.",
-            param="input",
-            code="context_length_exceeded",
-        )
-
-
-def _self_contained(admission: Admission, items: list[Item], session: Session | None = None) -> Place:
+def _self_contained(admission: Admission, reads: ReadAhead, session: Session | None = None) -> Place:
     """A turn that brings its history: what of it we know already is not stored again."""
-    if admission.is_stored:
-        repeated = find_repeated(admission.owner_id, items)
-        if repeated is not None:
-            session = session or _session_after(repeated.last, admission)
-            return Place(session, items[repeated.items :], repeated.last, repeated=repeated)
+    items = admission.items
+    repeated = find_repeated(admission.owner_id, admission.history_ends, reads)
+    if repeated is not None:
+        session = session or _session_after(repeated.last, admission)
+        return Place(session, items[repeated.items :], repeated.last, repeated=repeated)
     opened = session or Session.objects.opened(admission.owner_id, admission.groups_with, admission.kind)
     return Place(opened, items)
 
@@ -133,8 +117,7 @@ def _session_after(repeated: Response, admission: Admission) -> Session:
     """The session goes on, unless it branches here or is led by a name, a chain or a conversation."""
     if admission.groups_with is not None:
         return Session.objects.opened(admission.owner_id, admission.groups_with, admission.kind)
-    turns = repeated.session.responses
-    if newest_turn(repeated.session) == repeated and not turns.filter(waits_for_turn=True).exists():
+    if not repeated.session.has_server_history and newest_turn(repeated.session) == repeated:
         return repeated.session
     branch = Session.objects.opened(admission.owner_id, None, admission.kind)
     Session.objects.filter(pk=branch.pk).update(parent=repeated.session)

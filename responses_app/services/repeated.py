@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from responses_app.fold import Item
 from responses_app.models import Response
 from responses_app.models.responses import ResponseQuerySet
+from responses_app.services.chain import deleted_before
 from responses_app.services.context_hash import EMPTY, may_end_a_turn, running_hashes
-from responses_app.services.history import deleted_before
+from responses_app.services.read_ahead import ReadAhead
 
 LOOK_BACK = 50  # ends of turns to try, newest first: a client repeats everything but its last few items
 
@@ -20,24 +21,29 @@ class Repeated:
     is_spoken: bool
 
 
-def find_repeated(owner_id: int, items: list[Item]) -> Repeated | None:
+def possible_ends(items: list[Item]) -> dict[str, int]:
+    """Hashes behind the newest places where a repeated history can end, with how many items that is."""
     counts = {
         hashed: index + 1
         for index, hashed in enumerate(running_hashes(EMPTY, items[:-1]))
-        if hashed != EMPTY and may_end_a_turn(items[index])  # behind thoughts alone there is nothing to recognise
+        if hashed != EMPTY and may_end_a_turn(items[index])  # reasoning alone has the hash of an empty history
     }
     newest = list(counts)[-LOOK_BACK:]
-    if not newest:
+    return {hashed: counts[hashed] for hashed in newest}
+
+
+def find_repeated(owner_id: int, ends: dict[str, int], reads: ReadAhead) -> Repeated | None:
+    if not ends:
         return None
     visible = Response.objects.visible_to(owner_id).filter(deleted_at__isnull=True)
-    longest = max(_known(visible, newest), key=lambda match: counts[match[1]], default=None)
+    longest = max(_known(visible, list(ends)), key=lambda match: ends[match[1]], default=None)
     if longest is None:
         return None
     field, hashed = longest
     found = visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
-    if found is None or deleted_before(found):  # a deleted turn in between is no longer here to point at
+    if found is None or deleted_before(found, reads):  # a deleted turn in between is no longer here to point at
         return None
-    return Repeated(found, counts[hashed], field == "spoken_hash")
+    return Repeated(found, ends[hashed], field == "spoken_hash")
 
 
 def _known(visible: ResponseQuerySet, hashes: list[str]) -> list[tuple[str, str]]:

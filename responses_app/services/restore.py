@@ -17,7 +17,9 @@ from responses_app.eventlog.segments import up_to_end
 from responses_app.events import Event, is_internal
 from responses_app.fold import fold
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session, ToolEvent
+from responses_app.models.responses import Kind
 from responses_app.services.archive import FORMAT, RESPONSE_LEFT_OUT, SESSION_LEFT_OUT, TOOL_LEFT_OUT, Record
+from responses_app.services.chain import first_values
 from responses_app.states import TERMINAL
 
 T = TypeVar("T", bound=Model)
@@ -160,6 +162,7 @@ class Restore:
         present = set(Response.objects.filter(pk__in=named, owner=owner).values_list("pk", flat=True))
         rows = [item for item in record["items"] if item["response_id"] is None or item["response_id"] in present]
         ConversationItem.objects.bulk_create(ConversationItem(conversation=conversation, **item) for item in rows)
+        Conversation.objects.filter(pk=conversation.pk).update(context_tokens=None)
         return Outcome.ADDED
 
 
@@ -178,8 +181,12 @@ def _check(record: Record) -> Checked:
 
 def _store(checked: Checked, record: Record) -> None:
     row = checked.row
+    _join_chain(row)
     row.save(force_insert=True)
-    Session.objects.filter(pk=row.session_id, turn_count__lt=row.turn).update(turn_count=row.turn)
+    session = Session.objects.filter(pk=row.session_id)
+    session.filter(turn_count__lt=row.turn).update(turn_count=row.turn)
+    if row.waits_for_turn:
+        session.update(has_server_history=True)
     InputItem.objects.bulk_create(
         InputItem(response=row, position=position, item=item) for position, item in enumerate(record["input_items"])
     )
@@ -187,6 +194,15 @@ def _store(checked: Checked, record: Record) -> None:
         tool.response = row
     ToolEvent.objects.bulk_create(checked.tools)
     replace_with_merged(row.pk, checked.merged)
+
+
+def _join_chain(row: Response) -> None:
+    """Its context is counted when a turn that continues it needs the count."""
+    previous = None if row.kind == Kind.COMPACTION else row.previous
+    has_instructions = row.request.get("instructions") is not None
+    values = first_values(row.pk, previous, has_instructions=has_instructions, brings_history=row.is_history_resent)
+    for name, value in values.items():
+        setattr(row, name, value)
 
 
 def _segments(row: Response, record: Record) -> list[Segment]:

@@ -16,6 +16,7 @@ from responses_app.services.admission import Admission
 from responses_app.services.admit import Stored, store_admission
 from responses_app.services.audit import record
 from responses_app.services.history import input_of
+from responses_app.services.read_ahead import NotRead, ReadAhead
 
 
 def retry_response(response_id: str, actor: User | None = None) -> str:
@@ -23,10 +24,12 @@ def retry_response(response_id: str, actor: User | None = None) -> str:
     new_id = new_response_id()
     tail = event_store.tails.of(new_id)
 
+    reads = ReadAhead()
+
     def store() -> Stored:
         row = Response.objects.get(pk=response_id)
         _check(row)
-        stored = store_admission(new_id, _again(row), tail)
+        stored = store_admission(new_id, _again(row), tail, reads)
         record(actor, row, f"Tried again as {new_id}.")
         return stored
 
@@ -34,7 +37,11 @@ def retry_response(response_id: str, actor: User | None = None) -> str:
         tail.publish(stored.segment)
         get_dispatcher().generate(new_id)
 
-    return event_store.submit(store, announce).result().admitted.response_id
+    while True:
+        try:
+            return event_store.submit(store, announce).result().admitted.response_id
+        except NotRead as missing:
+            reads.read(missing.question)
 
 
 def _check(row: Response) -> None:

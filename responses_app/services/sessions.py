@@ -68,6 +68,7 @@ def _mark_deleted(session: Session) -> list[str]:
         conversation.save(update_fields=["session"])
     turns = Response.objects.filter(session=session, deleted_at__isnull=True)
     response_ids = list(turns.values_list("pk", flat=True))
+    Conversation.objects.filter(pk__in=turns.values("conversation_id")).note_removal()
     turns.update(deleted_at=now, is_log_merged=False)
     running = Response.objects.open().filter(session=session)
     running.update(cancel_requested_at=Coalesce("cancel_requested_at", now))

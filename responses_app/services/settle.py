@@ -1,6 +1,7 @@
 """Settle: the moves of a claimed response, each in one transaction with its events."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +16,8 @@ from responses_app.fold import Item, ResponseBody
 from responses_app.metrics import responses_ended
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.responses import Kind
-from responses_app.services.context_hash import EMPTY, hash_after, spoken
+from responses_app.services.chain import Carried
+from responses_app.services.context_hash import hash_after, spoken
 from responses_app.services.conversations import append_response
 from responses_app.services.history import input_of
 from responses_app.services.transcript import count_messages
@@ -51,14 +53,16 @@ def settle(
         "lease_owner": "",
         "lease_until": None,
     }
+    brought: list[Item] = []
     if row.is_stored:
+        brought = input_of(row.pk)
         fields |= {
             "output": body["output"],
             "message_count": F("message_count") + count_messages(body["output"]),
             "error": body["error"],
             "last_position": segment.last_position,
             "last_sequence": segment.next_sequence - 1,
-            **_hashes(row, body["output"]),
+            **_running_values(row, brought, body["output"]),
         }
     else:
         fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
@@ -68,7 +72,7 @@ def settle(
     transaction.on_commit(lambda: responses_ended.labels(body["status"]).inc())
     ToolEvent.objects.interrupt(row.pk)
     if row.conversation_id is not None and row.is_stored:
-        append_response(row.conversation_id, row.pk, input_of(row.pk), body["output"])
+        append_response(row.conversation_id, row.pk, brought, body["output"])
     if body["usage"]:
         Session.objects.add_usage(row.session_id, body["usage"])
     return stored
@@ -85,20 +89,23 @@ def _measures(row: Response, body: ResponseBody, first_output_at: datetime | Non
     }
 
 
-def _hashes(row: Response, output: list[Item]) -> dict[str, str]:
-    """A conversation's context is its items, not a chain: nobody repeats it to us. Nothing follows a compaction."""
-    if row.conversation_id is not None or row.kind == Kind.COMPACTION:
+def _running_values(row: Response, brought: list[Item], output: list[Item]) -> dict[str, Any]:
+    """What the next turn goes on from. Nothing follows a compaction."""
+    if row.kind == Kind.COMPACTION:
         return {}
-    before = (EMPTY, EMPTY)
+    before = Response(context_tokens=0)
     if row.previous_id is not None:
-        known = Response.objects.filter(pk=row.previous_id).values_list("context_hash", "spoken_hash")
-        before = known.first() or before
-        if not before[0]:
-            return {}  # what came before has no hash, so neither has this
-    brought = input_of(row.pk)
-    return {
-        "context_hash": hash_after(before[0], [*brought, *output]),
-        "spoken_hash": hash_after(before[1], [*brought, *spoken(output)]),
+        fields = ("context_hash", "spoken_hash", "context_tokens", "compaction_at")
+        before = Response.objects.only(*fields).filter(pk=row.previous_id).first() or before
+    carried = Carried(before.context_tokens, before.compaction_at)
+    values = asdict(carried.behind(row.owner_id, row.pk, [*brought, *output]))
+    if row.conversation_id is not None:
+        return values  # its context is the conversation's items: no client sends a chain's history instead
+    if row.previous_id is not None and not before.context_hash:
+        return values  # what came before has no hash, so neither has this
+    return values | {
+        "context_hash": hash_after(before.context_hash, [*brought, *output]),
+        "spoken_hash": hash_after(before.spoken_hash, [*brought, *spoken(output)]),
     }
 
 
