@@ -1,5 +1,6 @@
 """Chains of thousands of ended turns, stored with a few bulk inserts."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,10 @@ from django.utils import timezone
 from responses_app.fold import Item
 from responses_app.ids import item_id, new_response_id
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
+from responses_app.services.context import count_context
 from responses_app.services.context_hash import EMPTY, hash_after
+from responses_app.services.conversations import ConversationHistory
+from responses_app.services.history import ChainHistory
 from responses_app.states import OnDisconnect, Status
 from responses_app.tokens import estimate_tokens
 
@@ -59,8 +63,8 @@ def store_chain(name: str, turns: int, *, is_conversation: bool = False, **field
 def _turn(chain: Chain, response_id: str, previous: Response | None, fields: dict[str, Any]) -> Response:
     number = len(chain.items) // 2 + 1
     name = chain.session.public_id
-    asked = message("user", f"{name} question {number}")
-    answer = message("assistant", f"{name} answer {number}")
+    asked = message("user", f"{name} question {number:05}")
+    answer = message("assistant", f"{name} answer {number:05}")
     asked["id"] = item_id(response_id, "message", 0, is_input=True)
     answer["id"] = item_id(response_id, "message", 0)
     chain.items.extend((asked, answer))
@@ -111,3 +115,17 @@ def analyze() -> None:
     """PostgreSQL plans by its statistics; a server that runs for a while has them."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
+
+
+def print_running_values() -> None:
+    """Of each response and conversation: what its row holds, and what a walk over its history finds."""
+    counts: list[list[int | None]] = []
+    for row in Response.objects.exclude(kind="compaction").filter(is_stored=True):
+        counts.append([row.context_tokens, count_context(row.owner_id, ChainHistory(row.pk))])
+    for conversation in Conversation.objects.all():
+        history = ConversationHistory(conversation.pk)
+        counts.append([conversation.context_tokens, count_context(conversation.owner_id, history)])
+    fields = ("pk", "chain_root", "chain_depth", "instructions_at")
+    chains = list(Response.objects.order_by("created_at").values_list(*fields))
+    led = list(Session.objects.order_by("pk").values_list("has_server_history", flat=True))
+    print(json.dumps({"counts": counts, "chains": chains, "led": led}))

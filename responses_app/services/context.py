@@ -40,11 +40,13 @@ def read_context(owner_id: int, history: History, room: int | None = None) -> Co
     """
     parts: list[list[Item]] = []
     tokens = 0
-    for batch in history.back():
+    batches = history.back()
+    for batch in batches:
         expanded = expand(owner_id, batch)
         parts.append(expanded.items)
         tokens += estimate_tokens(expanded.items, None, [])
         if expanded.replaces_all:
+            batches = iter(())
             break
         if room is not None and tokens > room:
             parts.append(_summaries_back(owner_id, history))
@@ -52,7 +54,8 @@ def read_context(owner_id: int, history: History, room: int | None = None) -> Co
     items = [item for part in reversed(parts) for item in part]
     if room is None or tokens <= room:
         return Context(items)
-    return Context(newest_that_fit(items, room), is_cut=True)
+    kept = newest_that_fit(items, room)
+    return Context(kept, is_cut=len(kept) < len(items) or any(batches))
 
 
 def _summaries_back(owner_id: int, history: History) -> list[Item]:

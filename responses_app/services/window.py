@@ -54,9 +54,8 @@ def _tokens_before(owner_id: int, place: Continued, reads: ReadAhead) -> int:
         return previous.context_tokens
     counted = reads.get(ChainCount(owner_id, previous.pk, place.skipped))
     if not place.skipped and not previous.is_open:
-        Response.objects.filter(pk=previous.pk).update(
-            context_tokens=counted.tokens, compaction_at=counted.compaction_at
-        )
+        previous.context_tokens, previous.compaction_at = counted.tokens, counted.compaction_at
+        previous.save(update_fields=["context_tokens", "compaction_at"])
     return counted.tokens
 
 
@@ -65,9 +64,9 @@ def _tokens_of_conversation(conversation: Conversation, reads: ReadAhead) -> int
         return conversation.context_tokens
     last = last_position(conversation.pk)
     counted = reads.get(ConversationCount(conversation.owner_id, conversation.pk, conversation.removals, last))
-    Conversation.objects.filter(pk=conversation.pk).update(
-        context_tokens=counted.tokens, compaction_position=counted.compaction_position
-    )
+    conversation.context_tokens = counted.tokens
+    conversation.compaction_position = counted.compaction_position
+    conversation.save(update_fields=["context_tokens", "compaction_position"])
     return counted.tokens
 
 
