@@ -32,7 +32,12 @@ class Chain:
 
 def message(role: str, text: str) -> Item:
     kind = "input_text" if role == "user" else "output_text"
-    return {"type": "message", "role": role, "status": "completed", "content": [{"type": kind, "text": text}]}
+    return {
+        "type": "message",
+        "role": role,
+        "status": "completed",
+        "content": [{"type": kind, "text": text}],
+    }
 
 
 def store_chain(name: str, turns: int, *, is_conversation: bool = False, **fields: Any) -> Chain:
@@ -102,7 +107,10 @@ def _as_conversation(chain: Chain) -> Chain:
     ConversationItem.objects.bulk_create(
         [
             ConversationItem(
-                conversation=conversation, position=position, item_id=item["id"], response_id=chain.ids[position // 2]
+                conversation=conversation,
+                position=position,
+                item_id=item["id"],
+                response_id=chain.ids[position // 2],
             )
             for position, item in enumerate(chain.items)
         ],

@@ -63,7 +63,7 @@ def brief_turn(row: Response, kept_in_memory: object, history: list[Event], buil
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request, and the conversation it goes on from, which is read only as far as it is sent to the model."""
+    """A request, and the conversation it goes on from: read only as far as the model is sent it."""
 
     request: dict[str, Any]
     new_input: list[Item]
@@ -106,7 +106,8 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
         older = read_context(row.owner_id, asked.history, room)
     pending = {call.call_id for call in so_far.pending}
     cut = [as_note(CONTINUE)] if so_far.is_message_cut else []
-    items, notes = build_items([*older.items, *newer.items, *cut], settings.HERMES_TOOL_LABELS, pending)
+    shown = [*older.items, *newer.items, *cut]
+    items, notes = build_items(shown, settings.HERMES_TOOL_LABELS, pending)
     is_chat = row.kind == Kind.CHAT
     call = ModelCall(
         model=row.model,
@@ -129,7 +130,7 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
 
 
 def _instructions(row: Response, request: dict[str, Any], agent: Agent) -> str | None:
-    """The profile's, the session's, and the request's own or those that it inherits along its chain."""
+    """The profile's, the session's, and the request's own or those it inherits along its chain."""
     wanted = request.get("instructions")
     if wanted is None and row.conversation_id is None and not row.is_history_resent:
         wanted = inherited_instructions(row.previous_id)
@@ -154,7 +155,7 @@ def _check_conversation(row: Response) -> None:
 
 
 def _check_parent(row: Response, new_input: list[Item]) -> None:
-    """A turn that waited was admitted before it was known which calls its parent would leave open."""
+    """A turn that waited was admitted before its parent had ended, perhaps with open calls."""
     if row.status != Status.QUEUED or row.previous_id is None:
         return
     previous = Response.objects.get(pk=row.previous_id)

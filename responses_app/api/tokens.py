@@ -29,7 +29,8 @@ class InputTokensView(APIView):
         instructions = admission.echo.get("instructions")
         if instructions is None:
             instructions = inherited_instructions(previous_id)
-        tokens = estimate_tokens([*older, *newer.items], instructions, admission.echo.get("tools", []))
+        tools = admission.echo.get("tools", [])
+        tokens = estimate_tokens([*older, *newer.items], instructions, tools)
         return JsonAnswer({"object": "response.input_tokens", "input_tokens": tokens})
 
 

@@ -12,7 +12,7 @@ def new_conversation_id() -> str:
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def note_removal(self) -> None:
-        """Items went: what a model is shown has to be counted anew, and a count that is under way is outdated."""
+        """What a model is shown has to be counted anew, and a count under way is outdated."""
         self.update(context_tokens=None, removals=F("removals") + 1)
 
 

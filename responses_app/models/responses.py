@@ -179,8 +179,8 @@ class Response(models.Model):
     is_history_spoken = models.BooleanField(
         default=False, help_text="It sent only what was said, without the tools' items of those turns."
     )
-    # Running values of the chain that ends with this row: admission and settle read them from the row before it
-    # instead of walking the chain.
+    # Running values of the chain that ends with this row: admission and settle read them from the
+    # row before it instead of walking the chain.
     chain_root = models.CharField(max_length=64, blank=True, default="", help_text="The first turn of its chain.")
     chain_depth = models.PositiveIntegerField(default=0, help_text="How many turns of its chain are before it.")
     instructions_at = models.CharField(
@@ -257,7 +257,7 @@ class Response(models.Model):
             models.Index(
                 fields=["chain_root", "chain_depth"], condition=Q(deleted_at__isnull=False), name="response_deleted"
             ),
-            # newest_turn(): a session may hold thousands of tombstones and of turns that are not stored.
+            # newest_turn(): a session may hold thousands of tombstones and of unstored turns.
             models.Index(
                 fields=["session", "turn"],
                 condition=Q(is_stored=True, deleted_at__isnull=True),

@@ -36,8 +36,9 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.filter(owner_id=owner_id, deleted_at__isnull=True)
 
     def next_turn(self, pk: int, key: str = "", *, has_server_history: bool = False) -> int:
-        """Count one more turn and return its number; the row stays locked until the turn is stored."""
-        going_on: dict[str, Any] = {"last_active_at": timezone.now(), "ended_at": None, "end_reason": ""}
+        """The number of one more turn; the row stays locked until that is stored."""
+        now = timezone.now()
+        going_on: dict[str, Any] = {"last_active_at": now, "ended_at": None, "end_reason": ""}
         if key:
             going_on["key"] = key
         if has_server_history:

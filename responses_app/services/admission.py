@@ -28,7 +28,7 @@ class Admission:
     groups_with: str | None = None  # the session of a turn that brings its history: it counts there and never waits
     is_session_chosen: bool = False  # that session takes the turn, wherever its history comes from
     brings_history: bool = False  # in its items, whatever else it names
-    history_ends: dict[str, int] = field(default_factory=dict)  # where that can end: see possible_ends()
+    history_ends: dict[str, int] = field(default_factory=dict)  # see possible_ends()
     turn_policy: TurnPolicy | None = None  # instead of the session's own
     session_key: str | None = None  # from X-Hermes-Session-Key
     retry_of: str | None = None  # takes the place of that response: the same history and session
@@ -41,7 +41,8 @@ class Admission:
 
     @property
     def may_repeat_history(self) -> bool:
-        names_history = (self.previous_id, self.conversation, self.session_id, self.retry_of) != (None,) * 4
+        names = (self.previous_id, self.conversation, self.session_id, self.retry_of)
+        names_history = any(name is not None for name in names)
         return self.is_stored and (self.brings_history or not names_history)
 
     @property

@@ -60,10 +60,14 @@ async def admit(admission: Admission) -> Admitted:
 
     prepared = await _prepared(admission)
     reads = ReadAhead()
+
+    def store() -> Stored | Joined:
+        return _store_or_join(response_id, prepared, tail, reads)
+
     outcome: Stored | Joined | None = None
     while outcome is None:
         try:
-            outcome = await event_store.write(lambda: _store_or_join(response_id, prepared, tail, reads), announce)
+            outcome = await event_store.write(store, announce)
         except NotRead as missing:
             await event_store.read(reads.read, missing.question)
     if isinstance(outcome, Stored):
@@ -75,7 +79,7 @@ async def admit(admission: Admission) -> Admitted:
 
 
 async def _prepared(admission: Admission) -> Admission:
-    """With its references resolved and its history hashed, which takes as long as the request is large."""
+    """With references resolved and history hashed: that takes longer the larger the request is."""
     has_references = any(item["type"] == "item_reference" for item in admission.items)
     has_history = admission.may_repeat_history and len(admission.items) > 1
     if not has_references and not has_history:
@@ -90,7 +94,12 @@ def prepare(admission: Admission) -> Admission:
     return replace(admission, items=items, history_ends=ends)
 
 
-def _store_or_join(response_id: str, admission: Admission, tail: Tail, reads: ReadAhead) -> Stored | Joined:
+def _store_or_join(
+    response_id: str,
+    admission: Admission,
+    tail: Tail,
+    reads: ReadAhead,
+) -> Stored | Joined:
     if admission.identity is not None:
         joined = join_or_note(admission.owner_id, admission.identity, response_id)
         if joined is not None:
@@ -156,7 +165,9 @@ def _running_values(response_id: str, admission: Admission, place: Place) -> dic
     if admission.kind == Kind.COMPACTION or not admission.is_stored:
         return {"chain_root": response_id}
     previous = place.previous
-    before = Carried() if previous is None else Carried(previous.context_tokens, previous.compaction_at)
+    before = Carried()
+    if previous is not None:
+        before = Carried(previous.context_tokens, previous.compaction_at)
     return first_values(
         response_id,
         previous,

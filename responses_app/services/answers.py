@@ -30,11 +30,11 @@ class CallsMade:
 
 @dataclass(frozen=True)
 class Last:
-    """The turn that new items follow, and how calls of earlier ones are looked for: that may be a long read."""
+    """The turn that new items follow, and how calls of earlier turns are looked for."""
 
     response: Response | None
     conversation_id: str | None
-    ask: Callable[[CallsMade], frozenset[str]]
+    ask: Callable[[CallsMade], frozenset[str]]  # a long read
 
     @property
     def output(self) -> list[Item]:
@@ -62,7 +62,8 @@ def check_answers(last: Last, items: list[Item], first_index: int = 0) -> None:
             )
         if item["type"] in CALLS and item["status"] != "incomplete" and item["call_id"] not in answered:
             raise InvalidRequest(
-                f"No tool output found for function call {item['call_id']}.", param=f"input[{index}].call_id"
+                f"No tool output found for function call {item['call_id']}.",
+                param=f"input[{index}].call_id",
             )
 
 
@@ -78,11 +79,12 @@ def _check_open_calls(last: Last, answered: set[str]) -> None:
 
 
 def _open_in_conversation(conversation_id: str, calls: list[Item]) -> set[str]:
-    """A client may have added the output to the conversation, or taken the call out of it, by other means."""
+    """A client may have added the output to the conversation, or taken the call out of it."""
     ids = {item["id"]: item["call_id"] for item in calls}
     rows = ConversationItem.objects.filter(conversation_id=conversation_id, item_id__in=ids)
     positions = dict(rows.values_list("item_id", "position"))
     if not positions:
         return set()
-    behind = readable_items(conversation_id).filter(position__gt=min(positions.values())).order_by("position")
+    first = min(positions.values())
+    behind = readable_items(conversation_id).filter(position__gt=first).order_by("position")
     return {ids[item_id] for item_id in positions} - output_ids(resolved(list(behind)))

@@ -1,4 +1,4 @@
-"""The chain that ends with a turn: walked back a page at a time, and the values that each row carries on."""
+"""The chain that ends with a turn: the walk back, and the values that each row carries on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +56,9 @@ def deleted_before(previous: Response | None, reads: ReadAhead) -> tuple[str, ..
     if previous is None:
         return ()
     deleted = Response.objects.filter(
-        chain_root=previous.chain_root, chain_depth__lte=previous.chain_depth, deleted_at__isnull=False
+        chain_root=previous.chain_root,
+        chain_depth__lte=previous.chain_depth,
+        deleted_at__isnull=False,
     )
     depths = dict(deleted.values_list("pk", "chain_depth"))
     if not depths:

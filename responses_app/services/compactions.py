@@ -33,10 +33,11 @@ class Expanded:
 
 
 def expand(owner_id: int, items: Sequence[Item]) -> Expanded:
-    """The items with what their compactions stand for; the newest that stands for all before it comes first.
+    """The items with what their compactions stand for.
 
-    A compaction that can't be opened any more, as after an import from another server, is left out: what it stood
-    for is still there.
+    Nothing is left of what is before a compaction that stands for all before it. One that can't be
+    opened any more, as after an import from another server, is left out: what it stood for is
+    still there.
     """
     shown: list[Item] = []
     replaces_all = False

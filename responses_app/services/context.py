@@ -1,4 +1,4 @@
-"""What a model is shown of the turns before, read from the newest back and no further than needed."""
+"""What a model is shown of the turns before, read from the newest back as far as needed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,9 +34,10 @@ def history_of(conversation_id: str | None, previous_id: str | None) -> History:
 
 
 def read_context(owner_id: int, history: History, room: int | None = None) -> Context:
-    """The older part of a conversation; with ``room``, its newest turns that fit into so many tokens.
+    """The older part of a conversation; ``room`` limits it to the newest turns of so many tokens.
 
-    Nothing is read before a compaction that stands for all before it, nor before the part that no longer fits.
+    Nothing is read before a compaction that stands for all before it, nor before the part that no
+    longer fits.
     """
     parts: list[list[Item]] = []
     tokens = 0

@@ -122,7 +122,8 @@ def append_response(conversation_id: str, response_id: str, input_items: list[It
     present = ConversationItem.objects.filter(conversation=conversation, item_id__in=list(items))
     for item_id in present.values_list("item_id", flat=True):
         del items[item_id]
-    _append(conversation, list(items.values()), [{"item_id": item_id, "response_id": response_id} for item_id in items])
+    rows = [{"item_id": item_id, "response_id": response_id} for item_id in items]
+    _append(conversation, list(items.values()), rows)
 
 
 def delete_item(conversation_id: str, item_id: str) -> bool:
@@ -182,7 +183,7 @@ def _append(conversation: Conversation, items: list[Item], rows: list[dict[str, 
 
 
 def _count(conversation: Conversation, items: list[Item], first: int) -> None:
-    """Carry on what is known of the whole; a compaction that stands for all before it starts anew."""
+    """Carry on the count; a compaction that stands for all before it starts anew."""
     expanded = expand(conversation.owner_id, items)
     tokens = estimate_tokens(expanded.items, None, [])
     if expanded.replaces_all:
@@ -217,11 +218,14 @@ class ConversationHistory:
             if not rows:
                 return
             self._read_from = rows[0].position
+            self._note_compaction(rows)
+            yield resolved(rows)
+
+    def _note_compaction(self, rows: list[ConversationItem]) -> None:
+        if self.compaction_position is None:
             for row in rows:
                 if row.item_id.startswith(COMPACTION_ID):
-                    newest = self.compaction_position
-                    self.compaction_position = row.position if newest is None else max(newest, row.position)
-            yield resolved(rows)
+                    self.compaction_position = row.position
 
     def compactions_back(self) -> Iterator[Item]:
         """Those before the page that was read last, newest first."""

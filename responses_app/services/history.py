@@ -77,7 +77,7 @@ class ChainHistory:
             yield turn.items
 
     def compactions_back(self) -> Iterator[Item]:
-        """Those of the turns before the last one that was read, newest first; turns between them are not read."""
+        """Those before the last turn that was read, newest first; turns between are not read."""
         at = None if self._last is None else self._last.previous_id
         while at is not None:
             start, at = _nearest_compaction(at), None
@@ -90,7 +90,8 @@ class ChainHistory:
 
 def _nearest_compaction(response_id: str) -> str | None:
     """The turn to look at next, up to this one: itself where its row does not hold which."""
-    found = Response.objects.filter(pk=response_id).values_list("compaction_at", "context_tokens").first()
+    rows = Response.objects.filter(pk=response_id)
+    found = rows.values_list("compaction_at", "context_tokens").first()
     if found is None:
         return None
     compaction_at, tokens = found

@@ -36,7 +36,10 @@ class Place:
 
 
 def find_place(admission: Admission, reads: ReadAhead) -> Place:
-    """In the writer: the same few queries however long the history is. Raises NotRead where that is not enough."""
+    """In the writer: the same few queries however long the history is.
+
+    Raises NotRead where they are not enough.
+    """
     place = _place(admission, reads)
     if place.previous is not None:
         _note_use(place.previous)

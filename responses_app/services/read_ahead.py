@@ -28,7 +28,7 @@ class ReadAhead:
         self._answers: dict[Question[Any], Any] = {}
 
     def get(self, question: Question[T]) -> T:
-        """Raises NotRead: within the writer's transaction every stream of the process would wait for the read."""
+        """Raises NotRead: every stream of the process would wait for a read within the writer."""
         if question not in self._answers:
             raise NotRead(question)
         answer: T = self._answers[question]

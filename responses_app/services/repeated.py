@@ -22,11 +22,12 @@ class Repeated:
 
 
 def possible_ends(items: list[Item]) -> dict[str, int]:
-    """Hashes behind the newest places where a repeated history can end, with how many items that is."""
+    """Hashes behind the newest items that can end a repeated history, with how many items it has."""
     counts = {
         hashed: index + 1
         for index, hashed in enumerate(running_hashes(EMPTY, items[:-1]))
-        if hashed != EMPTY and may_end_a_turn(items[index])  # reasoning alone has the hash of an empty history
+        # Reasoning alone has the hash of an empty history.
+        if hashed != EMPTY and may_end_a_turn(items[index])
     }
     newest = list(counts)[-LOOK_BACK:]
     return {hashed: counts[hashed] for hashed in newest}
@@ -41,8 +42,8 @@ def find_repeated(owner_id: int, ends: dict[str, int], reads: ReadAhead) -> Repe
         return None
     field, hashed = longest
     found = visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
-    if found is None or deleted_before(found, reads):  # a deleted turn in between is no longer here to point at
-        return None
+    if found is None or deleted_before(found, reads):
+        return None  # a deleted turn in between is no longer here to point at
     return Repeated(found, ends[hashed], field == "spoken_hash")
 
 

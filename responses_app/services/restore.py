@@ -200,7 +200,8 @@ def _join_chain(row: Response) -> None:
     """Its context is counted when a turn that continues it needs the count."""
     previous = None if row.kind == Kind.COMPACTION else row.previous
     has_instructions = row.request.get("instructions") is not None
-    values = first_values(row.pk, previous, has_instructions=has_instructions, brings_history=row.is_history_resent)
+    resent = row.is_history_resent
+    values = first_values(row.pk, previous, has_instructions=has_instructions, brings_history=resent)
     for name, value in values.items():
         setattr(row, name, value)
 

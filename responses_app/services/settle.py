@@ -100,7 +100,7 @@ def _running_values(row: Response, brought: list[Item], output: list[Item]) -> d
     carried = Carried(before.context_tokens, before.compaction_at)
     values = asdict(carried.behind(row.owner_id, row.pk, [*brought, *output]))
     if row.conversation_id is not None:
-        return values  # its context is the conversation's items: no client sends a chain's history instead
+        return values  # its context is the conversation's items: no client resends a chain
     if row.previous_id is not None and not before.context_hash:
         return values  # what came before has no hash, so neither has this
     return values | {

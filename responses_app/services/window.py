@@ -63,7 +63,8 @@ def _tokens_of_conversation(conversation: Conversation, reads: ReadAhead) -> int
     if conversation.context_tokens is not None:
         return conversation.context_tokens
     last = last_position(conversation.pk)
-    counted = reads.get(ConversationCount(conversation.owner_id, conversation.pk, conversation.removals, last))
+    owner_id, removals = conversation.owner_id, conversation.removals
+    counted = reads.get(ConversationCount(owner_id, conversation.pk, removals, last))
     conversation.context_tokens = counted.tokens
     conversation.compaction_position = counted.compaction_position
     conversation.save(update_fields=["context_tokens", "compaction_position"])
@@ -78,7 +79,7 @@ class CountedChain:
 
 @dataclass(frozen=True)
 class ChainCount:
-    """What a model is shown of a chain whose rows hold no count, or one that includes deleted turns."""
+    """Of a chain whose rows hold no count, or one that includes deleted turns."""
 
     owner_id: int
     previous_id: str
@@ -98,7 +99,7 @@ class CountedConversation:
 
 @dataclass(frozen=True)
 class ConversationCount:
-    """What a model is shown of a conversation from which items were taken, or which was never counted."""
+    """Of a conversation from which items were taken, or which was never counted."""
 
     owner_id: int
     conversation_id: str

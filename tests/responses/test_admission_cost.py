@@ -1,7 +1,6 @@
 """One more turn costs the same however long its history is."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -55,7 +55,9 @@ def test_rows_hold_what_a_walk_finds_and_a_migration_finds_it_again(
     assert {stored for stored, _ in migrated["counts"]} == {None}
 
 
-def test_what_leaves_a_conversation_is_no_longer_counted(make_server: Callable[..., Server]) -> None:
+def test_what_leaves_a_conversation_is_no_longer_counted(
+    make_server: Callable[..., Server],
+) -> None:
     server = make_server(HERMES_CONTEXT_LENGTH="2000")
     client = server.openai()
     items: Any = [{"type": "message", "role": "user", "content": f"own {LONG}"}]
