@@ -133,11 +133,6 @@ def delete_item(conversation_id: str, item_id: str) -> bool:
     return deleted > 0
 
 
-def items_of(conversation_id: str) -> list[Item]:
-    """All items in order: the context of the next turn."""
-    return resolved(list(readable_items(conversation_id).order_by("position")))
-
-
 def readable_items(conversation_id: str) -> QuerySet[ConversationItem]:
     """Rows whose content exists: own ones, which have no response, and those of undeleted responses."""
     return ConversationItem.objects.filter(conversation_id=conversation_id, response__deleted_at__isnull=True)
@@ -220,6 +215,8 @@ class ConversationHistory:
             self._read_from = rows[0].position
             self._note_compaction(rows)
             yield resolved(rows)
+            if len(rows) < size:
+                return
 
     def _note_compaction(self, rows: list[ConversationItem]) -> None:
         if self.compaction_position is None:
