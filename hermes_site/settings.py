@@ -14,7 +14,7 @@ from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
 from hermes_site.env import Env, is_loopback, open_home, read_config
 from hermes_site.fallback import make_private, temporary_home, why_not_writable
-from hermes_site.logs import is_news
+from hermes_site.logs import ContentFreeFormatter, has_one_line, is_news
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -214,7 +214,9 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000",
+        # Erased content is overwritten, also on pages that are freed, and none is put into temporary files.
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000; "
+        "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY",
     }
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     DATABASES["default"]["ENGINE"] = "responses_app.postgresql"
@@ -265,8 +267,13 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"news": {"()": "django.utils.log.CallbackFilter", "callback": is_news}},
+    "formatters": {
+        "plain": {"()": ContentFreeFormatter, "format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+    },
+    "filters": {
+        "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},
+        "one_line": {"()": "django.utils.log.CallbackFilter", "callback": has_one_line},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
@@ -274,6 +281,8 @@ LOGGING = {
         "responses_app": {"level": "INFO"},
         # Each 4xx is the client's business; Django would write a line for every one.
         "django.request": {"level": "ERROR", "filters": ["news"]},
+        # The other lines show the exception of a task, whose message may quote a request.
+        "asyncio": {"filters": ["one_line"]},
         # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
         "mcp": {"level": "CRITICAL"},
         # A line for each failed attempt; a request that failed for it is logged once in a while.

@@ -25,7 +25,7 @@ async def _effect(arguments: dict[str, Any], context: ToolContext) -> str:
 
 
 async def _explode(arguments: dict[str, Any], context: ToolContext) -> str:
-    raise RuntimeError("the tool exploded")
+    raise RuntimeError(arguments.get("text", "the tool exploded"))
 
 
 async def _garbage(arguments: dict[str, Any], context: ToolContext) -> str:
@@ -72,11 +72,16 @@ def _always(arguments: dict[str, Any]) -> str:
     return "the test wants to be asked"
 
 
+def _quoting(arguments: dict[str, Any]) -> str:
+    return f"the test wants to be asked about {arguments.get('text')}"
+
+
 def make_tools(terminal_mode: str) -> dict[str, Tool]:
     tools = (
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
         Tool("guarded", "Leaves a trace, when somebody consents.", ANYTHING, _effect, asks_approval=_always),
+        Tool("quoted", "Leaves a trace, when its text is consented to.", ANYTHING, _effect, asks_approval=_quoting),
         Tool("_hidden", "Leaves a trace, and is not shown.", ANYTHING, _effect),
         Tool("explode", "Fails.", ANYTHING, _explode),
         Tool("garbage", "Returns what is not text.", ANYTHING, _garbage),

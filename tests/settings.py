@@ -25,3 +25,6 @@ if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": product.HERMES_HOME / "test.sqlite3"}
 # A fresh home makes an admin login; a real hash for each of hundreds would take minutes.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *global_settings.PASSWORD_HASHERS]
+if "TEST_LOG_LEVEL" in os.environ:
+    for name in ("gateway_app", "responses_app"):
+        product.LOGGING["loggers"][name]["level"] = os.environ["TEST_LOG_LEVEL"]

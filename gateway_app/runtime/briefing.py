@@ -66,6 +66,7 @@ class _Asked:
     """A request, and the conversation it goes on from: read only as far as the model is sent it."""
 
     request: dict[str, Any]
+    ignored: tuple[str, ...]
     new_input: list[Item]
     history: History
 
@@ -73,10 +74,13 @@ class _Asked:
 def _read_asked(row: Response, kept_in_memory: object) -> _Asked:
     if isinstance(kept_in_memory, Admission):
         request, new_input = kept_in_memory.request, kept_in_memory.items
+        ignored = kept_in_memory.ignored
     else:
         request, new_input = row.request, input_of(row.pk)
+        ignored = tuple(row.ignored)
     _check_parent(row, new_input)
-    return _Asked(request, new_input, history_of(row.conversation_id, row.previous_id))
+    history = history_of(row.conversation_id, row.previous_id)
+    return _Asked(request, ignored, new_input, history)
 
 
 def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> Brief:
@@ -117,7 +121,7 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
         used_call_ids=so_far.used_call_ids | all_call_ids([*older.items, *asked.new_input]),
         client_tools=tuple(tool for tool in tools or () if tool["type"] in CLIENT_TOOLS),
         hosted_tools=tuple(tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)),
-        extras={} if is_chat else {name: request[name] for name in row.ignored if name in request},
+        extras={} if is_chat else {name: request[name] for name in asked.ignored if name in request},
         chat_extras=request.get(CHAT_FIELDS, {}) if is_chat else {},
         tool_choice=request.get("tool_choice") or "auto",
         max_output_tokens=request.get("max_output_tokens"),

@@ -24,9 +24,15 @@ from responses_app.events import (
 )
 from responses_app.metrics import tool_seconds
 from responses_app.models import Response, ToolEvent
-from responses_app.models.tool_events import Decision, ToolStatus
+from responses_app.models.tool_events import UNKNOWN_TOOL, Decision, ToolStatus
 from responses_app.output import INTERRUPTED
-from responses_app.services.calls import Intent, end_call, record_intent, start_call
+from responses_app.services.calls import (
+    Intent,
+    end_call,
+    ledger_call_id,
+    record_intent,
+    start_call,
+)
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -62,10 +68,10 @@ class Ledger:
 
     async def run(self, call: ToolCall) -> ToolResult | None:
         """The output of a call; a failure is an output too. None means it waits for somebody's consent."""
-        known = self._known.get(call.call_id)
+        known = self._known.get(ledger_call_id(self._row, call.call_id))
         if known is None:
             return await self._first_time(call)
-        if self._row.is_stored and (known.name, known.arguments) != (call.name, call.arguments):
+        if self._row.is_stored and not _is_same(known, call):
             return ToolResult("Error: another call of this turn has the same id; this one was not run.", is_error=True)
         if known.is_over:
             return self._over(call, ToolStatus(known.status), known.output, known.secs)
@@ -79,7 +85,8 @@ class Ledger:
     # -- the ways of a call -------------------------------------------------------------
     async def _first_time(self, call: ToolCall) -> ToolResult | None:
         patience = timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
-        intent = Intent(call.call_id, call.name, call.arguments, await self._approval_reason(call), patience)
+        reason = await self._approval_reason(call)
+        intent = Intent(call.call_id, self._known_name(call), call.arguments, reason, patience)
         recorded = await self._write(lambda: record_intent(self._row, intent))
         if recorded.status is ToolStatus.DENIED:
             return self._over(call, recorded.status, CANT_WAIT, 0.0)
@@ -114,9 +121,7 @@ class Ledger:
         finally:
             progress.close()
         secs = time.monotonic() - began
-        # A name that a model made up would be a series of its own for ever.
-        name = call.name if call.name in self._tools else "unknown"
-        tool_seconds.labels(name, str(status)).observe(secs)
+        tool_seconds.labels(self._known_name(call), str(status)).observe(secs)
         return await self._end(call, status, output, secs)
 
     async def _end(self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0) -> ToolResult:
@@ -139,6 +144,10 @@ class Ledger:
             self._note({"type": kind, "call_id": call.call_id, "name": call.name, **told})
 
     # -- the tool -----------------------------------------------------------------------
+    def _known_name(self, call: ToolCall) -> str:
+        """A name that a model made up is content, and would be a series of its own among the metrics."""
+        return call.name if call.name in self._tools else UNKNOWN_TOOL
+
     async def _approval_reason(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
         if tool is None or tool.asks_approval is None:
@@ -159,8 +168,14 @@ class Ledger:
         except Exception as error:  # whatever a tool does, the model is told and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
                 return ToolStatus.FAILED, f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
-            logger.info("Tool %s failed: %s", call.name, error)
+            logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, type(error).__name__)
             return ToolStatus.FAILED, clean_text(f"Error: {error or type(error).__name__}")
+
+
+def _is_same(known: ToolEvent, call: ToolCall) -> bool:
+    """A tool may come or go between two attempts, as an MCP server does."""
+    is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
+    return is_same_tool and known.arguments == call.arguments
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

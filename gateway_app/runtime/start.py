@@ -133,7 +133,7 @@ async def _until_it_works(step: Callable[[], Awaitable[None]]) -> None:
             away.say(error)
             await asyncio.sleep(RESTART_SECS)
         except Exception as error:
-            logger.error("%s failed and is started again: %s", step.__name__, error, exc_info=error)
+            logger.error("%s failed and is started again.", step.__name__, exc_info=error)
             await asyncio.sleep(RESTART_SECS)
 
 

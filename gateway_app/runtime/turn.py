@@ -121,7 +121,7 @@ class TurnRun:
         except ImproperlyConfigured as error:  # in a profile: those of the settings stop the start
             return self._failed("server_error", str(error))
         except ModelFailed as failure:
-            logger.warning("%s: %s", self.row.pk, failure.message)
+            logger.warning("%s: the model failed (%s).", self.row.pk, failure.code)
             self._usage += failure.usage
             return self._failed(failure.code, failure.message)
         except (Fenced, Left):
@@ -268,7 +268,8 @@ class TurnRun:
             raise asyncio.CancelledError  # the loop ends
         task.uncancel()
         if self._refusal is not None:
-            logger.error("%s: an event could not be stored: %s", self.row.pk, self._refusal)
+            cause = type(self._refusal).__name__
+            logger.error("%s: an event could not be stored (%s).", self.row.pk, cause)
             return self._failed("server_error", "An event of this response could not be stored.")
         assert self._stop is not None
         return self._stopped(self._stop)

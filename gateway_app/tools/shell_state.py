@@ -6,7 +6,6 @@ file that keeps it need not be visible where commands run, and no command can ma
 
 import os
 import secrets
-import tempfile
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from pathlib import Path
 from types import TracebackType
@@ -84,7 +83,8 @@ class ShellState:
 
 
 def _unnamed_file(content: bytes) -> int:
-    with tempfile.TemporaryFile(buffering=0) as file:
+    """In memory: what a command exported is not to be left on the disk of a request that is not stored."""
+    with open(os.memfd_create("shell-state"), "r+b", buffering=0) as file:
         file.write(content)
         file.seek(0)
         return fcntl(file.fileno(), F_DUPFD_CLOEXEC, _FIRST_FD)

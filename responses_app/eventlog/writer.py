@@ -179,7 +179,8 @@ class Writer:
             if len(jobs) == 1:
                 return self._fail_alone(jobs[0], error)
             if not isinstance(error, AWAY):
-                logger.warning("A batch of %d writes failed (%s); trying them apart.", len(jobs), error)
+                cause = type(error).__name__
+                logger.warning("A batch of %d writes failed (%s); trying them apart.", len(jobs), cause)
             return self._commit_in_pieces(_pieces(jobs, error))
 
     def _transact(self, jobs: list[Job]) -> list[Delivery]:

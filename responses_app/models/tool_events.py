@@ -1,7 +1,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Cast, Concat, Now
 from django.utils import timezone
 
 
@@ -14,6 +14,7 @@ class ToolStatus(models.TextChoices):
     DENIED = "denied"
 
 
+UNKNOWN_TOOL = "unknown"  # the name in the ledger of a tool that the server does not have
 OPEN_CALLS = (ToolStatus.RUNNING, ToolStatus.AWAITING_APPROVAL)
 
 
@@ -43,6 +44,11 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
     def overdue(self) -> "ToolEventQuerySet":
         """By the database's clock, which also decides when a response that waits is claimable."""
         return self.filter(expires_at__lte=Now())
+
+    def erase(self) -> int:
+        """Leave the tools, their statuses and times: the ids of calls are the model's own words."""
+        numbered = Concat(models.Value("erased_"), Cast("pk", models.CharField()))
+        return self.update(arguments="", output="", approval_reason="", call_id=numbered)
 
     def undecided(self) -> "ToolEventQuerySet":
         return self.filter(status=ToolStatus.AWAITING_APPROVAL, decision="")

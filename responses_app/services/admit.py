@@ -110,8 +110,9 @@ def _store_or_join(
 def store_admission(response_id: str, admission: Admission, tail: Tail, reads: ReadAhead) -> Stored:
     """In the writer: everything that has to be stored before a client can know of the response."""
     place = find_place(admission, reads)
+    session_key = (admission.session_key or "") if admission.is_stored else ""
     turn = Session.objects.next_turn(
-        place.session.pk, admission.session_key or "", has_server_history=place.has_server_history
+        place.session.pk, session_key, has_server_history=place.has_server_history
     )
     room = make_room(place.session, place.previous, admission.turn_policy) if place.has_server_history else FREE
     status = Status.QUEUED if admission.is_background or room.must_wait else Status.IN_PROGRESS
@@ -121,7 +122,7 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         owner_id=admission.owner_id,
         session=place.session,
         turn=turn,
-        session_key=admission.session_key or "",
+        session_key=session_key,
         previous=place.previous,
         conversation=place.conversation,
         is_history_resent=place.repeated is not None,
@@ -134,7 +135,7 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         model=admission.model,
         requested_by=admission.requested_by,
         request=admission.request if admission.is_stored else {},
-        ignored=list(admission.ignored),
+        ignored=list(admission.ignored) if admission.is_stored else [],
         is_stored=admission.is_stored,
         is_background=admission.is_background,
         waits_for_turn=place.has_server_history,

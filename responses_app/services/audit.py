@@ -2,10 +2,21 @@
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
 
 def record(actor: User | None, row: Model, told: str) -> None:
-    """In the caller's transaction; clients act for themselves and leave no entry."""
+    """In the caller's transaction; clients act for themselves and leave no entry.
+
+    The entry names its row by key alone: it outlives a session, whose title is content.
+    """
     if actor is not None:
-        LogEntry.objects.log_actions(actor.pk, [row], CHANGE, change_message=told, single_object=True)
+        LogEntry.objects.create(
+            user_id=actor.pk,
+            content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
+            object_id=str(row.pk),
+            object_repr=str(row.pk),
+            action_flag=CHANGE,
+            change_message=told,
+        )

@@ -1,4 +1,7 @@
-"""The ledger's steps. Each is written in the name of an attempt, and refused when a newer one has the response."""
+"""The ledger's steps. Each is written in the name of an attempt, and refused when a newer one has the response.
+
+Of a response that is not stored, a row has the tool's name, its status and its times, and nothing of the call.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +16,10 @@ from responses_app.models.tool_events import ToolStatus
 
 @dataclass(frozen=True)
 class Intent:
-    """A call that is about to run, and why it may need consent first."""
+    """A call that is about to run, and why it may need consent first.
+
+    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: a name that the model made up is content.
+    """
 
     call_id: str
     name: str
@@ -42,10 +48,10 @@ def record_intent(row: Response, intent: Intent) -> Recorded:
     event = ToolEvent.objects.create(
         response_id=row.pk,
         attempt=row.attempt,
-        call_id=intent.call_id,
+        call_id=ledger_call_id(row, intent.call_id),
         name=intent.name,
         arguments=intent.arguments if row.is_stored else "",
-        approval_reason=intent.approval_reason,
+        approval_reason=intent.approval_reason if row.is_stored else "",
         expires_at=Now() + intent.approval_time if is_waiting else None,
         status=status,
     )
@@ -57,14 +63,22 @@ def record_intent(row: Response, intent: Intent) -> Recorded:
 def start_call(row: Response, call_id: str) -> None:
     """An open call runs now: one that was consented to, or one that may run again."""
     _check_fence(row)
-    if not ToolEvent.objects.start(row.pk, call_id, row.attempt):
+    if not ToolEvent.objects.start(row.pk, ledger_call_id(row, call_id), row.attempt):
         raise Fenced(row.pk)
 
 
 def end_call(row: Response, call_id: str, status: ToolStatus, output: str) -> None:
     _check_fence(row)
-    if not ToolEvent.objects.end(row.pk, call_id, status, output if row.is_stored else ""):
+    kept = output if row.is_stored else ""
+    if not ToolEvent.objects.end(row.pk, ledger_call_id(row, call_id), status, kept):
         raise Fenced(row.pk)
+
+
+def ledger_call_id(row: Response, call_id: str) -> str:
+    """The id under which the ledger has a call: the model makes ids up, so an unstored one is only hashed."""
+    if row.is_stored:
+        return call_id
+    return "unstored_" + hashlib.sha256(f"{row.pk}\0{call_id}".encode()).hexdigest()[:32]
 
 
 def _check_fence(row: Response) -> None:

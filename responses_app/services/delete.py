@@ -7,6 +7,7 @@ from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog import event_store
 from responses_app.models import Conversation, EventSegment, InputItem, Response, ToolEvent
 from responses_app.services.audit import record
+from responses_app.services.idempotency import forget_content
 
 
 def delete_response(response_id: str, actor: User | None = None) -> None:
@@ -29,7 +30,17 @@ def erase(response_id: str) -> None:
         return
     EventSegment.objects.filter(response_id=response_id).delete()
     InputItem.objects.filter(response_id=response_id).delete()
-    ToolEvent.objects.filter(response_id=response_id).update(arguments="", output="")
+    ToolEvent.objects.filter(response_id=response_id).erase()
+    forget_content(response_id)
     Response.objects.filter(pk=response_id).update(
-        request={}, output=None, error=None, message_count=0, is_log_merged=True
+        request={},
+        ignored=[],
+        output=None,
+        error=None,
+        quirks=[],
+        session_key="",
+        context_hash="",
+        spoken_hash="",
+        message_count=0,
+        is_log_merged=True,
     )

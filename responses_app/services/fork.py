@@ -49,7 +49,7 @@ def fork_behind(response_id: str, owner_id: int, actor: User | None = None) -> S
         if row.is_open:
             raise InvalidRequest(f"{response_id} has not ended; fork behind a turn that has.", param="response_id")
         fork = fork_session(row.session, new_session_id(), row.session.title, response_id)
-        record(actor, fork, f"Forked from {row.session.public_id} behind {response_id}.")
+        record(actor, fork, f"Forked behind {response_id}.")
         return fork
 
     return event_store.submit(store).result()

@@ -53,7 +53,7 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
         found = IdempotencyKey.objects.reserve(owner_id, identity.key, identity.digest, response_id)
         if found.response_id == response_id:
             return None
-        if found.digest != identity.digest:
+        if found.digest and found.digest != identity.digest:
             raise IdempotencyKeyReused(identity.key)
         return _join(Response.objects.select_related("session").get(pk=found.response_id), response_id)
     if not settings.HERMES_JOIN_RETRIES:
@@ -96,6 +96,13 @@ def _join(row: Response, reader: str) -> Joined:
 def _runs_here(row: Response) -> bool:
     is_wanted = row.status in OPEN and row.cancel_requested_at is None
     return is_wanted and row.lease_owner == event_store.process_id
+
+
+def forget_content(response_id: str) -> None:
+    """Of a response whose content is gone: its key still leads to it, and no hash of the request stays."""
+    noted = IdempotencyKey.objects.filter(response_id=response_id)
+    noted.filter(key__isnull=True).delete()
+    noted.update(digest="")
 
 
 def has_expired() -> bool:

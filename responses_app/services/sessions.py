@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from responses_app.errors import InvalidRequest, SessionExists, SessionNotFound
 from responses_app.eventlog import event_store
-from responses_app.models import Conversation, Response, Session
+from responses_app.ids import new_session_id
+from responses_app.models import ApprovalGrant, Conversation, Response, Session
 from responses_app.services.conversations import SOURCE as CONVERSATIONS
 from responses_app.services.delete import delete_response
 
@@ -60,9 +61,11 @@ def delete_session(session: Session) -> None:
 
 def _mark_deleted(session: Session) -> list[str]:
     now = timezone.now()
-    erased = {"title": "", "instructions": "", "end_reason": ""}
+    erased = {"title": "", "instructions": "", "end_reason": "", "key": ""}
+    erased["public_id"] = new_session_id()  # the client may have chosen a name of a person
     if not Session.objects.filter(pk=session.pk, deleted_at__isnull=True).update(deleted_at=now, **erased):
         raise SessionNotFound(session.public_id)
+    ApprovalGrant.objects.filter(session=session).delete()
     for conversation in Conversation.objects.filter(session=session):
         conversation.session = Session.objects.opened(session.owner_id, None, CONVERSATIONS)
         conversation.save(update_fields=["session"])

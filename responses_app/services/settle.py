@@ -20,6 +20,7 @@ from responses_app.services.chain import Carried
 from responses_app.services.context_hash import hash_after, spoken
 from responses_app.services.conversations import append_response
 from responses_app.services.history import input_of
+from responses_app.services.idempotency import forget_content
 from responses_app.services.transcript import count_messages
 from responses_app.states import Status
 from responses_app.tool_items import OUTPUTS
@@ -48,7 +49,6 @@ def settle(
         "usage": body["usage"],
         **_measures(row, body, first_output_at, now),
         "incomplete_reason": (body["incomplete_details"] or {}).get("reason", ""),
-        "quirks": list(quirks),
         "finished_at": now,
         "lease_owner": "",
         "lease_until": None,
@@ -60,12 +60,14 @@ def settle(
             "output": body["output"],
             "message_count": F("message_count") + count_messages(body["output"]),
             "error": body["error"],
+            "quirks": list(quirks),
             "last_position": segment.last_position,
             "last_sequence": segment.next_sequence - 1,
             **_running_values(row, brought, body["output"]),
         }
     else:
         fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
+        forget_content(row.pk)
     stored = _store(row, segment)  # before the move: an ended response takes no more events
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **fields):
         raise Fenced(row.pk)

@@ -101,7 +101,7 @@ class Connection:
         try:
             await self._live(line)
         except Exception as error:  # whatever a server does costs its own tools and nothing else
-            self._complain(_reason(error, line))
+            self._complain(_reason(error, line), line.last_words)
             if self.server.command and line.has_ended and not line.was_ready:
                 # Some servers exit at the newer protocol's first question instead of refusing it.
                 self._mode = "legacy" if self._mode == "auto" else "auto"
@@ -148,10 +148,12 @@ class Connection:
         line.was_ready, line.last_words = True, ""
         logger.info("MCP server %s is ready with %d tools", self.server.label, len(tools))
 
-    def _complain(self, reason: str) -> None:
-        if reason != self.error:  # the same at every retry would fill the log
+    def _complain(self, reason: str, last_words: str) -> None:
+        """Its last words may quote the arguments of a call: health shows them, the log does not."""
+        shown = f"{reason} (its last words: {last_words})" if last_words else reason
+        if shown != self.error:  # the same at every retry would fill the log
             logger.warning("MCP server %s is down: %s", self.server.label, reason)
-        self.error = reason
+        self.error = shown
 
     # -- what it offers -----------------------------------------------------------------
     async def _follow(self, client: Client, line: Line) -> None:
@@ -188,7 +190,8 @@ class Connection:
             except ListenNotSupportedError:
                 return
             except (MCPError, SubscriptionLost, TimeoutError) as error:
-                logger.debug("MCP server %s: not listening: %s", self.server.label, error)
+                cause = type(error).__name__
+                logger.debug("MCP server %s: not listening (%s)", self.server.label, cause)
             self._wake.set()  # it may have gone
             await anyio.sleep(self._limits.refresh_secs)
 
@@ -274,5 +277,4 @@ def _reason(error: BaseException, line: Line) -> str:
         error = error.exceptions[0]
     if isinstance(error, FileNotFoundError):
         return f"there is no command {line.server.command}"
-    text = redacted(line.server, str(error)) or type(error).__name__
-    return f"{text} (its last words: {line.last_words})" if line.last_words else text
+    return redacted(line.server, str(error)) or type(error).__name__

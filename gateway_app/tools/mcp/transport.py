@@ -113,7 +113,6 @@ class _Stderr(asyncio.Protocol):
             text = raw.decode(errors="replace").strip()
             if text:
                 self._line.hear(text)
-                logger.debug("MCP server %s: %s", self._line.server.label, self._line.last_words)
 
 
 class _ReadStream(Protocol):
