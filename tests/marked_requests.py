@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.markers import Markers
-from tests.model_stub import Call, Calls, Finish, Raw, Refusal, Step, Text, Thought, sse
+from tests.model_stub import Call, Calls, ModelStub, Raw, Refusal, Step, Text, Thought, sse
 
 SERVER_TOOLS = [
     {"type": "mcp", "server_label": "hermes"},
@@ -130,4 +130,14 @@ def marked_error(marker: Markers) -> dict[str, Any]:
     return {"error": {name: f"{marker(f'upstream error {name}')} is bad" for name in names}}
 
 
-FINISH = Finish()
+def in_front_of(stub: ModelStub) -> dict[str, str]:
+    """The environment of a server that asks the stub, writes as much as it can into its log, and tidies soon."""
+    return {
+        "HERMES_PROVIDER": "custom",
+        "HERMES_BASE_URL": stub.url,
+        "HERMES_MODEL": "m",
+        "HERMES_API_MODE": "codex_responses",
+        "HERMES_STREAM_RETRIES": "0",
+        "HERMES_SWEEP_SECS": "0.1",
+        "TEST_LOG_LEVEL": "DEBUG",
+    }

@@ -13,12 +13,29 @@ from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.mcp.config import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset, ServerState
-from tests.harness import ROOT, free_port
+from tests.harness import ROOT, Server, free_port
 from tests.nursery import Forked
 
 QUICK = Limits(connect_secs=20, list_secs=5, refresh_secs=30, first_retry_secs=0.05, last_retry_secs=0.2)
 SERVER = str(ROOT / "tests" / "mcp_server.py")
 RAW = str(ROOT / "tests" / "mcp_raw_server.py")
+
+
+CONFIG = """
+mcp_servers:
+  demo:
+    command: {python}
+    args: ["{script}", "stdio"]
+"""
+
+
+class ServerWithMcp(Server):
+    """Has the test server as its MCP server ``demo``."""
+
+    def start(self) -> Server:
+        config = CONFIG.format(python=sys.executable, script=SERVER)
+        (self.home / "config.yaml").write_text(config)
+        return super().start()
 
 
 def local(label: str = "files", **fields: Any) -> McpServer:
