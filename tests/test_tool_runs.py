@@ -46,7 +46,9 @@ def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: 
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
     assert body["output"][1]["output"] == said
     assert text(body) == f"The result is {said}."
-    assert server.query(LEDGER, body["id"]) == [(name, status, said)]
+    # A name that the model made up is content: the ledger does not have it.
+    known = "unknown" if name == "nobody" else name
+    assert server.query(LEDGER, body["id"]) == [(known, status, said)]
 
 
 def test_broken_arguments_are_told_to_the_model(server: Server) -> None:

@@ -15,6 +15,10 @@ from tests.model_stub import Finish, ModelStub
 from tests.staff import RESPONSES, logged_in
 
 FILES_SECS = 60  # within this the files of SQLite have none of it
+MIGRATION = (
+    "from importlib import import_module; from django.apps import apps; "
+    "import_module('responses_app.migrations.0010_erase_what_deletes_left')"
+)
 SWEPT_OFTEN = {"HERMES_SWEEP_SECS": "0.1", "TEST_LOG_LEVEL": "DEBUG"}
 
 
@@ -123,6 +127,26 @@ def test_nothing_of_pruned_responses_is_left(small: Server) -> None:
     marker = Markers()
     create(small, input=marker("input"), instructions=marker("instructions"))
     small.manage("prune_responses", "--days", "0")
+    assert_erased(small, marker)
+
+
+def test_an_upgrade_erases_what_earlier_versions_left(small: Server) -> None:
+    marker = Markers()
+    response_id = create(small, input="calculate 1+1")
+    small.openai().responses.delete(response_id)
+    word = marker("left by an earlier version")
+    unstored = create(small, input="calculate 1+1", store=False)
+    planted = (
+        f"Response.objects.filter(pk__in={[response_id, unstored]!r}).update(ignored=['{word}'], quirks=['{word}'], "
+        f"session_key='{word}', context_hash='{word}');"
+        f"ToolEvent.objects.filter(response_id__in={[response_id, unstored]!r}).update("
+        f"approval_reason='{word}', call_id='{word}')"
+    )
+    imports = "from responses_app.models import Response, ToolEvent"
+    small.manage("shell", "-v0", "-c", f"{imports}; {planted}")
+    tables = {table for table, _ in in_rows(small, marker)}
+    assert tables == {"responses_app_response", "responses_app_toolevent"}
+    small.manage("shell", "-v0", "-c", f"{MIGRATION}.erase_leftovers(apps, None)")
     assert_erased(small, marker)
 
 
