@@ -23,6 +23,7 @@ from responses_app.door import door
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
 from responses_app.eventlog.complaints import Complaint
+from responses_app.services.checkpoint import checkpoint_forever
 
 logger = logging.getLogger(__name__)
 away = Complaint(logger, "The runner waits for the database")
@@ -66,7 +67,10 @@ class Runtime:
             GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
         )
         evict = Evictions().evict_forever
-        loops = (start_toolset, worker.handle, runner.sweep_forever, runner.renew_forever, evict)
+        loops = (
+            *(start_toolset, worker.handle, runner.sweep_forever, runner.renew_forever),
+            *(evict, checkpoint_forever),
+        )
         await asyncio.gather(*(_until_it_works(loop) for loop in loops))
 
     # -- the end ------------------------------------------------------------------------

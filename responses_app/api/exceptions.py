@@ -21,7 +21,9 @@ def openai_error(error: Exception, context: dict[str, Any]) -> Response:
     """REST framework's exception handler."""
     found = _as_api_error(error)
     if isinstance(found, InternalError):
-        logger.error("%s failed", context["request"].path, exc_info=error)
+        # Not the path: the names of sessions and conversations in it are the client's.
+        where = (context["request"].method, type(context["view"]).__name__)
+        logger.error("%s %s failed", *where, exc_info=error)
     return Response(found.body(), status=found.status, headers=found.headers)
 
 

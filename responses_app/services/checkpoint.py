@@ -4,7 +4,7 @@
 were, until its frames are copied into the database and the file is cut.
 """
 
-import time
+import asyncio
 from pathlib import Path
 
 from django.conf import settings
@@ -14,23 +14,22 @@ from responses_app.eventlog import event_store
 from responses_app.eventlog.availability import wait_for_locks
 from responses_app.eventlog.writer import LOCK_SECS
 
-PERIOD_SECS = 15.0  # several tries fit into the minute after which erased content is promised to be gone
+PERIOD_SECS = 15.0  # several tries fit into the minute after which erased content is to be gone
 PERIOD_SWEEPS = 15  # the same for servers that sweep more often
 READER_SECS = 0.05  # the writer waits while a checkpoint waits for readers
 
 
-class Checkpoints:
-    """A truncating checkpoint from time to time; one that readers keep from ending is tried at each step."""
+async def checkpoint_forever() -> None:
+    """Empty the write-ahead log again and again; where readers keep it from that, it is tried at each sweep.
 
-    def __init__(self) -> None:
-        self._next = 0.0  # the first at once: another process may have died with erased content in the log
-
-    async def step(self) -> None:
-        if time.monotonic() < self._next or connection.vendor != "sqlite":
-            return
-        if _wal_bytes() == 0 or await event_store.read(truncate_wal):
-            period = min(PERIOD_SECS, PERIOD_SWEEPS * settings.HERMES_SWEEP_SECS)
-            self._next = time.monotonic() + period
+    Any process may erase, and any may die right after: so this asks for no cause, and begins at once.
+    """
+    if connection.vendor != "sqlite":
+        return
+    while True:
+        is_empty = _wal_bytes() == 0 or await event_store.read(truncate_wal)
+        sweeps = PERIOD_SWEEPS if is_empty else 1
+        await asyncio.sleep(min(PERIOD_SECS, sweeps * settings.HERMES_SWEEP_SECS))
 
 
 def truncate_wal() -> bool:

@@ -155,7 +155,8 @@ class HttpConsumer(AsyncConsumer, ABC):
         except ApiError as error:
             await self._end_with(error)
         except Exception:
-            logger.exception("%s %s failed", self.scope["method"], self.scope["path"])
+            # Not the path: the names of sessions and conversations in it are the client's.
+            logger.exception("%s %s failed", self.scope["method"], type(self).__name__)
             await self._end_with(InternalError())
 
     async def _end_with(self, error: ApiError) -> None:

@@ -17,7 +17,7 @@ from tests.staff import RESPONSES, logged_in
 FILES_SECS = 60  # within this the files of SQLite have none of it
 MIGRATION = (
     "from importlib import import_module; from django.apps import apps; "
-    "import_module('responses_app.migrations.0010_erase_what_deletes_left')"
+    "import_module('responses_app.migrations.0012_erase_what_deletes_left')"
 )
 SWEPT_OFTEN = {"HERMES_SWEEP_SECS": "0.1", "TEST_LOG_LEVEL": "DEBUG"}
 
@@ -71,8 +71,9 @@ def test_nothing_of_a_deleted_response_is_left(make_server: Callable[..., Server
     # The ids of input items are replaced at admission.
     replaced = {"message id", "kept item id", "mcp item id"}
     assert {place for _, place in in_rows(server, marker)} == marker.places - replaced
-    until_merged(server, response_id)
-    add_merged(server, response_id, marker)
+    if "DATABASE_URL" not in server.env:
+        until_merged(server, response_id)
+        add_merged(server, response_id, marker)
     server.openai().responses.delete(response_id)
     assert_erased(server, marker)
     assert server.query("SELECT digest FROM responses_app_idempotencykey") == [("",)]
