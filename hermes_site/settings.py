@@ -3,6 +3,7 @@
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -214,9 +215,9 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        # Erased content is overwritten, also on pages that are freed, and none is put into temporary files.
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000; "
-        "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY",
+        # Erased content is overwritten, also on pages that are freed; no temporary file has any.
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+        "PRAGMA busy_timeout=20000; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY",
     }
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     DATABASES["default"]["ENGINE"] = "responses_app.postgresql"
@@ -264,11 +265,15 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
 ]
 
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "plain": {"()": ContentFreeFormatter, "format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "plain": {
+            "()": ContentFreeFormatter,
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        },
     },
     "filters": {
         "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},

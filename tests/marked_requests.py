@@ -14,6 +14,7 @@ SERVER_TOOLS = [
 
 def marked_items(marker: Markers) -> list[dict[str, Any]]:
     """Input items of every kind that a reader knows."""
+    marks = {"id": marker("message id"), "phase": marker("phase")}
     said = {"type": "input_text", "text": marker("input text")}
     seen = {"type": "input_image", "image_url": f"data:image/png;base64,{marker('input image')}"}
     answered = [
@@ -22,17 +23,19 @@ def marked_items(marker: Markers) -> list[dict[str, Any]]:
     ]
     call_id = marker("input call_id")
     custom_id = marker("input custom call_id")
-    kept = {"type": "web_search_call", "id": marker("kept item id"), marker("kept item key"): marker("kept item")}
+    kept = {"type": "web_search_call", "id": marker("kept item id")}
+    kept[marker("kept item key")] = marker("kept item")
     mcp = {"type": "mcp_call", "id": marker("mcp item id"), "server_label": "hermes"}
+    mcp["name"] = "calculate"
     return [
         {"role": "developer", "content": marker("developer message")},
-        {"role": "user", "content": [said, seen], "id": marker("message id"), "phase": marker("phase")},
+        {**marks, "role": "user", "content": [said, seen]},
         {"role": "assistant", "content": answered},
-        _call("function_call", call_id, marker("input call name"), arguments=marker("input arguments")),
+        _call("function_call", call_id, marker("call name"), arguments=marker("input arguments")),
         {"type": "function_call_output", "call_id": call_id, "output": marker("input output")},
-        _call("custom_tool_call", custom_id, marker("custom call name"), input=marker("custom input")),
-        {"type": "custom_tool_call_output", "call_id": custom_id, "output": marker("custom output")},
-        {**mcp, "name": "calculate", "arguments": marker("mcp arguments"), "output": marker("mcp output")},
+        _call("custom_tool_call", custom_id, marker("custom name"), input=marker("custom input")),
+        {"type": "custom_tool_call_output", "call_id": custom_id, "output": marker("custom out")},
+        {**mcp, "arguments": marker("mcp arguments"), "output": marker("mcp output")},
         {
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": marker("reasoning summary")}],
@@ -48,7 +51,7 @@ def _call(kind: str, call_id: str, name: str, **written: str) -> dict[str, Any]:
 
 
 def marked_request(marker: Markers) -> dict[str, Any]:
-    """Every field that takes a word has a marker; ``test_erasure`` holds the names against the readers."""
+    """Every field that takes a word has a marker; a test compares the names with the readers."""
     function = {
         "type": "function",
         "name": marker("client tool name"),
@@ -61,7 +64,8 @@ def marked_request(marker: Markers) -> dict[str, Any]:
         "description": marker("custom tool description"),
         "format": {"type": "grammar", "syntax": "lark", "definition": marker("grammar")},
     }
-    hosted = {"type": marker("hosted tool type"), marker("hosted tool key"): marker("hosted tool value")}
+    hosted = {"type": marker("hosted tool type"), marker("hosted key"): marker("hosted value")}
+    managed = {"type": "compaction", "compact_threshold": 100_000}
     return {
         "input": marked_items(marker),
         "model": "hermes-agent",
@@ -73,7 +77,7 @@ def marked_request(marker: Markers) -> dict[str, Any]:
         "max_output_tokens": 10_000,
         "max_tool_calls": 50,
         "parallel_tool_calls": False,
-        "reasoning": {"effort": "low", "summary": "auto", marker("reasoning key"): marker("reasoning value")},
+        "reasoning": {"effort": "low", marker("reasoning key"): marker("reasoning value")},
         "service_tier": "auto",
         "temperature": 1,
         "text": {"verbosity": "low", marker("text key"): marker("text value")},
@@ -82,17 +86,15 @@ def marked_request(marker: Markers) -> dict[str, Any]:
         "top_logprobs": 0,
         "top_p": 1,
         "truncation": "auto",
-        "context_management": [
-            {"type": "compaction", "compact_threshold": 100_000, marker("management key"): marker("management")}
-        ],
+        "context_management": [{**managed, marker("management key"): marker("management")}],
         "include": ["message.input_image.image_url"],
-        "stream_options": {"include_obfuscation": False, marker("stream key"): marker("stream value")},
+        "stream_options": {marker("stream key"): marker("stream value")},
         marker("unknown field"): {marker("unknown key"): marker("unknown value")},
     }
 
 
 def marked_calls(marker: Markers) -> Calls:
-    """Calls of a built-in tool, of ones that fail or ask, of an MCP server's, and of one that does not exist."""
+    """Calls of a built-in tool, of ones that fail or ask, of an MCP server, and of no tool at all."""
     return Calls(
         (
             _made(marker, "calculate", expression=marker("expression")),
@@ -114,7 +116,8 @@ def marked_answer(marker: Markers) -> list[Step]:
     cited |= {"title": marker("citation title")}
     place = {"output_index": 1, "content_index": 0, "annotation_index": 0}
     annotated = {"type": "response.output_text.annotation.added", **place, "annotation": cited}
-    opaque = {"type": marker("opaque item type"), "id": marker("opaque item id"), "text": marker("opaque item")}
+    opaque = {"type": marker("opaque item type"), "id": marker("opaque item id")}
+    opaque["text"] = marker("opaque item")
     done = {"type": "response.output_item.done", "output_index": 9, "item": opaque}
     return [
         Thought(marker("reasoning")),
@@ -131,7 +134,7 @@ def marked_error(marker: Markers) -> dict[str, Any]:
 
 
 def in_front_of(stub: ModelStub) -> dict[str, str]:
-    """The environment of a server that asks the stub, writes as much as it can into its log, and tidies soon."""
+    """The environment of a server that asks the stub, logs all it can, and tidies soon."""
     return {
         "HERMES_PROVIDER": "custom",
         "HERMES_BASE_URL": stub.url,

@@ -1,4 +1,4 @@
-"""Markers: unique words planted in a request or an answer, and the search for what is left of them."""
+"""Markers: unique words planted in requests and answers, and the search for what is left of them."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from tests.harness import Server
 
 _PATTERN = re.compile(rb"mk[0-9a-f]{16}")
-_SLICE_BYTES = 24  # of compressed content: long enough to be unique, short enough to fit any remnant
+_SLICE_BYTES = 24  # of compressed content: long enough to be unique, short enough for a remnant
 _SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _POSTGRES_TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
 
@@ -65,7 +65,7 @@ def in_files(server: Server, markers: Markers) -> set[tuple[str, str]]:
 
 
 def in_temporary_files(server: Server, folder: Path, markers: Markers) -> set[tuple[str, str]]:
-    """Files in the folder for temporary ones, and files without a name that the server holds open."""
+    """Files in the temporary folder, and files without a name that the server holds open."""
     found: set[tuple[str, str]] = set()
     for path in [*folder.rglob("*"), *_unnamed_files(server)]:
         if path.is_file():

@@ -81,7 +81,7 @@ def make_tools(terminal_mode: str) -> dict[str, Tool]:
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
         Tool("guarded", "Leaves a trace, when somebody consents.", ANYTHING, _effect, asks_approval=_always),
-        Tool("quoted", "Leaves a trace, when its text is consented to.", ANYTHING, _effect, asks_approval=_quoting),
+        Tool("quoted", "Asks, with its text.", ANYTHING, _effect, asks_approval=_quoting),
         Tool("_hidden", "Leaves a trace, and is not shown.", ANYTHING, _effect),
         Tool("explode", "Fails.", ANYTHING, _explode),
         Tool("garbage", "Returns what is not text.", ANYTHING, _garbage),

@@ -113,6 +113,7 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
     shown = [*older.items, *newer.items, *cut]
     items, notes = build_items(shown, settings.HERMES_TOOL_LABELS, pending)
     is_chat = row.kind == Kind.CHAT
+    unknown = {name: request[name] for name in asked.ignored if name in request}
     call = ModelCall(
         model=row.model,
         items=items,
@@ -121,7 +122,7 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
         used_call_ids=so_far.used_call_ids | all_call_ids([*older.items, *asked.new_input]),
         client_tools=tuple(tool for tool in tools or () if tool["type"] in CLIENT_TOOLS),
         hosted_tools=tuple(tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)),
-        extras={} if is_chat else {name: request[name] for name in asked.ignored if name in request},
+        extras={} if is_chat else unknown,
         chat_extras=request.get(CHAT_FIELDS, {}) if is_chat else {},
         tool_choice=request.get("tool_choice") or "auto",
         max_output_tokens=request.get("max_output_tokens"),

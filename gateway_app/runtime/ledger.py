@@ -145,7 +145,7 @@ class Ledger:
 
     # -- the tool -----------------------------------------------------------------------
     def _known_name(self, call: ToolCall) -> str:
-        """A name that a model made up is content, and would be a series of its own among the metrics."""
+        """A name that a model made up is content, and would be a time series of its own."""
         return call.name if call.name in self._tools else UNKNOWN_TOOL
 
     async def _approval_reason(self, call: ToolCall) -> str:
@@ -168,7 +168,8 @@ class Ledger:
         except Exception as error:  # whatever a tool does, the model is told and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
                 return ToolStatus.FAILED, f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
-            logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, type(error).__name__)
+            cause = type(error).__name__
+            logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
             return ToolStatus.FAILED, clean_text(f"Error: {error or type(error).__name__}")
 
 

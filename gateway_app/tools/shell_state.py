@@ -83,7 +83,7 @@ class ShellState:
 
 
 def _unnamed_file(content: bytes) -> int:
-    """In memory: what a command exported is not to be left on the disk of a request that is not stored."""
+    """In memory: what a command of an unstored request exports is not to be left on the disk."""
     with open(os.memfd_create("shell-state"), "r+b", buffering=0) as file:
         file.write(content)
         file.seek(0)

@@ -180,7 +180,7 @@ class Writer:
                 return self._fail_alone(jobs[0], error)
             if not isinstance(error, AWAY):
                 cause = type(error).__name__
-                logger.warning("A batch of %d writes failed (%s); trying them apart.", len(jobs), cause)
+                logger.warning("A batch of %d writes failed (%s); trying each.", len(jobs), cause)
             return self._commit_in_pieces(_pieces(jobs, error))
 
     def _transact(self, jobs: list[Job]) -> list[Delivery]:

@@ -25,8 +25,8 @@ def erase_leftovers(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None
     sessions.filter(deleted_at__isnull=False).update(
         key="", public_id=Concat(Value("deleted_"), numbered)
     )
-    of_sessions = entries.filter(content_type__app_label="responses_app", content_type__model="session")
-    of_sessions.update(object_repr=F("object_id"))
+    own = entries.filter(content_type__app_label="responses_app")
+    own.filter(content_type__model="session").update(object_repr=F("object_id"))
 
 
 class Migration(migrations.Migration):
@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
             model_name="idempotencykey",
             name="digest",
             field=models.CharField(
-                help_text="Of the path, the body and what the headers add to it. Empty once that is erased.",
+                help_text="Of the path, the body and what the headers add. Empty once that is erased.",
                 max_length=64,
             ),
         ),

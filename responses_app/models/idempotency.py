@@ -36,7 +36,7 @@ class IdempotencyKey(models.Model):
     key = models.CharField(max_length=MAX_KEY_CHARS, null=True, blank=True)
     digest = models.CharField(
         max_length=64,
-        help_text="Of the path, the body and what the headers add to it. Empty once that is erased.",
+        help_text="Of the path, the body and what the headers add. Empty once that is erased.",
     )
     response = models.ForeignKey("responses_app.Response", on_delete=models.CASCADE, related_name="idempotency_keys")
     created_at = models.DateTimeField(default=timezone.now)

@@ -1,6 +1,6 @@
-"""The ledger's steps. Each is written in the name of an attempt, and refused when a newer one has the response.
+"""The ledger's steps. Each names its attempt, and is refused when a newer one has the response.
 
-Of a response that is not stored, a row has the tool's name, its status and its times, and nothing of the call.
+Of an unstored response, a row has the tool's name, its status and its times, and nothing of the call.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from responses_app.models.tool_events import ToolStatus
 class Intent:
     """A call that is about to run, and why it may need consent first.
 
-    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: a name that the model made up is content.
+    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: what a model makes up is content.
     """
 
     call_id: str
@@ -75,7 +75,7 @@ def end_call(row: Response, call_id: str, status: ToolStatus, output: str) -> No
 
 
 def ledger_call_id(row: Response, call_id: str) -> str:
-    """The id under which the ledger has a call: the model makes ids up, so an unstored one is only hashed."""
+    """The id under which the ledger has a call: models make ids up, so an unstored one is hashed."""
     if row.is_stored:
         return call_id
     return "unstored_" + hashlib.sha256(f"{row.pk}\0{call_id}".encode()).hexdigest()[:32]

@@ -1,7 +1,7 @@
 """Checkpoint: what was erased leaves the write-ahead log of SQLite, too.
 
-``secure_delete`` overwrites erased content in the database. The write-ahead log still has the pages as they
-were, until its frames are copied into the database and the file is cut.
+``secure_delete`` overwrites erased content in the database. The write-ahead log still has the pages
+as they were, until its frames are copied into the database and the file is cut.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ READER_SECS = 0.05  # the writer waits while a checkpoint waits for readers
 
 
 async def checkpoint_forever() -> None:
-    """Empty the write-ahead log again and again; where readers keep it from that, it is tried at each sweep.
+    """Empty the write-ahead log again and again; where readers prevent it, it is tried at each sweep.
 
-    Any process may erase, and any may die right after: so this asks for no cause, and begins at once.
+    Any process may erase and die right after: so this asks for no cause, and begins at once.
     """
     if connection.vendor != "sqlite":
         return
@@ -33,9 +33,9 @@ async def checkpoint_forever() -> None:
 
 
 def truncate_wal() -> bool:
-    """Move the whole write-ahead log into the database; False while another connection is in the way."""
+    """Move the whole write-ahead log into the database; False while a connection is in the way."""
     with connection.cursor() as cursor:
-        cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")  # does most of the copying beside the writer
+        cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")  # most of the copying, beside the writer
         wait_for_locks(READER_SECS)
         try:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

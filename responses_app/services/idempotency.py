@@ -99,7 +99,7 @@ def _runs_here(row: Response) -> bool:
 
 
 def forget_content(response_id: str) -> None:
-    """Of a response whose content is gone: its key still leads to it, and no hash of the request stays."""
+    """Of a response whose content is gone: its key leads to it, and no hash of the request stays."""
     noted = IdempotencyKey.objects.filter(response_id=response_id)
     noted.filter(key__isnull=True).delete()
     noted.update(digest="")

@@ -1,4 +1,4 @@
-"""DELETE: nothing of the content stays in a row, a log line or a metric, nor in the files of SQLite."""
+"""DELETE: no row, log line, metric or file of SQLite keeps any of the content."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def assert_erased(server: Server, markers: Markers) -> None:
 
 def create(server: Server, headers: dict[str, str] | None = None, **body: Any) -> str:
     with server.http() as client:
-        answer = client.post("/v1/responses", json={"model": "hermes-agent", **body}, headers=headers)
+        answer = client.post("/v1/responses", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
     response_id: str = answer.json()["id"]
     return response_id
@@ -55,14 +55,18 @@ def add_merged(server: Server, response_id: str, markers: Markers) -> None:
         markers.add_compressed(bytes(data))
 
 
-def test_nothing_of_a_deleted_response_is_left(make_server: Callable[..., Server], stub: ModelStub) -> None:
-    server, marker = make_server(ServerWithMcp, **in_front_of(stub)), Markers()
+@pytest.fixture
+def front(make_server: Callable[..., Server], stub: ModelStub) -> Server:
+    server = make_server(ServerWithMcp, **in_front_of(stub))
     eventually(lambda: "MCP server demo is ready" in server.log, 30, "the MCP server")
+    return server
+
+
+def test_nothing_of_a_deleted_response_is_left(front: Server, stub: ModelStub) -> None:
+    server, marker = front, Markers()
     stub.play(marked_calls(marker), Finish())
     stub.play(*marked_answer(marker), Finish())
-    response_id = create(
-        server, {"Idempotency-Key": "one"}, background=True, **marked_request(marker)
-    )
+    response_id = create(server, {"Idempotency-Key": "one"}, background=True, **marked_request(marker))
     with server.http() as client:
         where = f"/v1/responses/{response_id}/approval"
         eventually(lambda: client.get(where).json()["pending"], what="the wait for consent")
@@ -114,7 +118,8 @@ def test_nothing_of_a_deleted_conversation_is_left(small: Server) -> None:
     marker = Markers()
     first = {"role": "user", "content": marker("first item")}
     second = {"role": "user", "content": marker("second item")}
-    made = {"name": marker("name"), "metadata": {"key": marker("metadata")}, "items": [first, second]}
+    made: dict[str, Any] = {"name": marker("name"), "metadata": {"key": marker("metadata")}}
+    made["items"] = [first, second]
     with small.http() as client:
         conversation = client.post("/v1/conversations", json=made).json()["id"]
         items = client.get(f"/v1/conversations/{conversation}/items").json()["data"]
@@ -137,14 +142,15 @@ def test_an_upgrade_erases_what_earlier_versions_left(small: Server) -> None:
     small.openai().responses.delete(response_id)
     word = marker("left by an earlier version")
     unstored = create(small, input="calculate 1+1", store=False)
+    ids = [response_id, unstored]
+    on_rows = f"ignored=['{word}'], quirks=['{word}'], session_key='{word}', context_hash='{word}'"
+    on_calls = f"approval_reason='{word}', call_id='{word}'"
     planted = (
-        f"Response.objects.filter(pk__in={[response_id, unstored]!r}).update(ignored=['{word}'], quirks=['{word}'], "
-        f"session_key='{word}', context_hash='{word}');"
-        f"ToolEvent.objects.filter(response_id__in={[response_id, unstored]!r}).update("
-        f"approval_reason='{word}', call_id='{word}')"
+        "from responses_app.models import Response, ToolEvent; "
+        f"Response.objects.filter(pk__in={ids}).update({on_rows}); "
+        f"ToolEvent.objects.filter(response_id__in={ids}).update({on_calls})"
     )
-    imports = "from responses_app.models import Response, ToolEvent"
-    small.manage("shell", "-v0", "-c", f"{imports}; {planted}")
+    small.manage("shell", "-v0", "-c", planted)
     tables = {table for table, _ in in_rows(small, marker)}
     assert tables == {"responses_app_response", "responses_app_toolevent"}
     small.manage("shell", "-v0", "-c", f"{MIGRATION}.erase_leftovers(apps, None)")

@@ -35,6 +35,7 @@ def test_the_parts_of_a_group_are_named() -> None:
 
 def test_only_the_first_line_of_asyncio_is_kept() -> None:
     text = "Task exception was never retrieved\nfuture: <Task exception=%r>"
-    record = logging.LogRecord("asyncio", logging.ERROR, __file__, 1, text, (ValueError(SECRET),), None)
+    args = (ValueError(SECRET),)
+    record = logging.LogRecord("asyncio", logging.ERROR, __file__, 1, text, args, None)
     assert has_one_line(record)
     assert record.getMessage() == "Task exception was never retrieved"
