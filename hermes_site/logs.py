@@ -1,12 +1,17 @@
 """What is worth a line in the log, and what a line may hold."""
 
 import logging
+import re
+import sys
 import traceback
 from collections.abc import Iterator
 from http import HTTPStatus
 from types import TracebackType
 
 from django.db.utils import InterfaceError, OperationalError
+
+DETAILED_LIBRARIES = ("asyncio", "daphne")
+_DETAILS = re.compile(r"[\n:(]")  # what follows is an exception, a task or a callback with its arguments
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -18,9 +23,12 @@ def is_news(record: logging.LogRecord) -> bool:
     return not (is_refusal or isinstance(raised, OperationalError | InterfaceError))
 
 
-def has_one_line(record: logging.LogRecord) -> bool:
-    """Cuts the message behind its first line."""
-    record.msg, record.args = record.getMessage().partition("\n")[0], ()
+def without_details(record: logging.LogRecord) -> bool:
+    """Cuts the messages of libraries that print the exceptions and arguments of our own code."""
+    if record.name.partition(".")[0] in DETAILED_LIBRARIES:
+        record.msg, record.args = _DETAILS.split(record.getMessage(), maxsplit=1)[0], ()
+        if record.exc_info is None and sys.exc_info()[0] is not None:
+            record.exc_info = sys.exc_info()  # its message was the traceback
     return True
 
 

@@ -15,7 +15,7 @@ from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
 from hermes_site.env import Env, is_loopback, open_home, read_config
 from hermes_site.fallback import make_private, temporary_home, why_not_writable
-from hermes_site.logs import ContentFreeFormatter, has_one_line, is_news
+from hermes_site.logs import ContentFreeFormatter, is_news, without_details
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -277,17 +277,17 @@ LOGGING: dict[str, Any] = {
     },
     "filters": {
         "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},
-        "one_line": {"()": "django.utils.log.CallbackFilter", "callback": has_one_line},
+        "brief": {"()": "django.utils.log.CallbackFilter", "callback": without_details},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["brief"]},
+    },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "gateway_app": {"level": "INFO"},
         "responses_app": {"level": "INFO"},
         # Each 4xx is the client's business; Django would write a line for every one.
         "django.request": {"level": "ERROR", "filters": ["news"]},
-        # The other lines show the exception of a task, whose message may quote a request.
-        "asyncio": {"filters": ["one_line"]},
         # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
         "mcp": {"level": "CRITICAL"},
         # A line for each failed attempt; a request that failed for it is logged once in a while.

@@ -2,8 +2,11 @@
 
 import logging
 import sys
+import traceback
 
-from hermes_site.logs import ContentFreeFormatter, has_one_line
+import pytest
+
+from hermes_site.logs import ContentFreeFormatter, without_details
 
 SECRET = "what the user asked"
 
@@ -33,9 +36,27 @@ def test_the_parts_of_a_group_are_named() -> None:
     assert SECRET not in line
 
 
-def test_only_the_first_line_of_asyncio_is_kept() -> None:
-    text = "Task exception was never retrieved\nfuture: <Task exception=%r>"
-    args = (ValueError(SECRET),)
-    record = logging.LogRecord("asyncio", logging.ERROR, __file__, 1, text, args, None)
-    assert has_one_line(record)
-    assert record.getMessage() == "Task exception was never retrieved"
+@pytest.mark.parametrize(
+    ("library", "text", "kept"),
+    [
+        ("asyncio", "Task exception was never retrieved\nfuture: %s", "Task exception was never retrieved"),
+        ("asyncio", "Exception in callback deliver(%s)", "Exception in callback deliver"),
+        ("daphne.server", "Exception inside application: %s", "Exception inside application"),
+    ],
+)
+def test_libraries_quote_nothing(library: str, text: str, kept: str) -> None:
+    record = logging.LogRecord(library, logging.ERROR, __file__, 1, text, (SECRET,), None)
+    assert without_details(record)
+    assert record.getMessage() == kept
+
+
+def test_a_traceback_in_the_place_of_a_message_is_written_down_without_its_end() -> None:
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        text = traceback.format_exc()
+        record = logging.LogRecord("daphne.http_protocol", logging.ERROR, __file__, 1, text, (), None)
+        assert without_details(record)
+    line = ContentFreeFormatter("{message}", style="{").format(record)
+    assert "builtins.ValueError" in line
+    assert SECRET not in line
