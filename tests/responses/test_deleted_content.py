@@ -17,7 +17,7 @@ from tests.staff import RESPONSES, logged_in
 FILES_SECS = 60  # within this the files of SQLite have none of it
 MIGRATION = (
     "from importlib import import_module; from django.apps import apps; "
-    "import_module('responses_app.migrations.0012_erase_what_deletes_left')"
+    "import_module('responses_app.migrations.0014_erase_what_deletes_left')"
 )
 SWEPT_OFTEN = {"HERMES_SWEEP_SECS": "0.1", "TEST_LOG_LEVEL": "DEBUG"}
 

@@ -31,7 +31,7 @@ def erase_leftovers(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("responses_app", "0011_open_rows_by_finished_at"),
+        ("responses_app", "0013_fill_chains"),
         ("admin", "0003_logentry_add_action_flag_choices"),
     ]
     operations = [
