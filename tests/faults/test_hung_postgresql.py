@@ -49,6 +49,8 @@ def check_health(http: httpx.Client) -> None:
     assert (detailed["status"], detailed["work"], detailed["processes"]) == ("degraded", None, None)
     assert "state_db" in detailed["degraded"]
     assert "answer" in detailed["readiness"]["checks"]["state_db"]["error"]
+    proxied = {"X-Forwarded-For": "192.0.2.1"}  # a key is needed then; the root key is known without the database
+    assert http.get("/health/detailed", headers=proxied, timeout=HEALTH_SECS).status_code == 200
     assert http.get("/api/status", timeout=HEALTH_SECS).json()["active_sessions"] is None
     assert 'hermes_responses_open{state="running"} NaN' in http.get("/metrics", timeout=HEALTH_SECS).text
 
