@@ -15,7 +15,7 @@ T = TypeVar("T")
 PROBE_SECS = 2.0  # a monitor waits little longer before it takes the server for dead
 TROUBLE = (Error, StorageUnavailable)
 
-# One thread and one connection: however many monitors ask a database that hangs, no more of either is tied up.
+# However many monitors ask a database that hangs, one thread and one connection are tied up.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="database-probe", initializer=limit_waits)
 
 

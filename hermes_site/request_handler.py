@@ -15,7 +15,10 @@ _share_connections = partial(limit_waits, is_pooled=True)
 
 class RequestHandler(ASGIHandler):
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Django would block the event loop until the thread of a cancelled request ends, and lose its connection."""
+        """When a request is cancelled, Django blocks the event loop until its thread ends.
+
+        The connection of that thread would be lost to the pool.
+        """
         thread = ThreadPoolExecutor(1, thread_name_prefix="request", initializer=_share_connections)
         try:
             async with ThreadSensitiveContext(executor=thread):

@@ -13,7 +13,7 @@ from responses_app.postgresql.pool import RequestPool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """One per thread. Commands wait as long as they must; the threads of a server call ``limit_waits``."""
+    """One per thread. Commands wait as long as they must; a server's threads call ``limit_waits``."""
 
     Database = driver
     is_limited = is_pooled = may_probe = False
@@ -28,9 +28,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.is_pooled:
             return None
         if self.alias not in self._connection_pools:
-            options = self.settings_dict["OPTIONS"]["pool"]
-            pool = RequestPool(self.get_connection_params(), configure=self._configure_pooled, **options)
-            self._connection_pools.setdefault(self.alias, pool)  # another thread may have been first
+            params, options = self.get_connection_params(), self.settings_dict["OPTIONS"]["pool"]
+            pool = RequestPool(params, configure=self._configure_pooled, **options)
+            # Another thread may have been first.
+            self._connection_pools.setdefault(self.alias, pool)
         return self._connection_pools[self.alias]
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> LimitedConnection:
@@ -43,6 +44,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def _configure_pooled(self, connection: LimitedConnection) -> bool:
-        """In a thread of the pool, which would otherwise wait for ever and open no other connection."""
+        """In a thread of the pool, which could otherwise wait for ever and open no other one."""
         connection.limit_secs = settings.HERMES_DATABASE_TIMEOUT
         return bool(self._configure_connection(connection))  # type: ignore[attr-defined]

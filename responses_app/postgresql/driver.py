@@ -1,6 +1,9 @@
-"""psycopg, with a limit for every wait: a PostgreSQL that hangs still acknowledges, so no timeout of TCP fires."""
+"""psycopg, with a limit for every wait.
 
-from typing import Any, Self, TypeVar
+A PostgreSQL that hangs still acknowledges what it is sent, so that no timeout of TCP fires.
+"""
+
+from typing import Any, Self, TypeVar, cast
 
 import psycopg
 from psycopg import capabilities
@@ -48,15 +51,15 @@ class LimitedConnection(psycopg.Connection[Any]):
             return super().wait(gen, interval, timeout)
         if not self.may_probe:
             outage.check()
+        if outage.is_known:
+            gen = _ending_outage(gen)
         try:
-            result = super().wait(gen, interval, self.limit_secs)
+            return super().wait(gen, interval, self.limit_secs)
         except errors._WaitTimeout:
             return self._give_up(gen, interval)
-        outage.end()
-        return result
 
     def _give_up(self, gen: PQGen[RV], interval: float) -> RV:
-        """A server that lives ends the statement when it is asked to; of any other the connection is closed."""
+        """A server that lives ends the statement on request; otherwise the connection is closed."""
         assert self.limit_secs is not None
         is_alive = self._asks_to_cancel()
         try:
@@ -76,6 +79,20 @@ class LimitedConnection(psycopg.Connection[Any]):
         except Error:
             return False
         return True
+
+
+def _ending_outage(gen: PQGen[RV]) -> PQGen[RV]:
+    """An answer ends the outage. A step that sends nothing, as a change of autocommit, is no answer."""
+    try:
+        state = next(gen)
+    except StopIteration as finished:
+        return cast(RV, finished.value)
+    while True:
+        try:
+            state = gen.send((yield state))
+        except StopIteration as finished:
+            outage.end()
+            return cast(RV, finished.value)
 
 
 connect = LimitedConnection.connect

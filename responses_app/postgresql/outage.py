@@ -8,12 +8,19 @@ from psycopg import OperationalError
 
 
 class Outage:
-    """Once a wait was in vain, others fail at once; one in ``HERMES_DATABASE_TIMEOUT`` is let through to look again."""
+    """Once a wait was in vain, others fail at once.
+
+    One in ``HERMES_DATABASE_TIMEOUT`` is let through to look again.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reason = ""
         self._next_try_at = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self._reason)
 
     def begin(self, reason: str) -> None:
         with self._lock:

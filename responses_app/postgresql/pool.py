@@ -10,7 +10,7 @@ from responses_app.postgresql.driver import LimitedConnection
 
 
 class RequestPool(ConnectionPool[LimitedConnection]):
-    """psycopg's pool, which fails its waiting requests together with the connection that they wait for."""
+    """psycopg's pool, which fails the waiting requests when no connection can be made for them."""
 
     _failure = ""
 
@@ -26,12 +26,13 @@ class RequestPool(ConnectionPool[LimitedConnection]):
         )
 
     def check_idle(self, connection: LimitedConnection) -> None:
-        """Without a round trip: a server that ends or restarts closes its connections, and the socket can be read."""
+        """Without a round trip: a server that ends closes its connections, and the socket can be read."""
         socket = select.poll()
         socket.register(connection.fileno(), select.POLLIN)
         if socket.poll(0):
             connection.pgconn.finish()
-            self.drain()  # the others are as old; psycopg would try one after the other, with growing pauses
+            # The others are as old; psycopg would try one after the other, with growing pauses.
+            self.drain()
             raise OperationalError("the connection was closed while it was idle")
 
     def _connect(self, timeout: float | None = None) -> LimitedConnection:
@@ -42,7 +43,7 @@ class RequestPool(ConnectionPool[LimitedConnection]):
             raise
 
     def reconnect_failed(self) -> None:
-        """Otherwise each request would wait to its time limit for a server that refuses connections."""
+        """Without it each request waits to its time limit for a server that refuses connections."""
         with self._lock:
             if self._nconns:
                 return  # one of these will be free

@@ -7,8 +7,8 @@ from django.db.utils import DEFAULT_DB_ALIAS
 def limit_waits(*, is_pooled: bool = False, may_probe: bool = False) -> None:
     """This thread waits ``HERMES_DATABASE_TIMEOUT`` for each answer.
 
-    With ``is_pooled`` it shares connections with others; with ``may_probe`` it also tries while PostgreSQL
-    is known to be away, which others leave to it.
+    With ``is_pooled`` it shares connections with others. With ``may_probe`` it also tries while
+    PostgreSQL is known to be away, which others leave to it.
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     if wrapper.vendor == "postgresql":

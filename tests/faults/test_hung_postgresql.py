@@ -1,4 +1,4 @@
-"""PostgreSQL that accepts everything and answers nothing: noticed, named, and nothing lost or done twice."""
+"""PostgreSQL that accepts everything and answers nothing: named, and nothing is lost or done twice."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from tests.harness import Server, eventually, script, text
 LIMIT_SECS = "2"
 PATIENCE_SECS = 20.0  # of a client on a busy machine; without a limit no answer comes at all
 HEALTH_SECS = 5.0  # a probe waits 1.5 s for the database
-MAX_THREADS = 40  # readers, writer, probe, pool and those of the libraries; one for each request would be more
+MAX_THREADS = 40  # of the server and its libraries; one for each request would be more
 ASKED = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
 
 
@@ -49,7 +49,7 @@ def check_health(http: httpx.Client) -> None:
     assert (detailed["status"], detailed["work"], detailed["processes"]) == ("degraded", None, None)
     assert "state_db" in detailed["degraded"]
     assert "answer" in detailed["readiness"]["checks"]["state_db"]["error"]
-    proxied = {"X-Forwarded-For": "192.0.2.1"}  # a key is needed then; the root key is known without the database
+    proxied = {"X-Forwarded-For": "192.0.2.1"}  # needs a key: root's is known without the database
     assert http.get("/health/detailed", headers=proxied, timeout=HEALTH_SECS).status_code == 200
     assert http.get("/api/status", timeout=HEALTH_SECS).json()["active_sessions"] is None
     assert 'hermes_responses_open{state="running"} NaN' in http.get("/metrics", timeout=HEALTH_SECS).text
@@ -99,10 +99,11 @@ def test_a_hung_postgresql_is_noticed_and_named(prepared: Server, own_cluster: P
 def test_a_black_hole_at_a_commit_loses_and_repeats_nothing(
     prepared: Server, own_cluster: PostgresCluster, is_delivered: bool
 ) -> None:
-    """The answer is held back, or the COMMIT itself, which then arrives after the server has given up on it."""
+    """The answer is held back, or the COMMIT itself, which arrives after the server gave up on it."""
     server, history = prepared, History()
     with Stall(own_cluster.port) as stall:
-        server.env["DATABASE_URL"] = server.env["DATABASE_URL"].replace(f":{own_cluster.port}/", f":{stall.port}/")
+        direct = server.env["DATABASE_URL"]
+        server.env["DATABASE_URL"] = direct.replace(f":{own_cluster.port}/", f":{stall.port}/")
         server.start()
         client = history.client()
         thread = reading(server, client)
