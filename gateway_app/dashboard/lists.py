@@ -10,7 +10,8 @@ from django.utils import timezone
 from gateway_app.dashboard.numbers import ended_in
 from gateway_app.dashboard.windows import Window
 from responses_app.models import Response, Session, ToolEvent
-from responses_app.models.responses import asked_words, is_held, is_parked, opening_words
+from responses_app.models.input_items import asked_words, opening_words
+from responses_app.models.responses import is_held, is_parked
 from responses_app.services.keys import actor_names
 from responses_app.states import Status
 

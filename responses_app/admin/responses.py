@@ -14,7 +14,7 @@ from responses_app.admin.readonly import badge
 from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
 from responses_app.models import Response
-from responses_app.models.responses import asked_words
+from responses_app.models.input_items import asked_words
 
 SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
 SHOWN_TITLE_CHARS = 60
