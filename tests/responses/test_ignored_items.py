@@ -92,7 +92,7 @@ REORDERED = [
 @given(conversations())
 @example(REORDERED)
 @settings(
-    max_examples=40,
+    max_examples=25,
     derandomize=True,
     database=None,
     deadline=None,

@@ -58,6 +58,7 @@ ITEMS: list[Item] = [
     {"type": "shell_call_output", "call_id": "s", "output": [{"text": "t"}]},
     {"role": "user", "content": "last"},
 ]
+FEW = [ITEMS[0], ITEMS[3]]  # every surface reads items with the same readers
 MCP = {
     **{"type": "mcp", "server_label": "hermes", "server_url": "u", "connector_id": "c"},
     "require_approval": {"always": {"tool_names": ["a"]}, "never": {"tool_names": ["b"]}},
@@ -135,16 +136,16 @@ READERS: dict[str, tuple[Callable[[Body], list[Item]], Body]] = {
     ),
     "compact": (
         lambda body: read_compact(body, PRINCIPAL).items,
-        {"input": ITEMS, "model": "hermes-agent", "instructions": "i", "service_tier": "auto"},
+        {"input": FEW, "model": "hermes-agent", "instructions": "i", "service_tier": "auto"},
     ),
     "chat": (lambda body: read_chat(body, PRINCIPAL).admission.items, CHAT),
     "runs": (
         lambda body: read_run(body, PRINCIPAL).items,
-        {"input": ITEMS, "conversation_history": ITEMS[:2], "session_id": "s", "tools": TOOLS},
+        {"input": FEW, "conversation_history": FEW, "session_id": "s", "tools": TOOLS[:1]},
     ),
     "session chat": (
         lambda body: read_session_chat(body, PRINCIPAL, Session(public_id="s")).items,
-        {"message": ITEMS, "system_message": "s", "tools": TOOLS},
+        {"message": FEW, "system_message": "s", "tools": TOOLS[:1]},
     ),
 }
 
