@@ -53,7 +53,10 @@ _MADE_CALLS = {**_CALLS, "minItems": 1}
 _PARTS = array(any_of(STRING, ref("OutputPart"), CHAT_IMAGE))
 _ANY_CONTENT = any_of(STRING, _PARTS)
 _MESSAGE = any_of(
-    fields({**_TEXTS, "role": enum(OTHER_ROLES), "content": content("ChatPart")}, ("role", "content")),
+    fields(
+        {**_TEXTS, "role": enum(OTHER_ROLES), "content": content("ChatPart")},
+        ("role", "content"),
+    ),
     fields(
         {**_TEXTS, "role": const("tool"), "content": output(CHAT_IMAGE), "tool_call_id": ID},
         ("role", "content", "tool_call_id"),
@@ -71,7 +74,7 @@ _MESSAGE = any_of(
 )
 FIELDS: dict[str, Schema] = {
     **SHARED,
-    "store": told(BOOLEAN, "true: kept as a completion; absent: in its session; false: not at all."),
+    "store": told(BOOLEAN, "true: kept as a completion; absent: in its session; false: nowhere."),
     "messages": array(_MESSAGE, minItems=1, maxItems=MAX_ITEMS),
     "max_completion_tokens": whole(1, MAX_TOKENS),
     "max_tokens": whole(1, MAX_TOKENS),

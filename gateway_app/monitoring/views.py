@@ -51,7 +51,7 @@ def _measure_now() -> None:
 
 
 class StatusView(View):
-    """Asynchronous: a remote server that does not answer must not hold up the thread of the other views."""
+    """Asynchronous: a silent remote server must not hold up the thread of the other views."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         try:

@@ -16,7 +16,7 @@ REASONING = "reasoning"
 
 
 def unseen_items(model: str, owner_id: int, items: Sequence[Item]) -> set[int]:
-    """The indexes of what is kept and of reasoning that no model is sent, by the rules of a turn."""
+    """The indexes of kept items and of reasoning that a turn of this model leaves out."""
     foreign = {index for index, item in enumerate(items) if is_kept(item) and not is_own_call(item)}
     unseen = set() if foreign and _speaks_responses(model) else foreign
     if not any(item["type"] == REASONING for item in items):

@@ -53,7 +53,8 @@ def read_word(params: QueryDict, name: str) -> str | None:
     """A value to look for; the empty one that some clients send means none."""
     value = params.get(name)
     if value and has_controls(value):
-        raise InvalidRequest(f"{name} contains control characters.", param=name, code="invalid_text")
+        problem = f"{name} contains control characters."
+        raise InvalidRequest(problem, param=name, code="invalid_text")
     return value or None
 
 

@@ -52,6 +52,8 @@ def session_id(description: str) -> Schema:
     return text(description, pattern=f"^{SESSION_ID}$")
 
 
+KEY_PATTERN = f"^{VISIBLE}{{1,{MAX_KEY_CHARS}}}$"
+EVENT_PATTERN = f"^[0-9]{{0,{MAX_CURSOR_DIGITS}}}$"
 CURSOR = whole(0, 10**MAX_CURSOR_DIGITS - 1)
 
 # -- headers ----------------------------------------------------------------------------
@@ -65,8 +67,8 @@ REQUEST_HEADERS: dict[str, Schema] = {
     ),
     TURN_POLICY_HEADER: enum(TurnPolicy.values) | {"description": "What if another turn of the session runs."},
     FORM_HEADER: enum(TOOL_ITEM_FORMS) | {"description": "How calls of the server's own tools are shown."},
-    KEY_HEADER: text("Requests with the same key are one.", pattern=f"^{VISIBLE}{{1,{MAX_KEY_CHARS}}}$"),
-    LAST_EVENT_HEADER: text("Go on behind this event.", pattern=f"^[0-9]{{0,{MAX_CURSOR_DIGITS}}}$"),
+    KEY_HEADER: text("Requests with the same key are one.", pattern=KEY_PATTERN),
+    LAST_EVENT_HEADER: text("Go on behind this event.", pattern=EVENT_PATTERN),
 }
 GENERATING = (SESSION_KEY_HEADER, TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
 ANSWER_HEADERS: dict[str, Schema] = {

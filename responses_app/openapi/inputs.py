@@ -113,7 +113,7 @@ REFERENCES = [_sent("item_reference", {"id": ID}), BARE_REFERENCE]
 
 # -- runs and sessions ------------------------------------------------------------------
 # Without a role it is the user's.
-NO_ROLE = fields({"type": const("message"), "role": NULL, "content": content("ChatPart")}, ("content",))
+_NO_ROLE = {"type": const("message"), "role": NULL, "content": content("ChatPart")}
 CHAT_MESSAGES = [
     message("ChatPart", OTHER_ROLES),
     message("OutputPart", ("assistant",), CHAT_IMAGE),
@@ -122,9 +122,10 @@ HISTORY = array(
     any_of(ref("InputItem"), *CHAT_MESSAGES),
     maxItems=MAX_ITEMS,
 )
+_LOOSE_ITEMS = [ref("InputItem"), *CHAT_MESSAGES, fields(_NO_ROLE, ("content",))]
 LOOSE_INPUT = any_of(
     STRING,
-    array(any_of(STRING, ref("InputItem"), *CHAT_MESSAGES, NO_ROLE), minItems=1, maxItems=MAX_ITEMS),
+    array(any_of(STRING, *_LOOSE_ITEMS), minItems=1, maxItems=MAX_ITEMS),
     description="A text, items, or texts and messages without a role.",
 )
 
@@ -138,6 +139,6 @@ SCHEMAS: dict[str, Schema] = {
     "InputPart": union("type", _PARTS),
     "OutputPart": union("type", {**_PARTS, **REFUSAL}),
     "ChatPart": any_of(ref("InputPart"), CHAT_IMAGE),
-    "NewItem": any_of(*NEW_ITEMS, description="Whatever a response has put out can be sent back as it is."),
+    "NewItem": any_of(*NEW_ITEMS, description="Any output of a response can be sent back as it is."),
     "InputItem": any_of(ref("NewItem"), *REFERENCES),
 }

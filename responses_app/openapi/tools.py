@@ -20,6 +20,7 @@ from responses_app.requests.options import CLIENT_TOOLS, TOOL_NAME
 
 CHOICES = ("none", "auto", "required")
 MODES = ("auto", "required")
+APPROVALS = ("always", "never")
 MAX_CHOSEN_CHARS = 128
 MAX_FORMAT_CHARS = 64
 
@@ -36,15 +37,16 @@ def _format(grammar: Schema) -> Schema:
     )
 
 
-FUNCTION = fields({"name": _NAME, "description": STRING, "parameters": OPEN_OBJECT, "strict": BOOLEAN}, ("name",))
-CUSTOM = fields({"name": _NAME, "description": STRING, "format": _format(loose(shape(_GRAMMAR)))}, ("name",))
+_DESCRIBED: dict[str, Schema] = {"name": _NAME, "description": STRING}
+FUNCTION = fields({**_DESCRIBED, "parameters": OPEN_OBJECT, "strict": BOOLEAN}, ("name",))
+CUSTOM = fields({**_DESCRIBED, "format": _format(loose(shape(_GRAMMAR)))}, ("name",))
 MCP = fields(
     {
         "server_label": text("hermes, a configured MCP server, or your name for server_url."),
         "server_url": STRING,
         "connector_id": STRING,
         "allowed_tools": any_of(array(STRING), _NAMES),
-        "require_approval": any_of(enum(("always", "never")), fields({"always": _NAMES, "never": _NAMES})),
+        "require_approval": any_of(enum(APPROVALS), fields(dict.fromkeys(APPROVALS, _NAMES))),
     },
     ("server_label",),
 )
@@ -97,5 +99,6 @@ _NESTED_ALLOWED = {
     "tools": array(any_of(_ALLOWED, *_NESTED_NAMES), minItems=1),
 }
 CHAT_TOOL = any_of(_nested("function", FUNCTION), _nested("custom", _NESTED_CUSTOM), TOOL)
-CHAT_CHOICE = any_of(TOOL_CHOICE, *_NESTED_NAMES, _nested("allowed_tools", loose(shape(_NESTED_ALLOWED))))
+_CHAT_ALLOWED = _nested("allowed_tools", loose(shape(_NESTED_ALLOWED)))
+CHAT_CHOICE = any_of(TOOL_CHOICE, *_NESTED_NAMES, _CHAT_ALLOWED)
 CHAT_FORMAT = any_of(FORMAT, _nested("json_schema", loose(shape(_JSON_SCHEMA))))

@@ -45,7 +45,8 @@ def _check(value: Any, path: _Path, depth: int) -> None:
         _check_text(value, path, "its text")
     elif value is _TOO_LARGE:
         name = _shown(path)
-        raise InvalidRequest(f"{name} is a number too large to be stored.", param=name, code="out_of_range")
+        problem = f"{name} is a number too large to be stored."
+        raise InvalidRequest(problem, param=name, code="out_of_range")
     elif value is _NOT_A_NUMBER:
         name = _shown(path)
         raise InvalidRequest(f"{name} must be a JSON number; NaN and Infinity are not.", param=name)
@@ -91,7 +92,12 @@ def _finite(written: str) -> object:
 def _explained(raw: bytes, error: ValueError) -> InvalidRequest:
     """Find the field that a strict parser could only give a line and a column for."""
     try:
-        lenient = json.loads(raw, parse_constant=_not_a_number, parse_int=_finite, parse_float=_finite)
+        lenient = json.loads(
+            raw,
+            parse_constant=_not_a_number,
+            parse_int=_finite,
+            parse_float=_finite,
+        )
         _check(lenient, None, 1)
     except InvalidRequest as found:
         return found

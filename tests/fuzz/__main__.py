@@ -25,7 +25,7 @@ def main() -> int:
         server.manage("migrate", "--verbosity", "0")
         server.start()
         try:
-            report = Fuzz(server, given.seed).run(given.cases, note=lambda line: print(line, flush=True))
+            report = Fuzz(server, given.seed).run(given.cases, note=_note)
             is_clean = "Traceback" not in server.log
             if not is_clean:
                 print(server.log)
@@ -33,6 +33,10 @@ def main() -> int:
             server.kill()
     _print(report, time.monotonic() - started)
     return 0 if is_clean and not report.findings else 1
+
+
+def _note(line: str) -> None:
+    print(line, flush=True)
 
 
 def _print(report: Report, secs: float) -> None:

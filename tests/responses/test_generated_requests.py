@@ -10,7 +10,7 @@ SEED = 12
 
 
 @pytest.mark.any_database
-@pytest.mark.timeout(400)  # ten seconds of a core to make the requests, on a machine that may be busy
+@pytest.mark.timeout(400)  # the requests take eight seconds of a core to make
 def test_generated_requests_are_answered_as_the_document_describes(server: Server) -> None:
     report = Fuzz(server, SEED).run(CASES)
     assert not report.findings, "\n".join(map(str, report.findings[:5]))
