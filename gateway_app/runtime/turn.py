@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,7 +24,7 @@ from gateway_app.runtime.recording import ATTEMPT_STARTED, Recorder
 from gateway_app.runtime.resumption import read_spent
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
-from responses_app.eventlog.segments import first_output_at, read_whole
+from responses_app.eventlog.segments import first_output_at, read_whole, stamped
 from responses_app.events import Event, clean_text, decode_frames
 from responses_app.output import OutputBuilder
 from responses_app.services.approvals import park
@@ -104,7 +104,9 @@ class TurnRun:
             self._task = None
             await (self._settle(end) if end is not None else self._park())
         except Fenced:
+            self._task = None
             logger.warning("%s: attempt %d was overtaken.", self.row.pk, self.row.attempt)
+            await self._end_unstored()
         except Left:
             logger.info("%s goes on at the next start.", self.row.pk)
         finally:
@@ -132,6 +134,8 @@ class TurnRun:
 
     async def _work(self, history: list[Event]) -> End | None:
         is_lost = not self.row.is_stored and self._tail.brief is None
+        if self._refusal is not None:
+            raise self._refusal
         if self._stop is not None:
             return self._stopped(self._stop)
         if is_lost or self._is_given_up():
@@ -258,9 +262,10 @@ class TurnRun:
     def _interruption(self) -> End:
         """Somebody cancelled this task; the flags say who and why."""
         task = asyncio.current_task()
-        if isinstance(self._refusal, Fenced):
-            raise self._refusal
         assert task is not None
+        if isinstance(self._refusal, Fenced):
+            task.uncancel()
+            raise self._refusal
         if not task.cancelling():  # something inside gave up, and nobody had asked it to
             logger.error("%s: the turn was cancelled from within.", self.row.pk)
             return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
@@ -280,11 +285,22 @@ class TurnRun:
         self._builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()
-        await event_store.insist(
-            lambda: settle(self.row, segment, body, self._quirks, self._first_output_at),
-            self._tail.publish,
-            self.row.pk,
-        )
+        try:
+            await event_store.insist(
+                lambda: settle(self.row, segment, body, self._quirks, self._first_output_at),
+                self._tail.publish,
+                self.row.pk,
+            )
+        except Fenced:
+            if self._tail.is_volatile:  # another process has the row, and only this one has the log
+                self._tail.publish(stamped(segment))
+            raise
+
+    async def _end_unstored(self) -> None:
+        """A row that was lost ends the log of an unstored response: its readers have no other source."""
+        if self._tail.is_volatile and not self._is_ended:
+            with suppress(Fenced):
+                await self._settle(self._incomplete(IncompleteReason.SERVER_INTERRUPTED))
 
     async def _park(self) -> None:
         """Until somebody consents, nothing is held: no lease and no slot."""
