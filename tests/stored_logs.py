@@ -7,8 +7,17 @@ from django.contrib.auth import get_user_model
 from responses_app.bodies import initial_body
 from responses_app.eventlog import Numbering, Segment
 from responses_app.events import CREATED
+from responses_app.fold import ResponseBody
 from responses_app.models import Response, Session
 from responses_app.states import OnDisconnect, Status
+
+COMPLETED_BODY: ResponseBody = {
+    "status": "completed",
+    "output": [],
+    "usage": None,
+    "error": None,
+    "incomplete_details": None,
+}
 
 
 def make_response(session: Session | None = None, **fields: Any) -> Response:

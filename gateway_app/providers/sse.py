@@ -1,6 +1,7 @@
 """Server-Sent Events as an upstream sends them."""
 
 import json
+import math
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from gateway_app.providers.failures import failure_in
 Event = dict[str, Any]
 
 MAX_EVENT_BYTES = 32_000_000
+VERY_UNLIKELY = -9999.0  # OpenAI's own log probability for a token of which it knows no more
 
 
 class WholeAnswer(dict[str, Any]):
@@ -68,8 +70,21 @@ def _data_of(frame: bytes) -> bytes:
 
 
 def _parse_leniently(data: bytes) -> Any:
-    """Half a surrogate pair or a broken character must not cost the answer; whoever stores it cleans it."""
+    """Half a surrogate pair or a number that JSON has not must not cost the answer."""
     try:
-        return json.loads(data.decode("utf-8", "replace"))
+        return _with_json_numbers(json.loads(data.decode("utf-8", "replace")))
     except (ValueError, RecursionError):
         raise cut_off("an event is not valid JSON") from None
+
+
+def _with_json_numbers(value: Any, name: str = "") -> Any:
+    """Without NaN, Infinity and integers of any length: Python reads them, encoders and databases refuse them."""
+    if isinstance(value, dict):
+        return {key: _with_json_numbers(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_json_numbers(inner, name) for inner in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        value = float(value) if abs(value) < 10**300 else math.nan
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return VERY_UNLIKELY if name == "logprob" and value < 0 else None

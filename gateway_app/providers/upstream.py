@@ -23,6 +23,7 @@ Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
 KEEPALIVE_EXPIRY_SECS = 30.0  # below the idle limit of the usual proxies, so that they rarely close first
 MAX_IDLE_CONNECTIONS = 32  # the pool looks at each of them, for 25 µs, at the start and end of every request
+MAX_TOKENS = 1_000_000_000  # of one answer; a larger count is an error of the server, and no column holds it
 DRAIN_SECS = 0.25  # an answer that is not read to its end costs the connection; a server that lingers costs more
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
 # A model reads a long context before it says a word: tokens above which the stale limit is at least so many seconds.
@@ -244,4 +245,4 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and 0 < value <= MAX_TOKENS else 0

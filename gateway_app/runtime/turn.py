@@ -4,11 +4,9 @@ import asyncio
 import logging
 import time
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -19,13 +17,14 @@ from gateway_app.agent.loop import run_turn
 from gateway_app.agent.types import Compaction, ModelFailed, Quirk, RoundFinished, TurnFinished, TurnParked, Usage
 from gateway_app.providers import get_providers
 from gateway_app.runtime.briefing import Brief, brief_turn
+from gateway_app.runtime.ends import End, failed, incomplete
 from gateway_app.runtime.ledger import Ledger
 from gateway_app.runtime.recording import ATTEMPT_STARTED, Recorder
 from gateway_app.runtime.resumption import read_spent
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import first_output_at, read_whole, stamped
-from responses_app.events import Event, clean_text, decode_frames
+from responses_app.events import Event, decode_frames
 from responses_app.output import OutputBuilder
 from responses_app.services.approvals import park
 from responses_app.services.claim import Claimed
@@ -48,16 +47,6 @@ class Stop(StrEnum):
 
 class Left(Exception):
     """The turn goes on in another process, from the log."""
-
-
-@dataclass(frozen=True)
-class End:
-    """What the terminal event says."""
-
-    status: Status
-    usage: dict[str, Any] | None = None
-    error: dict[str, str] | None = None
-    incomplete: dict[str, str] | None = None
 
 
 class TurnRun:
@@ -121,16 +110,16 @@ class TurnRun:
         except asyncio.CancelledError:
             return self._interruption()
         except ImproperlyConfigured as error:  # in a profile: those of the settings stop the start
-            return self._failed("server_error", str(error))
+            return failed(self._usage, "server_error", str(error))
         except ModelFailed as failure:
             logger.warning("%s: the model failed (%s).", self.row.pk, failure.code)
             self._usage += failure.usage
-            return self._failed(failure.code, failure.message)
+            return failed(self._usage, failure.code, failure.message)
         except (Fenced, Left):
             raise
         except Exception:
             logger.exception("%s: the turn failed.", self.row.pk)
-            return self._failed("server_error", "The agent failed unexpectedly.")
+            return failed(self._usage, "server_error", "The agent failed unexpectedly.")
 
     async def _work(self, history: list[Event]) -> End | None:
         is_lost = not self.row.is_stored and self._tail.brief is None
@@ -139,29 +128,29 @@ class TurnRun:
         if self._stop is not None:
             return self._stopped(self._stop)
         if is_lost or self._is_given_up():
-            return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+            return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         try:
             async with asyncio.timeout(settings.HERMES_TURN_TIMEOUT) as limit:
                 finished = await self._generate(history)
         except TimeoutError:
             if not limit.expired():
                 raise
-            return self._incomplete(IncompleteReason.TIME_LIMIT)
+            return incomplete(self._usage, IncompleteReason.TIME_LIMIT)
         if finished is None:
             return None
         self._usage = finished.usage
         if finished.incomplete_reason:
-            return self._incomplete(finished.incomplete_reason, finished.message)
+            return incomplete(self._usage, finished.incomplete_reason, finished.message)
         return End(Status.COMPLETED, usage=finished.usage.as_wire())
 
     def _stopped(self, cause: Stop) -> End:
         if cause is Stop.CANCELLED:
             return End(Status.CANCELLED, usage=self._usage.as_spent())
         if cause is Stop.UNATTENDED:
-            return self._incomplete(IncompleteReason.TIME_LIMIT, "Nobody read this response for too long.")
+            return incomplete(self._usage, IncompleteReason.TIME_LIMIT, "Nobody read this response for too long.")
         if self._can_go_on_elsewhere():
             raise Left(self.row.pk)
-        return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+        return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
 
     def _can_go_on_elsewhere(self) -> bool:
         return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
@@ -268,14 +257,14 @@ class TurnRun:
             raise self._refusal
         if not task.cancelling():  # something inside gave up, and nobody had asked it to
             logger.error("%s: the turn was cancelled from within.", self.row.pk)
-            return self._incomplete(IncompleteReason.SERVER_INTERRUPTED)
+            return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         if self._stop is None and self._refusal is None:
             raise asyncio.CancelledError  # the loop ends
         task.uncancel()
         if self._refusal is not None:
             cause = type(self._refusal).__name__
             logger.error("%s: an event could not be stored (%s).", self.row.pk, cause)
-            return self._failed("server_error", "An event of this response could not be stored.")
+            return failed(self._usage, "server_error", "An event of this response could not be stored.")
         assert self._stop is not None
         return self._stopped(self._stop)
 
@@ -300,17 +289,9 @@ class TurnRun:
         """A row that was lost ends the log of an unstored response: its readers have no other source."""
         if self._tail.is_volatile and not self._is_ended:
             with suppress(Fenced):
-                await self._settle(self._incomplete(IncompleteReason.SERVER_INTERRUPTED))
+                await self._settle(incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED))
 
     async def _park(self) -> None:
         """Until somebody consents, nothing is held: no lease and no slot."""
         if not await event_store.insist(lambda: park(self.row), response_id=self.row.pk):
             raise Fenced(self.row.pk)
-
-    # -- ends ---------------------------------------------------------------------------
-    def _failed(self, code: str, message: str) -> End:
-        return End(Status.FAILED, usage=self._usage.as_spent(), error={"code": code, "message": clean_text(message)})
-
-    def _incomplete(self, reason: str, message: str = "") -> End:
-        details = {"reason": str(reason)} | ({"message": clean_text(message)} if message else {})
-        return End(Status.INCOMPLETE, usage=self._usage.as_spent(), incomplete=details)

@@ -26,6 +26,7 @@ from responses_app.states import Status
 from responses_app.tool_items import OUTPUTS
 
 MILLISECOND = timedelta(milliseconds=1)
+MAX_COUNT = 2**31 - 1  # what the column of one turn holds
 
 
 def begin(row: Response, segment: Segment) -> Segment:
@@ -85,8 +86,8 @@ def _measures(row: Response, body: ResponseBody, first_output_at: datetime | Non
     return {
         "first_output_ms": None if first_output_at is None else (first_output_at - row.created_at) // MILLISECOND,
         "total_ms": (now - row.created_at) // MILLISECOND,
-        "input_tokens": usage["input_tokens"],
-        "output_tokens": usage["output_tokens"],
+        "input_tokens": min(usage["input_tokens"], MAX_COUNT),
+        "output_tokens": min(usage["output_tokens"], MAX_COUNT),
         "tool_calls": sum(item["type"] in (*OUTPUTS, "mcp_call") for item in body["output"]),
     }
 

@@ -15,10 +15,9 @@ from responses_app.models.segments import Codec
 from responses_app.services.archive import response_record
 from responses_app.services.settle import settle
 from responses_app.states import Status
-from tests.stored_logs import delta, final, make_response, opening, progress
+from tests.stored_logs import COMPLETED_BODY, delta, final, make_response, opening, progress
 
 pytestmark = pytest.mark.django_db(transaction=True)
-NO_RESULT = {"usage": None, "error": None, "incomplete_details": None}
 
 
 def store_raw(segment: Segment, *, is_packed: bool = False, is_final: bool | None = None) -> None:
@@ -70,7 +69,7 @@ def test_an_append_to_a_settled_response_is_refused() -> None:
     row = make_response()
     numbering, first = opening(row)
     assert insert_fenced([first])
-    settle(row, final(numbering), {"status": "completed", "output": [], **NO_RESULT})
+    settle(row, final(numbering), COMPLETED_BODY)
     assert insert_fenced([progress(numbering)]) == set()
     assert read_stored(row.pk)[-1].is_final
 
@@ -79,10 +78,9 @@ def test_a_second_end_is_refused() -> None:
     row = make_response()
     numbering, first = opening(row)
     assert insert_fenced([first])
-    body = {"status": "completed", "output": [], **NO_RESULT}
-    settle(row, final(numbering), body)
+    settle(row, final(numbering), COMPLETED_BODY)
     with pytest.raises(Fenced):
-        settle(row, final(numbering), body)
+        settle(row, final(numbering), COMPLETED_BODY)
 
 
 @pytest.mark.parametrize("is_packed", [False, True])

@@ -15,13 +15,12 @@ from responses_app.eventlog import EventStore, Fenced
 from responses_app.eventlog.segments import read_stored
 from responses_app.models import Response, Session
 from responses_app.services.settle import settle
-from tests.stored_logs import delta, final, make_response, opening, unexpected
+from tests.stored_logs import COMPLETED_BODY, delta, final, make_response, opening, unexpected
 
 pytestmark = pytest.mark.row_locks
 
 WAIT_SECS = 30
 LEASE = timedelta(seconds=10)
-NO_RESULT = {"usage": None, "error": None, "incomplete_details": None}
 
 
 @asynccontextmanager
@@ -94,13 +93,12 @@ async def test_the_end_of_a_response_does_not_overtake_its_events(postgres_url: 
     row = await store.write(make_response)
     tail = store.tails.of(row.pk)
     numbering, first = opening(row)
-    body = {"status": "completed", "output": [], **NO_RESULT}
     async with locked(postgres_url, "response", row.pk):
         store.append(first, tail, unexpected)
         await until(lambda: bool(store.writer.postponed))
         store.append(delta(numbering), tail, unexpected)
         end = final(numbering)
-        ending = store.submit(lambda: settle(row, end, body), tail.publish, row.pk)
+        ending = store.submit(lambda: settle(row, end, COMPLETED_BODY), tail.publish, row.pk)
         await asyncio.wait_for(store.write(lambda: None), WAIT_SECS)
     await asyncio.wrap_future(ending)
     assert await stored_positions(store, row) == [0, 1, 2]
