@@ -30,8 +30,9 @@ class Postponed:
     @property
     def oldest_at(self) -> float:
         """When the first of them met its lock; 0.0 when there is none."""
-        heads = [jobs[0] for jobs in list(self._appends.values())]
-        return min((job.blocked_at for job in [*heads, *self._calls]), default=0.0)
+        waiting: list[Job] = [jobs[0] for jobs in list(self._appends.values())]
+        waiting += self._calls
+        return min((job.blocked_at for job in waiting), default=0.0)
 
     def add(self, job: Job) -> None:
         """Try the job again after a pause that grows with the time it has waited."""
@@ -49,9 +50,9 @@ class Postponed:
         return job.response_id in self._appends
 
     def next_due(self) -> float | None:
-        heads = [jobs[0] for jobs in self._appends.values()]
-        free = [call for call in self._calls if not self.holds(call)]
-        return min((job.due_at for job in [*heads, *free]), default=None)
+        waiting: list[Job] = [jobs[0] for jobs in self._appends.values()]
+        waiting += [call for call in self._calls if not self.holds(call)]
+        return min((job.due_at for job in waiting), default=None)
 
     def take_appends(self) -> list[Append]:
         """Those whose pause is over, each with all that waits behind it."""
