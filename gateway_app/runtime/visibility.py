@@ -10,7 +10,7 @@ from gateway_app.agent.types import Item
 from gateway_app.runtime.agents import agent_of
 from responses_app.requests.items import is_kept
 from responses_app.requests.server_tools import is_own_call
-from responses_app.services.compactions import standing_context
+from responses_app.services.compactions import expand
 
 REASONING = "reasoning"
 
@@ -21,7 +21,7 @@ def unseen_items(model: str, owner_id: int, items: Sequence[Item]) -> set[int]:
     unseen = set() if foreign and _speaks_responses(model) else foreign
     if not any(item["type"] == REASONING for item in items):
         return unseen
-    (context,) = standing_context(owner_id, items)
+    context = expand(owner_id, items).items
     shown, _ = build_items(context, settings.HERMES_TOOL_LABELS)
     seen = {id(item) for item in shown}
     for index, item in enumerate(items):

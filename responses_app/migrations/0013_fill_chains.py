@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.fields.json import KT
 
 BATCH_ROWS = 1000
-FIELDS = ("pk", "previous_id", "created_at", "is_history_resent", "has_instructions")
+FIELDS = ("pk", "previous_id", "created_at", "kind", "is_stored", "is_history_resent", "has_instructions")
 UPDATE = (
     "UPDATE responses_app_response SET chain_root = %s, chain_depth = %s, instructions_at = %s WHERE id = %s"
 )
@@ -50,6 +50,8 @@ def _fill_page(responses: Any, page: list[dict[str, Any]], editor: BaseDatabaseS
 
 def _values(row: dict[str, Any], known: dict[str, list[Any]]) -> list[Any] | None:
     root, depth, instructions_at = row["pk"], 0, ""
+    if row["kind"] == "compaction" or not row["is_stored"]:
+        return [root, depth, instructions_at]  # nothing goes on from it
     if row["previous_id"] is not None:
         if row["previous_id"] not in known:
             return None

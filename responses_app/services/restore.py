@@ -198,10 +198,12 @@ def _store(checked: Checked, record: Record) -> None:
 
 def _join_chain(row: Response) -> None:
     """Its context is counted when a turn that continues it needs the count."""
-    previous = None if row.kind == Kind.COMPACTION else row.previous
+    if row.kind == Kind.COMPACTION or not row.is_stored:
+        row.chain_root = row.pk
+        return
     has_instructions = row.request.get("instructions") is not None
     resent = row.is_history_resent
-    values = first_values(row.pk, previous, has_instructions=has_instructions, brings_history=resent)
+    values = first_values(row.pk, row.previous, has_instructions=has_instructions, brings_history=resent)
     for name, value in values.items():
         setattr(row, name, value)
 

@@ -34,6 +34,8 @@ def continue_in_every_way(server: Server) -> None:
         {"role": "user", "content": "two"},
     ]
     client.responses.create(model=model, input=history)
+    client.responses.create(model=model, input="unstored", previous_response_id=second.id, store=False)
+    client.responses.compact(model=model, previous_response_id=second.id)
     for words in ("talk one", "talk two"):
         client.responses.create(model=model, input=words, conversation="talk")
 
