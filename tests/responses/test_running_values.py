@@ -89,10 +89,9 @@ def test_the_output_of_a_call_is_taken_however_many_turns_ago_it_was_made(server
         )
     again = client.responses.create(model="hermes-agent", input=[done], previous_response_id=last.id)
     assert again.status == "completed"
+    unknown: Any = [{**done, "call_id": "never"}]
     with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.create(
-            model="hermes-agent", input=[{**done, "call_id": "never"}], previous_response_id=last.id
-        )
+        client.responses.create(model="hermes-agent", input=unknown, previous_response_id=last.id)
     assert refused.value.param == "input[0].call_id"
 
 
@@ -100,7 +99,7 @@ def test_a_deleted_turn_far_back_is_reported_and_the_rest_is_shown(server: Serve
     client = server.openai()
     ids: list[str] = []
     for number in range(20):
-        chained = {"previous_response_id": ids[-1]} if ids else {}
+        chained: dict[str, Any] = {"previous_response_id": ids[-1]} if ids else {}
         asked: dict[str, Any] = {"model": "hermes-agent", "input": f"far back {number:02}"}
         ids.append(client.responses.create(**asked, **chained).id)
     client.responses.delete(ids[1])
