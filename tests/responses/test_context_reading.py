@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from responses_app.compactions import KEPT, MARK, Standing
@@ -16,7 +16,7 @@ from responses_app.services.admit import store_admission
 from responses_app.services.chain import Carried, inherited_instructions
 from responses_app.services.compactions import expand, seal_compaction
 from responses_app.services.context import count_context, read_context
-from responses_app.services.history import ChainHistory, turns_before
+from responses_app.services.history import ChainHistory, ids_before, turns_before
 from responses_app.services.read_ahead import NotRead, ReadAhead
 from responses_app.tokens import estimate_tokens, newest_that_fit
 from tests.long_chains import Chain, message, store_chain
@@ -63,9 +63,29 @@ def test_what_is_read_from_the_end_is_what_a_whole_reading_keeps(seed: int) -> N
         assert (found.items, found.is_cut) == (kept, len(kept) < len(shown))
 
 
+def lengthen(chain: Chain, turns: int) -> str:
+    """Copies of the only turn behind it, made by SQLite itself; the id of the last."""
+    named = {
+        "id": "printf('resp_%032d', number)",
+        "turn": "number",
+        "previous_id": f"iif(number = 2, '{chain.ids[0]}', printf('resp_%032d', number - 1))",
+    }
+    columns = [field.column for field in Response._meta.concrete_fields]
+    copied = ", ".join(named.get(column, column) for column in columns)
+    numbers = "WITH RECURSIVE numbers(number) AS (SELECT 2 UNION ALL SELECT number + 1 FROM numbers"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO responses_app_response ({', '.join(columns)}) "
+            f"{numbers} WHERE number < {turns}) SELECT {copied} FROM responses_app_response, numbers"
+        )
+    return f"resp_{turns:032}"
+
+
 def test_a_chain_is_read_to_its_beginning_however_long_it_is() -> None:
-    chain = store_chain("endless", 10_100)
-    assert len(turns_before(chain.ids[-1])) == 10_100
+    chain = store_chain("endless", 1)
+    last = lengthen(chain, 10_100)
+    ids = ids_before(last)
+    assert (len(ids), ids[0], ids[-1]) == (10_100, chain.ids[0], last)
 
 
 @pytest.fixture
