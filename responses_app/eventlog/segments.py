@@ -4,11 +4,12 @@ import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import islice
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from responses_app.events import (
     FRAME_END,
@@ -24,9 +25,13 @@ from responses_app.models.segments import Codec
 from responses_app.states import OPEN
 
 READ_SEGMENTS = 64  # bounds what one reader holds in memory
+READ_ROWS = 2000  # at once, of a log that is read whole
 OUTPUT_ADDED_PREFIX = b"event: response.output_item.added\n"
 # JSON has no raw newline, so that no text of a response can look like this.
 _TERMINAL_FRAME = re.compile(rb"event: (?:response\.completed|response\.failed|response\.incomplete)\n")
+
+# The fields of a segment, its codec and the status of its response.
+Row = tuple[str, int, int, int, int, int, bytes | memoryview, bool, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,11 @@ class Segment:
     def is_public(self) -> bool:
         """Every event inside belongs to the OpenAI stream."""
         return self.next_sequence - self.first_sequence == self.event_count
+
+    @property
+    def committed_at(self) -> float:
+        """When its last event was written, in epoch seconds."""
+        return int(self.commit_marks.rpartition(":")[2] or 0) / 1000
 
     def after(self, position: int) -> "Segment":
         """What lies behind the position; the whole segment when it starts there."""
@@ -143,33 +153,26 @@ def up_to_end(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def read_segments(response_id: str, after_position: int, limit: int = READ_SEGMENTS) -> list[Segment]:
-    """The stored events behind a position, at most ``limit`` segments of them, up to the terminal one."""
-    found = _stored(response_id).filter(last_position__gt=after_position)
-    rows = list(_with_status(found).order_by("first_position")[:limit])
-    segments = _loaded_rows(rows, after_position)
-    is_last_page = len(rows) < limit
-    if is_last_page and _has_ended(rows) and not _has_end(segments):
-        last = read_last(response_id)
-        if last is not None and last.is_final:
-            return []  # these lie behind the terminal event, and so does the position
-    return up_to_end(segments)
+    """The stored events behind a position, about ``limit`` segments of them, up to the terminal one."""
+    return _behind(response_id, _from_position(response_id, after_position + 1, limit), after_position, limit)
 
 
 class LogErased(Exception):
-    """The response was deleted while somebody read it."""
+    """The response was deleted while it was being read."""
 
 
-def read_on(response_id: str, after_position: int) -> list[Segment] | None:
-    """``read_segments`` for somebody who waits: None at the end, for an ended log is not a quiet one."""
-    segments = read_segments(response_id, after_position)
-    if segments:
-        return segments
-    last = read_last(response_id)
-    if last is None:
+def read_on(response_id: str, after_position: int, limit: int = READ_SEGMENTS) -> list[Segment] | None:
+    """``read_segments`` for a reader that waits: None at the end, because an ended log is not a quiet one.
+
+    One index seek, also where nothing is new: it finds the segment that the reader has read last.
+    """
+    rows = _from_position(response_id, after_position + 1, limit)
+    if not rows:
         raise LogErased(response_id)
-    if last.last_position > after_position:
-        return read_segments(response_id, after_position)  # came between the two queries
-    return None if last.is_final else []
+    behind = _behind(response_id, rows, after_position, limit)
+    if behind:
+        return behind
+    return None if _has_ended(rows) or _loaded(rows[-1]).is_final else []
 
 
 def read_whole(response_id: str) -> list[Segment]:
@@ -179,12 +182,13 @@ def read_whole(response_id: str) -> list[Segment]:
 
 def read_stored(response_id: str) -> list[Segment]:
     """Every stored event, also those that an earlier version stored behind the terminal one."""
-    return _loaded_rows(_stored(response_id).order_by("first_position"))
+    rows = _columns(_stored(response_id).order_by("first_position"))
+    return _loaded_rows(rows.iterator(chunk_size=READ_ROWS))
 
 
 def read_last(response_id: str) -> Segment | None:
     """The segment with the terminal event; of an open response the newest segment."""
-    row = _with_status(_stored(response_id)).order_by("-first_position").first()
+    row = _columns(_stored(response_id).order_by("-first_position")).first()
     if row is None:
         return None
     segments = up_to_end(_loaded_rows([row]))
@@ -195,61 +199,66 @@ def read_last(response_id: str) -> Segment | None:
 
 def read_finals(response_ids: Sequence[str]) -> list[Segment]:
     rows = EventSegment.objects.filter(response_id__in=response_ids, is_final=True)
-    return [_loaded(row) for row in rows]
+    return [_loaded(row) for row in _columns(rows)]
 
 
-def position_of_sequence(response_id: str, sequence: int) -> int | None:
-    """The log position of a public event, or None when the log does not reach it."""
-    row = _stored(response_id).filter(next_sequence__gt=sequence).order_by("first_position").first()
-    if row is None:
-        return None
-    segment = _loaded(row)
-    at = segment.first_sequence - 1
-    for position, frame in enumerate(split_frames(segment.data), segment.first_position):
-        at += not frame.startswith(INTERNAL_FRAME_PREFIX)
-        if at == sequence:
-            return position
-    return None
+def segment_at(response_id: str, position: int) -> QuerySet[EventSegment]:
+    """The segment that holds a position, or the newest one where the log does not reach it: one index seek."""
+    return _stored(response_id).filter(first_position__lte=position).order_by("-first_position")[:1]
+
+
+def _from_position(response_id: str, position: int, limit: int) -> list[Row]:
+    """The segment that holds a position and those behind it.
+
+    A filter on ``last_position`` alone would walk the index from the start of the log.
+    """
+    start = Subquery(segment_at(response_id, position).values("first_position"))
+    rows = _stored(response_id).filter(first_position__gte=Coalesce(start, 0)).order_by("first_position")
+    return list(_columns(rows)[: limit + 1])
+
+
+def _behind(response_id: str, rows: list[Row], position: int, limit: int) -> list[Segment]:
+    segments = _loaded_rows(rows)
+    is_last_page = len(rows) <= limit
+    if is_last_page and _has_ended(rows) and not _has_end(segments):
+        last = read_last(response_id)
+        if last is not None and last.is_final:
+            return []  # these lie behind the terminal event, and so does the position
+    return [segment.after(position) for segment in up_to_end(segments) if segment.last_position > position]
 
 
 def _stored(response_id: str) -> QuerySet[EventSegment]:
     return EventSegment.objects.filter(response_id=response_id)
 
 
-def _with_status(rows: QuerySet[EventSegment]) -> QuerySet[EventSegment]:
-    return rows.annotate(response_status=F("response__status"))
+def _columns(rows: QuerySet[EventSegment]) -> "QuerySet[EventSegment, Row]":
+    """Those of a ``Segment`` in its order, then codec and status: a model instance costs more than the row."""
+    names = [field.name for field in fields(Segment)]
+    names[names.index("data")] = "frames"
+    return rows.values_list(*names, "codec", "response__status")
 
 
-def _has_ended(rows: Sequence[EventSegment]) -> bool:
-    return bool(rows) and rows[0].response_status not in OPEN  # type: ignore[attr-defined]
+def _has_ended(rows: Sequence[Row]) -> bool:
+    return bool(rows) and rows[0][-1] not in OPEN
 
 
 def _has_end(segments: Sequence[Segment]) -> bool:
     return any(segment.is_final for segment in segments)
 
 
-def _loaded_rows(rows: Iterable[EventSegment], after_position: int = -1) -> list[Segment]:
+def _loaded_rows(rows: Iterable[Row]) -> list[Segment]:
     segments: list[Segment] = []
     for row in rows:
-        for segment in _split_behind_end(_loaded(row)):
-            if segment.last_position > after_position:
-                segments.append(segment.after(after_position))
+        segments += _split_behind_end(_loaded(row))
     return segments
 
 
-def _loaded(row: EventSegment) -> Segment:
-    data = bytes(row.frames)
-    return Segment(
-        response_id=row.response_id,
-        attempt=row.attempt,
-        first_position=row.first_position,
-        last_position=row.last_position,
-        first_sequence=row.first_sequence,
-        next_sequence=row.next_sequence,
-        data=zlib.decompress(data) if row.codec == Codec.ZLIB else data,
-        is_final=row.is_final,
-        commit_marks=row.commit_marks,
-    )
+def _loaded(row: Row) -> Segment:
+    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks, codec, _ = row
+    data = bytes(frames)
+    if codec == Codec.ZLIB:
+        data = zlib.decompress(data)
+    return Segment(response_id, attempt, first, last, first_sequence, next_sequence, data, is_final, marks)
 
 
 def _split_behind_end(segment: Segment) -> list[Segment]:
