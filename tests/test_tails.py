@@ -27,12 +27,3 @@ def test_a_tail_costs_no_more_than_it_may_however_small_its_segments() -> None:
     newest = tail.after(19_900)
     assert newest is not None
     assert [found.first_position for found in newest] == list(range(19_901, 20_000))
-
-
-def test_a_volatile_tail_keeps_all_of_it() -> None:
-    tail = Tail(is_volatile=True)
-    for position in range(2_000):
-        tail.publish(segment(position))
-    found = tail.after(-1)
-    assert found is not None
-    assert len(found) == 2_000

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
+from responses_app.eventlog.packed import PackedLog
 from responses_app.eventlog.segments import Segment
 
 TAIL_BYTES = 128 * 1024  # a reader further behind reads the database
@@ -25,10 +26,13 @@ class Tail:
         self.brief: object = None  # of a volatile response: the request, which is stored nowhere
         self.clients: set[str] = set()  # requests that asked for it; changed in the writer's thread alone
         self.is_fed_here = is_volatile  # this process writes the log: no need to poll for others' commits
+        self.reach = -1  # the newest position that is known to be stored
+        self.is_erased = False
         self.version = 0
         self.readers = 0
         self.left_at = 0.0  # when the last reader left, by the clock of this process
         self._segments: deque[Segment] = deque()
+        self._packed = PackedLog()  # of a volatile tail: what is older than these
         self._bytes = 0
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -40,16 +44,49 @@ class Tail:
             self._bytes = 0
         self._segments.append(segment)
         self._bytes += _cost(segment)
-        while not self.is_volatile and self._bytes > TAIL_BYTES and len(self._segments) > 1:
-            self._bytes -= _cost(self._segments.popleft())
+        if self._bytes > TAIL_BYTES:
+            self._shorten()
+        self.reach = max(self.reach, segment.last_position)
         self.wake()
 
+    def _shorten(self) -> None:
+        """Drop what is oldest; of a volatile tail, pack the older half."""
+        allowed = TAIL_BYTES // 2 if self.is_volatile else TAIL_BYTES
+        older: list[Segment] = []
+        while self._bytes > allowed and len(self._segments) > 1:
+            older.append(self._segments.popleft())
+            self._bytes -= _cost(older[-1])
+        if self.is_volatile and older:
+            self._packed.add(older)
+
+    def note_stored(self, position: int) -> None:
+        """The database has the log up to here, through whichever process."""
+        if position > self.reach:
+            self.reach = position
+            self.wake()
+
+    def note_erased(self) -> None:
+        """The log may be gone: its readers look."""
+        self.is_erased = True
+        self.wake()
+
+    def note_read(self, position: int) -> None:
+        """A reader has asked the database, which has nothing behind this position."""
+        self.is_erased = False
+        if position > self.reach:
+            self.note_stored(position)  # other readers may not be there yet
+        else:
+            self.reach = position
+
     def after(self, position: int) -> list[Segment] | None:
-        """The segments behind a position; None when they reach back further than this tail."""
+        """The segments behind a position; None when they reach back further than this tail.
+
+        Of a volatile tail some of them, where they are many: never none where there are any.
+        """
         if not self._segments:
             return [] if self.is_volatile else None
         if position + 1 < self._segments[0].first_position:
-            return None
+            return self._packed.after(position) if self.is_volatile else None
         found: deque[Segment] = deque()
         for segment in reversed(self._segments):
             if segment.last_position <= position:
@@ -58,6 +95,10 @@ class Tail:
         if found:
             found[0] = found[0].after(position)
         return list(found)
+
+    def whole(self) -> list[Segment]:
+        """Of a volatile tail: the whole log."""
+        return [*self._packed.whole(), *self._segments]
 
     @contextmanager
     def attended(self) -> Iterator[None]:
