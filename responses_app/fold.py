@@ -41,6 +41,10 @@ class Snapshot:
     def body(self) -> ResponseBody:
         return {**self._base, "output": list(self.output())}
 
+    def detached_body(self) -> ResponseBody:
+        """``body()`` as of now: no later event changes it."""
+        return {**self._base, "output": [_copy_item(item) for item in self.output()]}
+
     def output(self) -> list[Item]:
         for (index, field, part), text in self._growing.items():
             _holder(self._items[index], field, part)[_LEAF[field]] = text.whole()
@@ -106,7 +110,14 @@ def _copy_item(item: Item) -> Item:
     copied = dict(item)
     for key in ("content", "summary"):
         if isinstance(copied.get(key), list):
-            copied[key] = [dict(part) for part in copied[key]]
+            copied[key] = [_copy_part(part) for part in copied[key]]
+    return copied
+
+
+def _copy_part(part: Item) -> Item:
+    copied = dict(part)
+    if copied.get("logprobs"):
+        copied["logprobs"] = list(copied["logprobs"])
     return copied
 
 

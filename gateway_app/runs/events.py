@@ -1,6 +1,6 @@
 """The events of a run, as Hermes names them: a translation of the log, event by event."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -33,10 +33,6 @@ class RunEvents:
         self._calls.note(event)
         step = _STEPS.get(event["type"])
         return None if step is None else step(self, event)
-
-    def last_of(self, log: Iterable[Event]) -> str | None:
-        names = [told["event"] for event in log if (told := self.read(event)) is not None]
-        return names[-1] if names else None
 
     def _thought(self, event: Event) -> Told | None:
         return _told("reasoning.available", text=event["text"]) if event["text"] else None

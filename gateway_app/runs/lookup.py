@@ -6,9 +6,9 @@ from gateway_app.runs.events import RunEvents, ended_event
 from gateway_app.runs.statuses import runs_of
 from responses_app.api.approvals import shown_call
 from responses_app.errors import RunNotFound
-from responses_app.eventlog.segments import read_whole
-from responses_app.events import decode_frames
-from responses_app.fold import fold
+from responses_app.eventlog import Segment
+from responses_app.eventlog.snapshots import BodyFold, FoldCache
+from responses_app.events import Event
 from responses_app.ids import response_id_of, run_id_of
 from responses_app.models import Response
 from responses_app.services.approvals import waiting_calls
@@ -45,22 +45,46 @@ def run_object(row: Response) -> dict[str, Any]:
     return {**shown, "last_event": ended.pop("event"), **ended}
 
 
+class RunFold(BodyFold):
+    """What the log of a run that goes on adds to its row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events = RunEvents()
+        self._last_event: str | None = None
+        self._updated_at = 0.0
+
+    def add(self, segment: Segment) -> int:
+        self._updated_at = segment.committed_at
+        return super().add(segment)
+
+    def apply(self, event: Event) -> None:
+        super().apply(event)
+        shown = self._events.read(event)
+        if shown is not None:
+            self._last_event = shown["event"]
+
+    def live(self) -> dict[str, Any]:
+        live: dict[str, Any] = {"updated_at": self._updated_at, "output": text_of_output(self.body()["output"])}
+        if self._last_event is not None:
+            live["last_event"] = self._last_event
+        return live
+
+
+_folds: FoldCache[RunFold] = FoldCache(RunFold)
+
+
 def live_run_object(row: Response) -> dict[str, Any]:
     """With what the log of a run that goes on tells: what it said so far, and what it waits for."""
     shown = run_object(row)
     if not row.is_open:
         return shown
-    segments = read_whole(row.pk)
-    log = list(decode_frames(segment.data for segment in segments))
-    if not log:  # deleted in this moment
+    live = _folds.read(row.pk, RunFold.live)
+    if live is None:  # deleted in this moment
         raise RunNotFound(run_id_of(row.pk))
-    written = [at for _, at, _ in segments[-1].timed_frames()]
-    last_event = RunEvents().last_of(log)
     waiting = [shown_call(event) for event in waiting_calls(row.pk)]
     return {
         **shown,
-        "updated_at": written[-1],
-        "output": text_of_output(fold(log)["output"]),
-        **({} if last_event is None else {"last_event": last_event}),
+        **live,
         **({"approval": {**waiting[0], "pending": waiting}} if waiting else {}),
     }

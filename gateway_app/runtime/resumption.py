@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.loop import SoFar
@@ -10,7 +11,9 @@ from gateway_app.agent.types import Item, RoundFinished, Usage
 from gateway_app.runtime.ledger import TOLD_ONCE, shown
 from gateway_app.runtime.recording import ATTEMPT_STARTED, COMPACTED, MODEL_FINISHED, QUIRK
 from responses_app.compactions import COMPACTION
-from responses_app.events import TOOL_CALLED, Event
+from responses_app.eventlog import Segment
+from responses_app.eventlog.segments import first_output_at, read_whole
+from responses_app.events import TOOL_CALLED, Event, decode_frames
 from responses_app.models import ToolEvent
 from responses_app.output import OutputBuilder
 from responses_app.tokens import tokens_of
@@ -26,6 +29,27 @@ class Resumed(SoFar):
     hidden: frozenset[str] = frozenset()  # calls that are not shown
     told: frozenset[tuple[str, str]] = frozenset()  # of what is told once: event type and call id
     used_call_ids: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier attempts left, read and rebuilt beside the event loop: a long log takes a second."""
+
+    events: list[Event]
+    builder: OutputBuilder
+    usage: Usage
+    quirks: list[str]
+    first_output_at: datetime | None
+
+
+def read_past(response_id: str) -> Past:
+    return past_of(response_id, read_whole(response_id))
+
+
+def past_of(response_id: str, segments: list[Segment]) -> Past:
+    events = list(decode_frames(segment.data for segment in segments))
+    usage, quirks = read_spent(events)
+    return Past(events, OutputBuilder(response_id, events), usage, quirks, first_output_at(segments))
 
 
 def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]) -> Resumed:

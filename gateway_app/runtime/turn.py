@@ -20,11 +20,11 @@ from gateway_app.runtime.briefing import Brief, brief_turn
 from gateway_app.runtime.ends import End, failed, incomplete
 from gateway_app.runtime.ledger import Ledger
 from gateway_app.runtime.recording import ATTEMPT_STARTED, Recorder
-from gateway_app.runtime.resumption import read_spent
+from gateway_app.runtime.resumption import Past, past_of, read_past
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
-from responses_app.eventlog.segments import first_output_at, read_whole, stamped
-from responses_app.events import Event, decode_frames
+from responses_app.eventlog.segments import stamped
+from responses_app.events import Event
 from responses_app.output import OutputBuilder
 from responses_app.services.approvals import park
 from responses_app.services.claim import Claimed
@@ -85,11 +85,11 @@ class TurnRun:
         try:
             if self._stop is Stop.LEFT and self._can_go_on_elsewhere():
                 raise Left(self.row.pk)
-            history = await self._history()
-            self._builder = OutputBuilder(self.row.pk, history)
-            self._usage, self._quirks = read_spent(history)
+            past = await self._past()
+            self._builder, self._first_output_at = past.builder, past.first_output_at
+            self._usage, self._quirks = past.usage, past.quirks
             self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
-            end = await self._end(history)
+            end = await self._end(past.events)
             self._task = None
             await (self._settle(end) if end is not None else self._park())
         except Fenced:
@@ -159,12 +159,10 @@ class TurnRun:
         crashes = self.row.crashes
         return crashes > 0 and (settings.HERMES_RECOVERY == "incomplete" or crashes >= settings.HERMES_MAX_ATTEMPTS)
 
-    async def _history(self) -> list[Event]:
+    async def _past(self) -> Past:
         if self._tail.is_volatile:
-            return list(decode_frames(segment.data for segment in self._tail.after(-1) or []))
-        segments = await event_store.insist_read(read_whole, self.row.pk)
-        self._first_output_at = first_output_at(segments)
-        return list(decode_frames(segment.data for segment in segments))
+            return past_of(self.row.pk, self._tail.whole())
+        return await event_store.insist_read(read_past, self.row.pk)
 
     async def _generate(self, history: list[Event]) -> TurnFinished | None:
         if self.row.status == Status.QUEUED:
@@ -277,12 +275,12 @@ class TurnRun:
         try:
             await event_store.insist(
                 lambda: settle(self.row, segment, body, self._quirks, self._first_output_at),
-                self._tail.publish,
+                partial(event_store.publish_final, self._tail),
                 self.row.pk,
             )
         except Fenced:
             if self._tail.is_volatile:  # another process has the row, and only this one has the log
-                self._tail.publish(stamped(segment))
+                event_store.publish_final(self._tail, stamped(segment))
             raise
 
     async def _end_unstored(self) -> None:
