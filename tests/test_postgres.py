@@ -17,6 +17,7 @@ from tests.harness import ROOT
         "test_dashboard_queries.py",
         "test_retention.py",
         "test_admin_queries.py",
+        "eventlog/test_seek.py eventlog/test_snapshots.py eventlog/test_watcher.py",
         "runtime/test_query_plans.py runtime/test_retention_costs.py commands/test_short_transactions.py",
     ],
 )

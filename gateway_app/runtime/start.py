@@ -93,6 +93,7 @@ class Runtime:
             logger.info("Shutting down; %d running responses have %g s.", len(self.runner.runs), grace)
             await self._end_work(self.runner, grace)
         await asyncio.gather(self._retire(), _dismiss_readers(deadline))
+        await event_store.watcher.close(LAST_WORDS_SECS)
         await asyncio.to_thread(event_store.writer.stop)
 
     async def _end_work(self, runner: Runner, grace: float) -> None:

@@ -2,7 +2,8 @@
 
 from responses_app.eventlog.jobs import Fenced
 from responses_app.eventlog.segments import LogErased, Numbering, Segment
-from responses_app.eventlog.store import EventStore, current_body, final_bodies, final_body
+from responses_app.eventlog.snapshots import current_body, final_body
+from responses_app.eventlog.store import EventStore, final_bodies
 from responses_app.eventlog.tails import Tail
 
 event_store = EventStore()

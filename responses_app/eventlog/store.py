@@ -8,39 +8,39 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from responses_app.errors import CursorAhead, GoesOnLater, StorageUnavailable
+from responses_app.eventlog import snapshots
 from responses_app.eventlog.availability import run_query
 from responses_app.eventlog.complaints import Complaint
 from responses_app.eventlog.jobs import Append, Call, Fenced
+from responses_app.eventlog.positions import newest_positions, position_of_sequence
 from responses_app.eventlog.segments import (
     Segment,
-    position_of_sequence,
     read_finals,
     read_last,
     read_on,
-    read_whole,
     stamped,
     up_to_end,
 )
+from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.tails import Tail, Tails
+from responses_app.eventlog.watcher import Watcher
 from responses_app.eventlog.writer import Writer
-from responses_app.events import decode_frame, decode_frames, split_frames
-from responses_app.fold import ResponseBody, fold
+from responses_app.fold import ResponseBody
 from responses_app.models import Response
-from responses_app.models.responses import access_step
 from responses_app.postgresql.threads import limit_waits
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-POLL_SECS = 1.0  # how late a reader is when the hint of another process was lost
 RETRY_SECS = 0.5  # between tries while the database is away
 LAST_LOOK_SECS = 0.2  # a database that hangs must not keep readers from being told that this process ends
 READ_THREADS = 4
 CLOSE_SECS = 10
+IDLE_SECS = 60.0  # of a reader that has no connection to keep warm
 
 
 class EventStore:
@@ -50,8 +50,10 @@ class EventStore:
         self.tails = Tails()
         self._is_dismissing = False
         self._looking: set[asyncio.Timeout] = set()
+        self._later: set[asyncio.Task[None]] = set()
         self._away = Complaint(logger, "Work waits for the database")
         self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader", initializer=limit_waits)
+        self.watcher = Watcher(self._find_reach, self._write_notes, self._away)
 
     def close(self) -> None:
         """Commit what is pending and give every connection back."""
@@ -102,6 +104,21 @@ class EventStore:
         """``write`` for those who can't give up: tried until the database takes it."""
         return await self._until_available(lambda: self.write(work, then, response_id))
 
+    def write_later(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> None:
+        """On the event loop, does not wait: for what must happen once the database is back."""
+        task = asyncio.get_running_loop().create_task(self._write_while_running(work, then))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def _write_while_running(self, work: Callable[[], T], then: Callable[[T], None] | None) -> None:
+        while self.writer.is_running:
+            try:
+                await self.write(work, then)
+                return
+            except StorageUnavailable as error:
+                self._away.say(error)
+                await asyncio.sleep(RETRY_SECS)
+
     async def _until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
@@ -109,6 +126,34 @@ class EventStore:
             except StorageUnavailable as error:
                 self._away.say(error)
                 await asyncio.sleep(RETRY_SECS)
+
+    # -- who reads ----------------------------------------------------------------------
+    def note_access(self, response_id: str) -> None:
+        """A response is used: it is evicted after those that are not; from any thread, does not wait."""
+        if self.writer.loop is not None and self.writer.is_running:
+            self.watcher.note(response_id, self.writer.loop)
+        else:
+            self.submit(lambda: Response.objects.note_access([response_id]))
+
+    def publish_final(self, tail: Tail, segment: Segment) -> None:
+        tail.publish(segment)
+        snapshots.forget(segment.response_id)
+
+    def forget(self, response_id: str) -> None:
+        """On the event loop: the log may have been erased; its readers here look at once."""
+        snapshots.forget(response_id)
+        tail = self.tails.find(response_id)
+        if tail is not None:
+            tail.note_erased()
+
+    async def _write_notes(self, response_ids: list[str]) -> list[str]:
+        """Not among the writer's other work on PostgreSQL: a transaction that holds nothing else blocks no append."""
+        if connection.vendor == "sqlite":
+            return await self.write(lambda: Response.objects.note_access(response_ids))
+        return await self.read(Response.objects.note_access, response_ids)
+
+    async def _find_reach(self, response_ids: list[str]) -> dict[str, int]:
+        return await self.read(newest_positions, response_ids)
 
     # -- reading ------------------------------------------------------------------------
     async def read(self, query: Callable[..., T], *args: Any) -> T:
@@ -125,7 +170,7 @@ class EventStore:
         connection warm. Raises GoesOnLater when this process ends before the response does.
         """
         tail = self.tails.of(response_id)
-        with tail.attended():
+        with self.watcher.watching(response_id, tail), tail.attended():
             async for segments in self._follow(tail, response_id, position, idle_secs):
                 yield segments
 
@@ -133,15 +178,17 @@ class EventStore:
         self, tail: Tail, response_id: str, position: int, idle_secs: float
     ) -> AsyncIterator[Sequence[Segment]]:
         loop = asyncio.get_running_loop()
-        idle_since = noted_at = loop.time()
-        must_look = is_away = False
+        idle_since = loop.time()
+        must_look = not tail.is_fed_here or tail.after(position) is None
+        is_away = is_last_look = False
         while True:
             version = tail.version
-            segments = tail.after(position)
-            if segments is None or (must_look and not segments):
-                segments, is_away = await self._look(response_id, position)
-            if segments is None:
-                return
+            segments: Sequence[Segment] | None = tail.after(position)
+            if not segments and (must_look or tail.reach > position or tail.is_erased):
+                segments, is_away = await self._look(tail, response_id, position)
+                must_look = is_away or bool(segments)  # until the database has nothing more
+                if segments is None:
+                    return
             if segments:
                 segments = up_to_end(segments)
                 position = segments[-1].last_position
@@ -151,43 +198,37 @@ class EventStore:
                     return
                 continue
             if self._is_dismissing:
-                if must_look or is_away or tail.is_volatile:
+                if is_last_look or is_away or tail.is_volatile:
                     raise GoesOnLater(response_id)
-                must_look = True
+                is_last_look = must_look = True
                 continue
             idle = loop.time() - idle_since
             if idle >= idle_secs:
                 idle_since, idle = loop.time(), 0.0
                 yield ()
-            patience = idle_secs - idle
-            if not tail.is_fed_here:
-                noted_at = self._note_reader(response_id, noted_at)
-            polls = is_away or not tail.is_fed_here
-            await tail.wait(version, min(POLL_SECS, patience) if polls else patience)
-            must_look = polls and tail.version == version  # nobody here told: ask the database
+            await tail.wait(version, idle_secs - idle)
 
-    def _note_reader(self, response_id: str, noted_at: float) -> float:
-        """Tell the process that writes this log, from time to time, that somebody reads it."""
-        now = asyncio.get_running_loop().time()
-        if now - noted_at < access_step().total_seconds() or not self.writer.is_running:
-            return noted_at
-        self.submit(lambda: Response.objects.note_access(response_id))
-        return now
-
-    async def _look(self, response_id: str, position: int) -> tuple[list[Segment] | None, bool]:
+    async def _look(self, tail: Tail, response_id: str, position: int) -> tuple[list[Segment] | None, bool]:
         """``read_on``, and whether the database was away: it comes back, and the reader is still here."""
+        version = tail.version
         limit = asyncio.timeout(LAST_LOOK_SECS if self._is_dismissing else None)
         self._looking.add(limit)
         try:
             async with limit:
-                return await self.read(read_on, response_id, position), False
+                found = await self.read(read_on, response_id, position)
         except TimeoutError:
             return [], True
         except StorageUnavailable as error:
             self._away.say(error)
+            self.watcher.retry(tail)
             return [], True
         finally:
             self._looking.discard(limit)
+        if found:
+            tail.note_stored(found[-1].last_position)
+        elif found is not None and tail.version == version:
+            tail.note_read(position)
+        return found, False
 
     def dismiss_readers(self) -> None:
         """This process ends: a reader that has all there is does not wait for more."""
@@ -207,28 +248,12 @@ class EventStore:
     async def wait_final(self, response_id: str) -> ResponseBody:
         """The response as its terminal event tells it, however long that takes."""
         final: Segment | None = None
-        async for segments in self.read_after(response_id, -1, POLL_SECS):
+        async for segments in self.read_after(response_id, -1, IDLE_SECS):
             final = segments[-1] if segments else final
         assert final is not None
         return final_body(final)
 
 
-def current_body(response_id: str) -> ResponseBody | None:
-    """The response as the stored events tell it now; None when there are none."""
-    last = read_last(response_id)
-    if last is None:
-        return None
-    if last.is_final:
-        return final_body(last)
-    return fold(decode_frames(segment.data for segment in read_whole(response_id)))
-
-
 def final_bodies(response_ids: Sequence[str]) -> dict[str, ResponseBody]:
     """Of many ended responses at once."""
     return {final.response_id: final_body(final) for final in read_finals(response_ids)}
-
-
-def final_body(final: Segment) -> ResponseBody:
-    """A terminal event carries the whole response: nothing before it need be folded."""
-    body: ResponseBody = decode_frame(split_frames(final.data)[-1])["response"]
-    return body

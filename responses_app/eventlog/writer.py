@@ -50,7 +50,7 @@ PENDING_BYTES = 8 * 1024 * 1024  # beyond this, producers wait for the disk
 
 class Writer:
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._jobs: list[Job] = []
         self._arrival = threading.Condition()
@@ -81,7 +81,7 @@ class Writer:
         return time.monotonic() - since if since else 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="event-log-writer", daemon=True)
         self._thread.start()
@@ -254,13 +254,13 @@ class Writer:
         return [refusal(job, error)]
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
-        assert self._loop is not None
+        assert self.loop is not None
         with self._arrival:
             self.pending_bytes = size_of(self._retained) + size_of(self._jobs) + self.postponed.size
             if not (self._retained or self._undecided):
                 self._oldest_at = 0.0
-        if deliveries and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_deliver_all, deliveries)
+        if deliveries and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(_deliver_all, deliveries)
 
 
 def _earliest(times: list[float]) -> float:

@@ -12,12 +12,6 @@ from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.states import LEGAL_ORIGINS, OPEN, TERMINAL, OnDisconnect, Status
 
 
-def access_step() -> timedelta:
-    """How exactly we know when somebody read a response last: a write per look would cost more than the answer."""
-    limit = timedelta(minutes=settings.HERMES_UNATTENDED_MINUTES)
-    return min(timedelta(minutes=1), limit / 2) if limit else timedelta(minutes=1)
-
-
 class Kind(models.TextChoices):
     RESPONSES = "responses"
     CHAT = "chat"
@@ -26,6 +20,7 @@ class Kind(models.TextChoices):
     COMPACTION = "compaction"
 
 
+NOTED_AT_ONCE = 200  # rows in one transaction: an append to one of them waits for it
 MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
 
 
@@ -124,8 +119,21 @@ class ResponseQuerySet(models.QuerySet["Response"]):
     def unpark(self, response_id: str) -> None:
         self.open().filter(pk=response_id).update(parked_until=None)
 
-    def note_access(self, response_id: str) -> int:
-        return self.filter(pk=response_id).update(accessed_at=timezone.now())
+    def note_access(self, response_ids: list[str]) -> list[str]:
+        """Set ``accessed_at``; returns the ids that were noted.
+
+        A row that another transaction holds is left out, so that this never waits: two processes that
+        note and append in different orders can't block each other.
+        """
+        noted: list[str] = []
+        for start in range(0, len(response_ids), NOTED_AT_ONCE):
+            chunk = self.filter(pk__in=response_ids[start : start + NOTED_AT_ONCE])
+            with transaction.atomic():
+                free = chunk.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
+                locked = list(free)
+                self.filter(pk__in=locked).update(accessed_at=timezone.now())
+            noted += locked
+        return noted
 
     def accessed_since(self, since: datetime, response_ids: list[str]) -> models.QuerySet["Response", str]:
         return self.filter(pk__in=response_ids, accessed_at__gte=since).values_list("pk", flat=True)

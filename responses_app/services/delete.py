@@ -21,7 +21,11 @@ def delete_response(response_id: str, actor: User | None = None) -> None:
         if not Response.objects.request_cancel(response_id):
             erase(response_id)
 
-    event_store.submit(mark_and_erase, lambda _: get_dispatcher().cancel(response_id)).result()
+    def announce(_: None) -> None:
+        get_dispatcher().cancel(response_id)
+        event_store.forget(response_id)
+
+    event_store.submit(mark_and_erase, announce).result()
 
 
 def erase(response_id: str) -> None:

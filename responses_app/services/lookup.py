@@ -1,12 +1,11 @@
 """Find a response for its owner."""
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from responses_app.errors import ResponseDeleted, ResponseNotFound
 from responses_app.eventlog import event_store
 from responses_app.models import Response
-from responses_app.models.responses import Kind, access_step
+from responses_app.models.responses import Kind
 
 
 def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = True) -> Response:
@@ -31,6 +30,5 @@ def _found(visible: QuerySet[Response], response_id: str) -> Response:
 
 
 def note_access(row: Response) -> None:
-    """Reading keeps a response from being evicted, and from being stopped as one that nobody reads."""
-    if row.accessed_at < timezone.now() - access_step():
-        event_store.submit(lambda: Response.objects.note_access(row.pk))
+    """Reading keeps a response from being evicted, and from being stopped as unattended."""
+    event_store.note_access(row.pk)

@@ -51,6 +51,7 @@ def settle(
         **_measures(row, body, first_output_at, now),
         "incomplete_reason": (body["incomplete_details"] or {}).get("reason", ""),
         "finished_at": now,
+        "accessed_at": now,  # a long answer is not the least recently used one when it ends
         "lease_owner": "",
         "lease_until": None,
     }

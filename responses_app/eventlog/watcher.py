@@ -1,0 +1,132 @@
+"""The watcher: one look per second at all logs that are read here and written elsewhere.
+
+It also writes down, with the same period, which responses were read. It runs only while there
+is something to watch or to write.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from responses_app.errors import StorageUnavailable
+from responses_app.eventlog.access import AccessNotes
+from responses_app.eventlog.complaints import Complaint
+from responses_app.eventlog.tails import Tail
+
+logger = logging.getLogger(__name__)
+
+WATCH_SECS = 1.0  # how late a reader is when another process writes, and how exact accessed_at is
+
+FindReach = Callable[[list[str]], Awaitable[dict[str, int]]]
+WriteNotes = Callable[[list[str]], Awaitable[list[str]]]
+
+
+class Watcher:
+    def __init__(self, find_reach: FindReach, write_notes: WriteNotes, away: Complaint) -> None:
+        self._find_reach = find_reach
+        self._write_notes = write_notes
+        self._away = away
+        self._tails: dict[str, Tail] = {}
+        self._retrying: set[Tail] = set()
+        self._notes = AccessNotes()
+        self._task: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
+
+    @contextmanager
+    def watching(self, response_id: str, tail: Tail) -> Iterator[None]:
+        """For as long as the block lasts, the tail is woken when its log moves on."""
+        if tail.is_volatile:  # this process has its whole log
+            yield
+            return
+        self._tails[response_id] = tail
+        self._ensure_running()
+        try:
+            yield
+        finally:
+            self._notes.add([response_id])
+            if not tail.readers:
+                self._tails.pop(response_id, None)
+
+    def retry(self, tail: Tail) -> None:
+        """A reader could not read: wake it when the database answers again."""
+        self._retrying.add(tail)
+
+    def note(self, response_id: str, loop: asyncio.AbstractEventLoop) -> None:
+        """A response was read; from any thread."""
+        self._notes.add([response_id])
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._ensure_running)
+
+    async def close(self, timeout_secs: float) -> None:
+        """Write the last notes, unless that takes too long."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._notes or self._writing is not None:
+            self._begin_writing()
+            assert self._writing is not None
+            await asyncio.wait({self._writing}, timeout=timeout_secs)
+
+    def _ensure_running(self) -> None:
+        if self._task is None:
+            # A fresh context: what a request keeps in its context variables must not live on here.
+            self._task = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
+
+    async def _run(self) -> None:
+        try:
+            while self._tails or self._notes:
+                await asyncio.sleep(WATCH_SECS)
+                await self.step()
+        finally:
+            self._task = None
+
+    async def step(self) -> None:
+        self._notes.add(self._tails)
+        self._begin_writing()
+        try:
+            await self._look()
+        except StorageUnavailable as error:
+            self._away.say(error)
+        except Exception:  # without the watcher, readers would wait for ever
+            logger.exception("A look at the logs failed.")
+
+    async def _look(self) -> None:
+        retrying = set(self._retrying)
+        watched = {
+            response_id: tail for response_id, tail in self._tails.items() if not tail.is_fed_here or tail in retrying
+        }
+        if not watched:
+            self._retrying.clear()
+            return
+        reach = await self._find_reach(list(watched))
+        for response_id, tail in watched.items():
+            if response_id in reach:
+                tail.note_stored(reach[response_id])
+            else:
+                tail.note_erased()
+        self._retrying -= retrying
+        for tail in retrying:
+            tail.wake()
+
+    def _begin_writing(self) -> None:
+        """Beside the looks: a database that takes no writes can still be read."""
+        if self._notes and self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write(), context=contextvars.Context())
+
+    async def _write(self) -> None:
+        taken = self._notes.take()
+        written: list[str] = []
+        try:
+            written = await self._write_notes(sorted(taken))
+        except StorageUnavailable as error:
+            self._away.say(error)
+        except Exception:
+            logger.exception("Access notes could not be written.")
+        finally:
+            self._writing = None
+            self._notes.put_back({key: tries for key, tries in taken.items() if key not in set(written)})
