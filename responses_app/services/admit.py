@@ -16,6 +16,7 @@ from responses_app.ids import item_id, new_response_id
 from responses_app.models import InputItem, Response, Session
 from responses_app.models.responses import Kind
 from responses_app.services.admission import Admission
+from responses_app.services.cancel import leave
 from responses_app.services.chain import Carried, first_values
 from responses_app.services.idempotency import Joined, join_or_note
 from responses_app.services.places import Place, find_place
@@ -50,6 +51,29 @@ async def admit(admission: Admission) -> Admitted:
     """Store the request and its first events, then say that there is work; or join the response it has already."""
     response_id = new_response_id()
     tail = event_store.tails.of(response_id, is_volatile=not admission.is_stored)
+    joined: list[Joined] = []
+    try:
+        outcome = await _write_admission(response_id, await _prepared(admission), tail, joined)
+        if isinstance(outcome, Stored):
+            return outcome.admitted
+        return await _admitted_by_joining(outcome, response_id)
+    except BaseException:
+        # The client gets an error: it must not stay among those that the response runs for.
+        for other in joined:
+            if other.tail is not None:
+                leave(other.row.pk, other.tail, response_id)
+        raise
+
+
+async def _write_admission(response_id: str, admission: Admission, tail: Tail, joined: list[Joined]) -> Stored | Joined:
+    """``joined`` gets what was joined as soon as it is, also where the transaction then fails."""
+    reads = ReadAhead()
+
+    def store_or_join() -> Stored | Joined:
+        outcome = _store_or_join(response_id, admission, tail, reads)
+        if isinstance(outcome, Joined):
+            joined.append(outcome)
+        return outcome
 
     def announce(outcome: Stored | Joined) -> None:
         if isinstance(outcome, Stored):
@@ -58,24 +82,18 @@ async def admit(admission: Admission) -> Admitted:
                 get_dispatcher().cancel(interrupted)
             get_dispatcher().generate(response_id)
 
-    prepared = await _prepared(admission)
-    reads = ReadAhead()
-
-    def store() -> Stored | Joined:
-        return _store_or_join(response_id, prepared, tail, reads)
-
-    outcome: Stored | Joined | None = None
-    while outcome is None:
+    while True:
         try:
-            outcome = await event_store.write(store, announce)
+            return await event_store.write(store_or_join, announce)
         except NotRead as missing:
             await event_store.read(reads.read, missing.question)
-    if isinstance(outcome, Stored):
-        return outcome.admitted
-    row, body = outcome.row, await outcome.body()
-    tail = outcome.tail or event_store.tails.of(row.pk)
+
+
+async def _admitted_by_joining(joined: Joined, reader: str) -> Admitted:
+    row, body = joined.row, await joined.body()
+    tail = joined.tail or event_store.tails.of(row.pk)
     on_disconnect = OnDisconnect(row.on_disconnect)
-    return Admitted(row.pk, row.session.public_id, body, on_disconnect, (), (), tail, response_id, is_replayed=True)
+    return Admitted(row.pk, row.session.public_id, body, on_disconnect, (), (), tail, reader, is_replayed=True)
 
 
 async def _prepared(admission: Admission) -> Admission:

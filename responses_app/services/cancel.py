@@ -41,4 +41,4 @@ def leave(response_id: str, tail: Tail, reader: str) -> None:
         if is_cancelled:
             get_dispatcher().cancel(response_id)
 
-    event_store.submit(look_around, tell)
+    event_store.write_later(look_around, tell)

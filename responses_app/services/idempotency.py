@@ -36,7 +36,7 @@ class Joined:
         """As it is now."""
         if not self.row.is_stored:
             assert self.tail is not None
-            return fold(decode_frames(segment.data for segment in self.tail.after(-1) or ()))
+            return fold(decode_frames(segment.data for segment in self.tail.whole()))
         body = await event_store.read(current_body, self.row.pk)
         if body is None:
             raise ResponseDeleted(self.row.pk)
