@@ -12,7 +12,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Min
+from django.db.models import Case, Count, Min, Value, When
 from django.utils import timezone
 
 from gateway_app.database_probe import TROUBLE, ask
@@ -96,14 +96,15 @@ def _age(since: datetime | None, now: datetime) -> float | None:
 
 def processes() -> list[Process]:
     """The running ones, then those that ended last."""
-    rows = RuntimeProcess.objects.order_by("-heartbeat_at")
+    silence = Case(When(is_silent(), then=Value(True)), default=Value(False))
+    rows = RuntimeProcess.objects.annotate(silence=silence).order_by("-heartbeat_at")
     running = rows.filter(state=ProcessState.RUNNING)
     ended = rows.exclude(state=ProcessState.RUNNING)[:SHOWN_PROCESSES]
-    silent = set(running.filter(is_silent()).values_list("pk", flat=True))
-    return [_process(row, is_silent=row.pk in silent) for row in (*running, *ended)]
+    return [_process(row, is_silent=row.silence) for row in (*running, *ended)]
 
 
 def _process(row: RuntimeProcess, *, is_silent: bool) -> Process:
+    is_running = row.state == ProcessState.RUNNING
     return Process(
         id=row.pk,
         role=row.role,
@@ -114,8 +115,8 @@ def _process(row: RuntimeProcess, *, is_silent: bool) -> Process:
         started_at=row.started_at,
         heartbeat_at=row.heartbeat_at,
         exit_reason=row.exit_reason,
-        is_silent=is_silent,
-        is_alive_here=row.state == ProcessState.RUNNING and is_here(row) and not is_dead_here(row),
+        is_silent=is_running and is_silent,
+        is_alive_here=is_running and is_here(row) and not is_dead_here(row),
     )
 
 

@@ -271,11 +271,14 @@ def test_an_unstored_response_is_claimed_only_where_its_request_is_known() -> No
     assert Response.objects.claim(row.pk, 0, "here", LEASE)
 
 
-def test_only_what_runs_is_renewed() -> None:
-    running, zombie = make_response(), make_response()
-    for row in (running, zombie):
+def test_a_lease_that_ran_out_is_renewed_and_what_does_not_run_is_given_back() -> None:
+    running, left = make_response(), make_response()
+    for row in (running, left):
         assert Response.objects.claim(row.pk, 0, "me", timedelta(seconds=-1))
+        assert not Response.objects.claim(row.pk, 1, "other", LEASE)
     assert Response.objects.renew("me", {running.pk: 1}, LEASE) == {running.pk: False}
+    assert Response.objects.renew("me", {running.pk: 2}, LEASE) == {}
     assert Response.objects.release_own("me", [running.pk]) == 1
     assert not Response.objects.claim(running.pk, 1, "other", LEASE)
-    assert Response.objects.claim(zombie.pk, 1, "other", LEASE)
+    assert Response.objects.claim(left.pk, 1, "other", LEASE)
+    assert Response.objects.get(pk=left.pk).crashes == 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from typing import Any
 
 from channels.exceptions import ChannelFull
@@ -11,11 +12,16 @@ logger = logging.getLogger(__name__)
 
 LAYER = "local"
 CHANNEL = "generate"
+FULL_SECS = 0.005  # between two looks for room; the consumer takes a message in microseconds
+MAX_WAITING = 20_000  # twice the most slots a process can have; a message is an id
 
 
 class InProcessDispatcher:
+    """Sends in the order of the calls, and waits where the channel is full: it holds 100 messages."""
+
     def __init__(self) -> None:
-        self._sending: set[asyncio.Task[None]] = set()
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._sender: asyncio.Task[None] | None = None
 
     def generate(self, response_id: str) -> None:
         self._send({"type": "generate.run", "response_id": response_id})
@@ -24,14 +30,20 @@ class InProcessDispatcher:
         self._send({"type": "generate.cancel", "response_id": response_id})
 
     def _send(self, message: dict[str, Any]) -> None:
-        task = asyncio.get_running_loop().create_task(self._deliver(message))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        if len(self._waiting) >= MAX_WAITING:
+            logger.info("Too many hints wait; the sweep will find %s.", message["response_id"])
+            return
+        self._waiting.append(message)
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.get_running_loop().create_task(self._deliver())
 
-    async def _deliver(self, message: dict[str, Any]) -> None:
+    async def _deliver(self) -> None:
         layer = get_channel_layer(LAYER)
         assert layer is not None
-        try:
-            await layer.send(CHANNEL, message)
-        except ChannelFull:
-            logger.info("The generate channel is full; the sweep will find %s.", message["response_id"])
+        while self._waiting:
+            try:
+                await layer.send(CHANNEL, self._waiting[0])
+            except ChannelFull:
+                await asyncio.sleep(FULL_SECS)
+            else:
+                self._waiting.popleft()

@@ -21,23 +21,43 @@ logger = logging.getLogger(__name__)
 
 RENEWALS_PER_LEASE = 5
 TIDY_PER_SWEEP = 20
+MAX_WAITING = 10_000  # hints that wait for a slot, an id each; the sweep finds the others
+
+
+class HeartbeatMissing(Exception):
+    """Other processes take this one for dead: what it claims now would be taken from it."""
 
 
 class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._waiting: dict[str, None] = {}  # for a slot, in the order of their hints
         self.heartbeat = Heartbeat()
         self._is_closing = self._is_leaving = False
 
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str, *, is_urgent: bool = False) -> None:
-        """There may be work on this response; without a free slot the sweep finds it later."""
-        has_slot = not self._is_closing and (is_urgent or len(self._tasks) < settings.HERMES_MAX_CONCURRENT)
-        if has_slot and response_id not in self._tasks:
-            task = asyncio.create_task(self._run(response_id), name=response_id)
-            self._tasks[response_id] = task
-            task.add_done_callback(lambda _: self._ended(response_id))
+        """There may be work on this response; without a free slot it waits for one."""
+        if self._is_closing or response_id in self._tasks:
+            return
+        if is_urgent or self._can_start():
+            self._start(response_id)
+        elif len(self._waiting) < MAX_WAITING:
+            self._waiting[response_id] = None
+
+    def _can_start(self) -> bool:
+        return self.heartbeat.is_fresh and len(self._tasks) < settings.HERMES_MAX_CONCURRENT
+
+    def _start_waiting(self) -> None:
+        while self._waiting and self._can_start():
+            self._start(next(iter(self._waiting)))
+
+    def _start(self, response_id: str) -> None:
+        self._waiting.pop(response_id, None)
+        task = asyncio.create_task(self._run(response_id), name=response_id)
+        self._tasks[response_id] = task
+        task.add_done_callback(lambda _: self._ended(response_id))
 
     def cancel(self, response_id: str) -> None:
         run = self.runs.get(response_id)
@@ -50,6 +70,7 @@ class Runner:
     def close(self) -> None:
         """Nothing new is begun."""
         self._is_closing = True
+        self._waiting.clear()
 
     def leave(self) -> None:
         """What runs is left where it stands; its log tells the next process how to go on."""
@@ -119,6 +140,7 @@ class Runner:
 
         held = await event_store.write(renew_and_beat)
         self.heartbeat.note(sent_at)
+        self._start_waiting()
         for response_id, run in before.items():
             if self.runs.get(response_id) is not run:
                 continue
@@ -144,6 +166,9 @@ class Runner:
             claimed = await event_store.write(lambda: self._claim(response_id), self._register)
         except StorageUnavailable:
             return  # the sweep finds it when the database is back
+        except HeartbeatMissing:
+            self._waiting[response_id] = None  # until the next heartbeat
+            return
         if claimed is None:
             return
         await self.runs[response_id].run()
@@ -153,8 +178,11 @@ class Runner:
 
     def _claim(self, response_id: str) -> Claimed | None:
         """In the writer's thread, where it may have waited while the server began to stop, or the database was away."""
-        is_free_to = self.heartbeat.is_fresh and not self._is_closing
-        return claim(response_id) if is_free_to else None
+        if self._is_closing:
+            return None
+        if not self.heartbeat.is_fresh:
+            raise HeartbeatMissing(response_id)
+        return claim(response_id)
 
     def _register(self, claimed: Claimed | None) -> None:
         """On the event loop right after the commit, so that no cancellation finds a gap."""
@@ -168,3 +196,4 @@ class Runner:
         self.runs.pop(response_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("%s: the runner failed.", response_id, exc_info=error)
+        self._start_waiting()
