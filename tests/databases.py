@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,16 @@ def query(home: Path, database_url: str | None, sql: str, args: tuple[Any, ...])
     with psycopg.connect(database_url) as postgres:
         rows = postgres.execute(sql.replace("%", "%%").replace("?", "%s").encode(), args).fetchall()
     return [tuple(_plain(value) for value in row) for row in rows]
+
+
+def change(home: Path, database_url: str | None, sql: str, args: tuple[Any, ...]) -> int:
+    """One statement that changes rows, committed; the number of rows."""
+    if database_url is None or database_url.startswith("sqlite:"):
+        path = (database_url or f"sqlite:///{home / 'hermes.sqlite3'}").removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, timeout=20)) as connection, connection:
+            return connection.execute(sql, args).rowcount
+    with psycopg.connect(database_url) as postgres:
+        return postgres.execute(sql.replace("?", "%s").encode(), args).rowcount
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,7 @@ import httpx
 import openai
 
 from responses_app.events import Event, decode_frame
-from tests.databases import query
+from tests.databases import change, query
 from tests.gates import EVERY_GATE, open_gate
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -205,6 +205,9 @@ class Server:
 
     def query(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
         return query(self.home, self.env.get("DATABASE_URL"), sql, args)
+
+    def change(self, sql: str, *args: Any) -> int:
+        return change(self.home, self.env.get("DATABASE_URL"), sql, args)
 
 
 def server_beside(server: Server, home: Path, kind: type[Server] = Server, **env: str) -> Server:

@@ -18,7 +18,7 @@ WHERE heartbeat_at < statement_timestamp() - interval '{LEASE_SECS + 1} seconds'
 HAND_TO_A_DEAD_OWNER = """
 UPDATE responses_app_response
 SET lease_owner = 'gone', lease_until = statement_timestamp() - interval '1 second'
-WHERE id = ? RETURNING id
+WHERE id = ?
 """
 CLAIMS = "SELECT attempt, crashes, status FROM responses_app_response WHERE id = ?"
 
@@ -59,7 +59,7 @@ def test_no_work_changes_hands_and_no_crash_is_counted(pair: tuple[Server, Serve
     eventually(lambda: all(text(one.body(pk)) == "before " for pk in [*ids, left]))
     link.cut()
     eventually(lambda: one.query(SILENT) == [(2,)], 30, "the silence of both")
-    one.query(HAND_TO_A_DEAD_OWNER, left)
+    one.change(HAND_TO_A_DEAD_OWNER, left)
     link.join()
     # Both have waited for each other, and look for the work of the dead again.
     eventually(lambda: one.query(CLAIMS, left)[0][:2] == (2, 1), 30, "the claim of what a dead process left")

@@ -17,7 +17,7 @@ HEARTBEATS = "SELECT id, heartbeat_at FROM gateway_app_runtimeprocess"
 STATES = "SELECT state, exit_reason FROM gateway_app_runtimeprocess WHERE pid = ?"
 CLAIM = "SELECT attempt, crashes, lease_owner FROM responses_app_response WHERE id = ?"
 HAND_TO_A_DEAD_OWNER = """
-UPDATE responses_app_response SET lease_owner = 'gone', lease_until = created_at WHERE id = ? RETURNING id
+UPDATE responses_app_response SET lease_owner = 'gone', lease_until = created_at WHERE id = ?
 """
 ISOLATE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 SKEW_SECS = 30
@@ -62,7 +62,7 @@ def until_all_have_beaten(server: Server, count: int) -> None:
 def until_the_dead_are_judged(server: Server, count: int) -> None:
     """Every process beats, and one of them has released what an unknown owner left."""
     left = begin(server)
-    server.query(HAND_TO_A_DEAD_OWNER, left)
+    server.change(HAND_TO_A_DEAD_OWNER, left)
     until_all_have_beaten(server, count)
     eventually(lambda: server.query(CLAIM, left)[0][:2] == (2, 1), 30, "the claim of what a dead owner left")
     until_all_have_beaten(server, count)
