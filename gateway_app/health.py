@@ -30,6 +30,7 @@ OK, DEGRADED = "ok", "degraded"
 QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then
 DISK_PERCENT = 90
 SHOWN_PROCESSES = 12
+SHOWN_NEWER = 20
 PLATFORM = "hermes-agent"
 PLATFORMS = {"api_server": {"state": "connected"}}
 LAG_SECS = 5  # a commit takes milliseconds; behind somebody else's lock it waits longer
@@ -88,6 +89,12 @@ def current_work() -> Work:
         oldest_queued_secs=_age(found["oldest"], now),
         oldest_ready_secs=_age(ready["oldest"], now),
     )
+
+
+def newer_logs() -> list[str]:
+    """Responses that only a newer version can go on with."""
+    waiting = Response.objects.open().in_newer_format().order_by("created_at")
+    return list(waiting.values_list("pk", flat=True)[:SHOWN_NEWER])
 
 
 def _age(since: datetime | None, now: datetime) -> float | None:
@@ -167,11 +174,12 @@ class Stored:
     work: Work | None = None
     processes: list[Process] | None = None
     database_bytes: int | None = None
+    newer_logs: list[str] | None = None
     trouble: str = ""
 
 
 def read_stored() -> Stored:
-    return Stored(current_work(), processes(), _database_bytes())
+    return Stored(current_work(), processes(), _database_bytes(), newer_logs())
 
 
 def look() -> Health:
@@ -211,6 +219,7 @@ def assess(found: Stored) -> Health:
             lag_secs=round(writer.lag_secs, 3),
             pending_bytes=writer.pending_bytes,
         ),
+        "log_formats": _check(found.newer_logs == [], newer=found.newer_logs),
         "mcp": _check(all(state["state"] != "down" for state in states), servers=len(states)),
     }
     return Health(found.work, found.processes, stored, states, checks)

@@ -18,7 +18,7 @@ from responses_app.states import Status
 from responses_app.tool_items import ARGUMENTS_EVENT, ARGUMENTS_OF
 
 INTERRUPTED = "Interrupted: whether this call took effect is not known. Check before you repeat it."
-_TERMINAL_EVENT = {
+TERMINAL_EVENT = {
     Status.COMPLETED: events.COMPLETED,
     Status.FAILED: events.FAILED,
     Status.INCOMPLETE: events.INCOMPLETE,
@@ -84,7 +84,7 @@ class OutputBuilder:
             "error": error,
             "incomplete_details": incomplete,
         }
-        self._emit({"type": _TERMINAL_EVENT[status], "response": body})
+        self._emit({"type": TERMINAL_EVENT[status], "response": body})
 
     # -- content ------------------------------------------------------------------------
     def message_started(self, phase: str | None) -> None:

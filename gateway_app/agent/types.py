@@ -1,7 +1,7 @@
 """What passes between the agent loop and the providers."""
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from gateway_app.agent.tool_types import Tool
@@ -101,6 +101,12 @@ class Usage:
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
         )
+
+    @classmethod
+    def read(cls, stored: Mapping[str, int]) -> "Usage":
+        """From a log, without the fields that only another version knows."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: stored[name] for name in names if name in stored})
 
     def as_wire(self) -> dict[str, Any]:
         return {

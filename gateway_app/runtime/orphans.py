@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -14,6 +13,7 @@ from gateway_app.runtime.resumption import read_spent
 from responses_app.events import Event
 from responses_app.models import Response
 from responses_app.services.abandon import abandon
+from responses_app.services.failed_attempt import is_given_up
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,10 @@ def find_orphans(dead: processes.Dead) -> list[Orphan]:
     held = Q(lease_owner__in=dead.ids) | Q(pk__in=left.values("pk"))
     rows = Response.objects.open().filter(held).order_by("created_at")
     # This death is one more than the row has counted so far.
-    return [Orphan(row.pk, _is_given_up(row, row.crashes + 1)) for row in rows.only("pk", "crashes", "is_stored")]
+    return [
+        Orphan(row.pk, is_given_up(row.crashes + 1, is_stored=row.is_stored))
+        for row in rows.only("pk", "crashes", "is_stored")
+    ]
 
 
 def free(dead: processes.Dead) -> None:
@@ -55,8 +58,3 @@ def _read_spent(events: Iterable[Event]) -> tuple[dict[str, Any] | None, list[st
 
 def live_processes() -> int:
     return RuntimeProcess.objects.filter(state=ProcessState.RUNNING).count()
-
-
-def _is_given_up(row: Response, crashes: int) -> bool:
-    is_over = settings.HERMES_RECOVERY == "incomplete" or crashes >= settings.HERMES_MAX_ATTEMPTS
-    return is_over or not row.is_stored

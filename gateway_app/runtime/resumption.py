@@ -12,8 +12,9 @@ from gateway_app.runtime.ledger import TOLD_ONCE, shown
 from gateway_app.runtime.recording import ATTEMPT_STARTED, COMPACTED, MODEL_FINISHED, QUIRK
 from responses_app.compactions import COMPACTION
 from responses_app.eventlog import Segment
+from responses_app.eventlog.damage import decode_log
 from responses_app.eventlog.segments import first_output_at, read_whole
-from responses_app.events import TOOL_CALLED, Event, decode_frames
+from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
 from responses_app.output import OutputBuilder
 from responses_app.tokens import tokens_of
@@ -47,7 +48,7 @@ def read_past(response_id: str) -> Past:
 
 
 def past_of(response_id: str, segments: list[Segment]) -> Past:
-    events = list(decode_frames(segment.data for segment in segments))
+    events = list(decode_log(segments))
     usage, quirks = read_spent(events)
     return Past(events, OutputBuilder(response_id, events), usage, quirks, first_output_at(segments))
 
@@ -103,14 +104,14 @@ class _Log:
             if event["item"]["type"] != "function_call_output":
                 self.last_round = None
         elif kind == MODEL_FINISHED:
-            spent = Usage(**event["usage"])
+            spent = Usage.read(event["usage"])
             self.usage += spent
             self.rounds += 1
             self.steps.append(None)
             self.round_start = self._item_count
             self.last_round = RoundFinished(event["reason"], spent, event["message"])
         elif kind == COMPACTED:
-            spent = Usage(**event["usage"])
+            spent = Usage.read(event["usage"])
             self.usage += spent
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
         elif kind == TOOL_CALLED and event["output_index"] is None:

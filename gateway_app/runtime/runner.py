@@ -12,9 +12,10 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.turn import Stop, TurnRun
 from responses_app.errors import StorageUnavailable
-from responses_app.eventlog import event_store
+from responses_app.eventlog import Segment, event_store
 from responses_app.models import Response
 from responses_app.services.claim import Claimed, claim, claimable_ids, has_expired, lease, next_in_session
+from responses_app.services.failed_attempt import end_attempt
 from responses_app.services.tidy import tidy_next
 
 logger = logging.getLogger(__name__)
@@ -171,10 +172,27 @@ class Runner:
             return
         if claimed is None:
             return
-        await self.runs[response_id].run()
+        await self._attempt(self.runs[response_id])
         following = await event_store.insist_read(next_in_session, claimed.row.session_id)
         if following is not None:
             self.hint(following)
+
+    async def _attempt(self, run: TurnRun) -> None:
+        try:
+            await run.run()
+        except Exception:
+            logger.exception("%s: attempt %d failed.", run.row.pk, run.row.attempt)
+            await self._end_attempt(run.row)
+
+    async def _end_attempt(self, row: Response) -> None:
+        tail = event_store.tails.of(row.pk, is_volatile=not row.is_stored)
+        in_memory = tail.whole() if tail.is_volatile else []
+
+        def publish(end: Segment | None) -> None:
+            if end is not None:
+                event_store.publish_final(tail, end)
+
+        await event_store.insist(lambda: end_attempt(row, in_memory), publish)
 
     def _claim(self, response_id: str) -> Claimed | None:
         """In the writer's thread, where it may have waited while the server began to stop, or the database was away."""

@@ -29,6 +29,7 @@ from responses_app.output import OutputBuilder
 from responses_app.services.approvals import park
 from responses_app.services.claim import Claimed
 from responses_app.services.compactions import seal_compaction
+from responses_app.services.failed_attempt import is_given_up
 from responses_app.services.settle import begin, settle
 from responses_app.states import IncompleteReason, Status
 
@@ -127,7 +128,7 @@ class TurnRun:
             raise self._refusal
         if self._stop is not None:
             return self._stopped(self._stop)
-        if is_lost or self._is_given_up():
+        if is_lost or is_given_up(self.row.crashes, is_stored=self.row.is_stored):
             return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         try:
             async with asyncio.timeout(settings.HERMES_TURN_TIMEOUT) as limit:
@@ -154,10 +155,6 @@ class TurnRun:
 
     def _can_go_on_elsewhere(self) -> bool:
         return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
-
-    def _is_given_up(self) -> bool:
-        crashes = self.row.crashes
-        return crashes > 0 and (settings.HERMES_RECOVERY == "incomplete" or crashes >= settings.HERMES_MAX_ATTEMPTS)
 
     async def _past(self) -> Past:
         if self._tail.is_volatile:

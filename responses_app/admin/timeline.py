@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from responses_app.errors import LogFormatNotSupported
 from responses_app.eventlog import current_body
 from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session, ToolEvent
@@ -106,7 +107,10 @@ def _inputs(ids: list[str]) -> Iterable[tuple[str, Item]]:
 def _output(row: Response) -> list[Item]:
     if row.output is not None or not row.is_stored or row.started_at is None or row.deleted_at is not None:
         return row.output or []
-    body = current_body(row.pk)
+    try:
+        body = current_body(row.pk)
+    except LogFormatNotSupported:
+        return []
     return [] if body is None else body["output"]
 
 

@@ -15,6 +15,8 @@ from responses_app.api.paging import (
     read_page,
     read_word,
 )
+from responses_app.bodies import initial_body
+from responses_app.errors import LogFormatNotSupported
 from responses_app.eventlog import current_body, final_bodies
 from responses_app.fold import Item, ResponseBody, json_body
 from responses_app.ids import place_of_item
@@ -79,5 +81,14 @@ def bodies_of(rows: list[Response]) -> list[ResponseBody]:
     """Those that have ended with one query for all; one that was deleted in this moment is left out."""
     ended = [row.pk for row in rows if not row.is_open]
     known = final_bodies(ended)
-    bodies = [known.get(row.pk) or current_body(row.pk) for row in rows]
+    bodies = [known.get(row.pk) or _open_body(row) for row in rows]
     return [body for body in bodies if body is not None]
+
+
+def _open_body(row: Response) -> ResponseBody | None:
+    try:
+        return current_body(row.pk)
+    except LogFormatNotSupported:  # one of these must not close the list
+        created_at = int(row.created_at.timestamp())
+        body = initial_body(row.pk, model=row.model, created_at=created_at, status=Status(row.status), echo={})
+        return {**body, "output": row.output or []}

@@ -11,6 +11,7 @@ from itertools import islice
 from django.db.models import QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from responses_app.errors import LogFormatNotSupported
 from responses_app.events import (
     FRAME_END,
     INTERNAL_FRAME_PREFIX,
@@ -21,7 +22,7 @@ from responses_app.events import (
     split_frames,
 )
 from responses_app.models import EventSegment
-from responses_app.models.segments import Codec
+from responses_app.models.segments import FORMAT_VERSION, Codec
 from responses_app.states import OPEN
 
 READ_SEGMENTS = 64  # bounds what one reader holds in memory
@@ -49,6 +50,11 @@ class Segment:
     @property
     def event_count(self) -> int:
         return self.last_position - self.first_position + 1
+
+    @property
+    def is_whole(self) -> bool:
+        """As many events as were written, by the blank lines that end them."""
+        return self.data.count(FRAME_END) == self.event_count and self.data.endswith(FRAME_END)
 
     @property
     def is_public(self) -> bool:
@@ -198,7 +204,8 @@ def read_last(response_id: str) -> Segment | None:
 
 
 def read_finals(response_ids: Sequence[str]) -> list[Segment]:
-    rows = EventSegment.objects.filter(response_id__in=response_ids, is_final=True)
+    known = EventSegment.objects.filter(format_version__lte=FORMAT_VERSION)
+    rows = known.filter(response_id__in=response_ids, is_final=True)
     return [_loaded(row) for row in _columns(rows)]
 
 
@@ -232,10 +239,10 @@ def _stored(response_id: str) -> QuerySet[EventSegment]:
 
 
 def _columns(rows: QuerySet[EventSegment]) -> "QuerySet[EventSegment, Row]":
-    """Those of a ``Segment`` in its order, then codec and status: a model instance costs more than the row."""
+    """Those of a ``Segment`` in its order, then format, codec and status: a model instance costs more than the row."""
     names = [field.name for field in fields(Segment)]
     names[names.index("data")] = "frames"
-    return rows.values_list(*names, "codec", "response__status")
+    return rows.values_list(*names, "format_version", "codec", "response__status")
 
 
 def _has_ended(rows: Sequence[Row]) -> bool:
@@ -254,7 +261,10 @@ def _loaded_rows(rows: Iterable[Row]) -> list[Segment]:
 
 
 def _loaded(row: Row) -> Segment:
-    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks, codec, _ = row
+    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks, *storage = row
+    format_version, codec, _ = storage
+    if format_version > FORMAT_VERSION:
+        raise LogFormatNotSupported(response_id)
     data = bytes(frames)
     if codec == Codec.ZLIB:
         data = zlib.decompress(data)

@@ -3,8 +3,6 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.fields.json import KT
 from django.db.models.functions import Left
 
-from responses_app.models.responses import Response
-
 SHOWN_WORDS_CHARS = 120
 
 
@@ -18,7 +16,7 @@ class InputItemQuerySet(models.QuerySet["InputItem"]):
 class InputItem(models.Model):
     """A new item of a request, in order; history is not repeated here."""
 
-    response = models.ForeignKey(Response, on_delete=models.CASCADE, related_name="input_items")
+    response = models.ForeignKey("responses_app.Response", on_delete=models.CASCADE, related_name="input_items")
     position = models.PositiveIntegerField()
     item = models.JSONField()
 

@@ -3,11 +3,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models, transaction
-from django.db.models import Case, Exists, F, OuterRef, Q, When
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from responses_app.ids import new_response_id
+from responses_app.models.segments import FORMAT_VERSION, EventSegment
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.states import LEGAL_ORIGINS, OPEN, TERMINAL, OnDisconnect, Status
 
@@ -55,11 +56,15 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         """
         earlier = Response.objects.open().filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
         parent = Response.objects.open().filter(pk=OuterRef("previous_id"))  # a fork's is in another session
-        return self.open().filter(
-            Q(lease_until__isnull=True),
-            ~is_parked() | Q(cancel_requested_at__isnull=False),
-            Q(is_stored=True) | Q(lease_owner__in=["", owner]),
-            Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~(Exists(earlier) | Exists(parent)),
+        return (
+            self.open()
+            .in_known_format()
+            .filter(
+                Q(lease_until__isnull=True),
+                ~is_parked() | Q(cancel_requested_at__isnull=False),
+                Q(is_stored=True) | Q(lease_owner__in=["", owner]),
+                Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~(Exists(earlier) | Exists(parent)),
+            )
         )
 
     def claim(self, response_id: str, attempt: int, owner: str, lease: timedelta) -> bool:
@@ -105,6 +110,23 @@ class ResponseQuerySet(models.QuerySet["Response"]):
 
     def expired(self) -> "ResponseQuerySet":
         return self.open().filter(lease_until__lt=Now())
+
+    def fail_attempt(self, response_id: str, attempt: int) -> bool:
+        """Give the row back after an attempt that failed by itself; it counts as a crash."""
+        return self.open().filter(pk=response_id, attempt=attempt)._free(is_crash=True) == 1
+
+    def in_known_format(self) -> "ResponseQuerySet":
+        """Without the logs of a newer version, which would not understand what this one adds."""
+        return self._with_format().filter(newest_format__lte=FORMAT_VERSION)
+
+    def in_newer_format(self) -> "ResponseQuerySet":
+        return self._with_format().filter(newest_format__gt=FORMAT_VERSION)
+
+    def _with_format(self) -> "ResponseQuerySet":
+        """By the last segment: a version that does not know a format adds nothing behind it."""
+        log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
+        newest = Subquery(log.values("format_version")[:1])
+        return self.alias(newest_format=Coalesce(newest, FORMAT_VERSION))
 
     def _free(self, *, is_crash: bool) -> int:
         lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)

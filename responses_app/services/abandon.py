@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from responses_app.eventlog.damage import UNREADABLE, decode_log
 from responses_app.eventlog.segments import read_whole
-from responses_app.events import Event, decode_frames
+from responses_app.events import Event
 from responses_app.output import OutputBuilder
 from responses_app.services.claim import claim
+from responses_app.services.failed_attempt import end_without_fold
 from responses_app.services.settle import settle
 from responses_app.states import IncompleteReason, Status
 
@@ -20,9 +22,14 @@ def abandon(response_id: str, read_spent: ReadSpent) -> bool:
     if claimed is None:
         return False
     row = claimed.row
-    history = list(decode_frames(segment.data for segment in read_whole(response_id)))
-    usage, quirks = read_spent(history)
-    builder = OutputBuilder(response_id, history)
+    try:
+        history = list(decode_log(read_whole(response_id)))
+        usage, quirks = read_spent(history)
+        builder = OutputBuilder(response_id, history)
+    except UNREADABLE:
+        is_cancelled = row.cancel_requested_at is not None
+        end_without_fold(row, Status.CANCELLED if is_cancelled else Status.FAILED)
+        return True
     if row.cancel_requested_at is not None:
         builder.finish(Status.CANCELLED, usage=usage)
     else:

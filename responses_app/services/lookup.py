@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from responses_app.errors import ResponseDeleted, ResponseNotFound
+from responses_app.errors import LogFormatNotSupported, ResponseDeleted, ResponseNotFound
 from responses_app.eventlog import event_store
 from responses_app.models import Response
 from responses_app.models.responses import Kind
@@ -12,6 +12,14 @@ def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = Tru
     """The owner's response; somebody else's, and one that was not stored, does not exist."""
     everything = Response.objects.filter(owner_id=owner_id).exclude(kind=Kind.COMPACTION)
     return _found(Response.objects.visible_to(owner_id) if must_be_stored else everything, response_id)
+
+
+def find_log(owner_id: int, response_id: str) -> Response:
+    """For streams, which can't answer with an error once they have begun."""
+    row = find_response(owner_id, response_id)
+    if Response.objects.filter(pk=row.pk).in_newer_format().exists():
+        raise LogFormatNotSupported(row.pk)
+    return row
 
 
 def any_response(response_id: str, *, must_be_stored: bool = True) -> Response:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from responses_app.eventlog import event_store
+from responses_app.eventlog import Segment, event_store
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import read_stored
 from responses_app.models import IdempotencyKey, Response
@@ -28,13 +28,19 @@ async def tidy_next() -> bool:
         return True
     if row.kind == Kind.COMPACTION and await event_store.write(lambda: _erase_spent([row.pk])):
         return True
-    merged = await event_store.read(lambda: merge(read_stored(row.pk)))
+    merged = await event_store.read(_merged, row.pk)
     await event_store.write(lambda: replace_with_merged(row.pk, merged))
     return True
 
 
+def _merged(response_id: str) -> list[tuple[Segment, bytes]]:
+    """Nothing for a damaged log: joined to its neighbour, a broken event would break that one too."""
+    segments = read_stored(response_id)
+    return merge(segments) if all(segment.is_whole for segment in segments) else []
+
+
 def _next_untidy() -> Response | None:
-    ended = Response.objects.filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
+    ended = Response.objects.in_known_format().filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
     return ended.only("pk", "deleted_at", "kind").order_by("finished_at").first()
 
 

@@ -9,7 +9,7 @@ from responses_app.requests.headers import (
     read_cursor,
     read_last_event_id,
 )
-from responses_app.services.lookup import find_response, note_access
+from responses_app.services.lookup import find_log, note_access
 from responses_app.streaming.http import HttpConsumer
 from responses_app.streaming.log_views import NumberedResponsesView, ResponsesView
 from responses_app.streaming.pump import pump
@@ -20,7 +20,7 @@ class ResumeResponseConsumer(HttpConsumer):
         principal = await self.principal()
         response_id = self.path_args["response_id"]
         cursor = self._cursor()
-        row = await event_store.read(find_response, principal.owner_id, response_id)
+        row = await event_store.read(find_log, principal.owner_id, response_id)
         tail = event_store.tails.of(response_id)  # held, so that nothing is published past this reader
         position = -1 if cursor is None else await event_store.position_after(response_id, cursor)
         note_access(row)

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from gateway_app.health import current_work
+from gateway_app.health import current_work, newer_logs
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import processes
 from gateway_app.runtime.orphans import find_dead, find_orphans
@@ -27,6 +27,7 @@ FEW, MANY = 200, 4000
 OTHERS = 100  # open responses of another session
 LEASE = timedelta(seconds=10)
 OPEN_ROWS = {"response_open", "response_open_turn", "primary key"}
+SEGMENTS = {"segment_position_is_unique"}  # the format of a log is that of its last segment
 
 
 class Stored:
@@ -63,22 +64,23 @@ class Stored:
         visible = move.visible_to(session.owner_id)
         unmerged, expiry, state = {"response_log_unmerged"}, {"idempotency_expiry"}, {"process_running"}
         return {
-            "the sweep": (lambda: claimable_ids(10), {"response_open"}, OPEN_ROWS),
-            "a claim": (lambda: claim(running), {"primary key"}, OPEN_ROWS | {"segment_position_is_unique"}),
+            "the sweep": (lambda: claimable_ids(10), {"response_open"}, OPEN_ROWS | SEGMENTS),
+            "a claim": (lambda: claim(running), {"primary key"}, OPEN_ROWS | SEGMENTS),
             "a renewal": (lambda: move.renew("me", {running: 0}, LEASE), set(), OPEN_ROWS),
             "expired leases": (lambda: move.release_expired(processes.live()), set(), OPEN_ROWS | state),
             "own leases": (lambda: move.release_own("me", []), set(), OPEN_ROWS),
             "a release": (lambda: move.release(["gone"], is_crash=True), set(), OPEN_ROWS - {"primary key"}),
-            "the next turn": (lambda: next_in_session(session.pk), {"response_open_turn"}, OPEN_ROWS),
+            "the next turn": (lambda: next_in_session(session.pk), {"response_open_turn"}, OPEN_ROWS | SEGMENTS),
             "an admission": (lambda: make_room(session, None, None), set(), OPEN_ROWS),
             "resent history": (
                 lambda: _known(visible, ["a", "b"]),
                 {"response_context", "response_spoken"},
                 {"response_context", "response_spoken"},
             ),
-            "health": (current_work, {"response_open"}, OPEN_ROWS),
+            "health": (current_work, {"response_open"}, OPEN_ROWS | SEGMENTS),
+            "newer logs": (newer_logs, {"response_open"}, OPEN_ROWS | SEGMENTS),
             "orphans": (lambda: find_orphans(dead), {"response_open"}, OPEN_ROWS | state),
-            "unmerged logs": (tidy._next_untidy, unmerged, unmerged),
+            "unmerged logs": (tidy._next_untidy, unmerged, unmerged | SEGMENTS | {"primary key"}),
             "expired keys": (has_expired, expiry, expiry),
             "forgetting": (forget_expired, expiry, expiry | {"primary key"}),
             "dead processes": (find_dead, state, state | {"primary key"}),
