@@ -107,10 +107,10 @@ def processes() -> list[Process]:
     rows = RuntimeProcess.objects.annotate(silence=silence).order_by("-heartbeat_at")
     running = rows.filter(state=ProcessState.RUNNING)
     ended = rows.exclude(state=ProcessState.RUNNING)[:SHOWN_PROCESSES]
-    return [_process(row, is_silent=row.silence) for row in (*running, *ended)]
+    return [_process(row) for row in (*running, *ended)]
 
 
-def _process(row: RuntimeProcess, *, is_silent: bool) -> Process:
+def _process(row: RuntimeProcess) -> Process:
     is_running = row.state == ProcessState.RUNNING
     return Process(
         id=row.pk,
@@ -122,7 +122,7 @@ def _process(row: RuntimeProcess, *, is_silent: bool) -> Process:
         started_at=row.started_at,
         heartbeat_at=row.heartbeat_at,
         exit_reason=row.exit_reason,
-        is_silent=is_running and is_silent,
+        is_silent=is_running and row.silence,  # type: ignore[attr-defined]
         is_alive_here=is_running and is_here(row) and not is_dead_here(row),
     )
 

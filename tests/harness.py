@@ -210,7 +210,7 @@ class Server:
         return change(self.home, self.env.get("DATABASE_URL"), sql, args)
 
 
-def server_beside(server: Server, home: Path, kind: type[Server] = Server, **env: str) -> Server:
+def server_beside(server: Server, home: Path, kind: type[Server] = Server, /, **env: str) -> Server:
     """Another process on the same database, with a home of its own."""
     home.mkdir()
     own = f"sqlite:///{server.home / 'hermes.sqlite3'}"

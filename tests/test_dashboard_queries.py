@@ -25,7 +25,7 @@ from responses_app.models.tool_events import ToolStatus
 from responses_app.states import OnDisconnect, Status
 
 pytestmark = pytest.mark.django_db
-DASHBOARD_QUERIES = 19  # whatever is stored
+DASHBOARD_QUERIES = 20  # whatever is stored
 HOUR = WINDOWS["1h"]
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from responses_app.errors import LogFormatNotSupported
 from responses_app.eventlog import current_body
+from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session, ToolEvent
 from responses_app.services.keys import actor_names

@@ -16,8 +16,8 @@ from responses_app.api.paging import (
     read_word,
 )
 from responses_app.bodies import initial_body
-from responses_app.errors import LogFormatNotSupported
 from responses_app.eventlog import current_body, final_bodies
+from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.fold import Item, ResponseBody, json_body
 from responses_app.ids import place_of_item
 from responses_app.models import Response, Session

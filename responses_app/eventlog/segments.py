@@ -11,7 +11,7 @@ from itertools import islice
 from django.db.models import QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from responses_app.errors import LogFormatNotSupported
+from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.events import (
     FRAME_END,
     INTERNAL_FRAME_PREFIX,

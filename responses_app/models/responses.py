@@ -5,6 +5,7 @@ from django.conf import settings
 from django.db import models, transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
 from django.db.models.functions import Coalesce, Now
+from django.db.models.lookups import GreaterThan, LessThanOrEqual
 from django.utils import timezone
 
 from responses_app.ids import new_response_id
@@ -32,6 +33,12 @@ def is_held() -> Q:
 
 def is_parked() -> Q:
     return Q(parked_until__gt=Now())
+
+
+def _newest_format() -> Coalesce:
+    """That of the last segment: a version that does not know a format adds nothing behind it."""
+    log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
+    return Coalesce(Subquery(log.values("format_version")[:1]), FORMAT_VERSION)
 
 
 class ResponseQuerySet(models.QuerySet["Response"]):
@@ -117,16 +124,10 @@ class ResponseQuerySet(models.QuerySet["Response"]):
 
     def in_known_format(self) -> "ResponseQuerySet":
         """Without the logs of a newer version, which would not understand what this one adds."""
-        return self._with_format().filter(newest_format__lte=FORMAT_VERSION)
+        return self.filter(LessThanOrEqual(_newest_format(), FORMAT_VERSION))
 
     def in_newer_format(self) -> "ResponseQuerySet":
-        return self._with_format().filter(newest_format__gt=FORMAT_VERSION)
-
-    def _with_format(self) -> "ResponseQuerySet":
-        """By the last segment: a version that does not know a format adds nothing behind it."""
-        log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
-        newest = Subquery(log.values("format_version")[:1])
-        return self.alias(newest_format=Coalesce(newest, FORMAT_VERSION))
+        return self.filter(GreaterThan(_newest_format(), FORMAT_VERSION))
 
     def _free(self, *, is_crash: bool) -> int:
         lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)

@@ -2,8 +2,9 @@
 
 from django.db.models import QuerySet
 
-from responses_app.errors import LogFormatNotSupported, ResponseDeleted, ResponseNotFound
+from responses_app.errors import ResponseDeleted, ResponseNotFound
 from responses_app.eventlog import event_store
+from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.models import Response
 from responses_app.models.responses import Kind
 

@@ -113,7 +113,8 @@ def _in_a_tool(server: Server) -> str:
 
 
 def _ask(server: Server, asked: str, **fields: Any) -> str:
-    return server.openai().responses.create(model="hermes-agent", input=asked, background=True, **fields).id
+    created = server.openai().responses.create(model="hermes-agent", input=asked, background=True, **fields)
+    return str(created.id)
 
 
 def _replace(server: Server, response_id: str, old: bytes, new: bytes) -> None:
