@@ -103,7 +103,18 @@ def test_what_cannot_be_found_out_is_null_and_no_error(make_server: Callable[...
 
 def test_every_check_is_there(server: Server) -> None:
     checks = detailed(server).json()["readiness"]["checks"]
-    names = ("state_db", "home", "layer", "model", "disk", "gateway", "background_queues", "writer", "log_formats", "mcp")
+    names = (
+        "state_db",
+        "home",
+        "layer",
+        "model",
+        "disk",
+        "gateway",
+        "background_queues",
+        "writer",
+        "log_formats",
+        "mcp",
+    )
     assert tuple(checks) == names
     assert checks["writer"]["lag_secs"] < 5
 
