@@ -32,7 +32,7 @@ OUTPUT_ADDED_PREFIX = b"event: response.output_item.added\n"
 _TERMINAL_FRAME = re.compile(rb"event: (?:response\.completed|response\.failed|response\.incomplete)\n")
 
 # The fields of a segment, its codec and the status of its response.
-Row = tuple[str, int, int, int, int, int, bytes | memoryview, bool, str, int, str]
+Row = tuple[str, int, int, int, int, int, bytes | memoryview, bool, str, int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +261,8 @@ def _loaded_rows(rows: Iterable[Row]) -> list[Segment]:
 
 
 def _loaded(row: Row) -> Segment:
-    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks, *storage = row
-    format_version, codec, _ = storage
+    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks = row[:9]
+    format_version, codec, _ = row[9:]
     if format_version > FORMAT_VERSION:
         raise LogFormatNotSupported(response_id)
     data = bytes(frames)

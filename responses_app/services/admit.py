@@ -129,9 +129,7 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
     """In the writer: everything that has to be stored before a client can know of the response."""
     place = find_place(admission, reads)
     session_key = (admission.session_key or "") if admission.is_stored else ""
-    turn = Session.objects.next_turn(
-        place.session.pk, session_key, has_server_history=place.has_server_history
-    )
+    turn = Session.objects.next_turn(place.session.pk, session_key, has_server_history=place.has_server_history)
     room = make_room(place.session, place.previous, admission.turn_policy) if place.has_server_history else FREE
     status = Status.QUEUED if admission.is_background or room.must_wait else Status.IN_PROGRESS
     now = timezone.now()

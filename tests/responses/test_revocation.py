@@ -8,7 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from tests.harness import Server, created_id, eventually, script, streaming
-from tests.sockets import socket
+from tests.sockets import Socket, socket
 from tests.staff import STAFF_PASSWORD, Operator, logged_in, make_staff
 
 pytestmark = pytest.mark.any_database
@@ -30,6 +30,11 @@ def ended(server: Server, response_id: str) -> str:
 def read_to_the_end(received: Iterator[bytes]) -> None:
     for _ in received:
         pass
+
+
+def receive_to_the_end(ws: Socket) -> None:
+    while True:
+        ws.receive()
 
 
 def test_a_stream_of_a_revoked_key_ends_and_its_work_goes_on(server: Server) -> None:
@@ -70,8 +75,7 @@ def test_a_websocket_of_a_revoked_key_is_closed(server: Server) -> None:
         response_id = ws.receive()["response"]["id"]
         server.manage("revokekey", "revoked-socket")
         with pytest.raises(ConnectionClosed) as closed:
-            while True:
-                ws.receive()
+            receive_to_the_end(ws)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
     server.open_gate("revoked-socket")
