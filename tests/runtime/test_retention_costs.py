@@ -71,10 +71,11 @@ def test_pages_counts_and_removals_follow_their_indexes() -> None:
     old, unused = Search(select(Rules(created_before=days_ago(5)))), Search(select(Rules(keep=3_000)))
     whole = {name for name in _index_names() if "app_response_conversation_id" in name}  # most rows are in none
     by_id = {name for name in _index_names() if "_response_" in name or "_session_" in name or "_previous_" in name}
+    kept = {"response_least_used", "response_newest_turn"}  # both hold just what is kept
     batch_of = {"primary key", "one_response_per_turn", *by_id} - whole
     looks: dict[str, tuple[Callable[[], Any], set[str], set[str]]] = {
-        "a count": (lambda: excess(Rules(keep=10)), {"response_least_used"}, set()),
-        "a boundary": (lambda: select(Rules(keep=3_900)), {"response_least_used"}, set()),
+        "a count": (lambda: excess(Rules(keep=10)), set(), kept),
+        "a boundary": (lambda: select(Rules(keep=3_900)), {"response_least_used"}, kept),
         "a page by age": (old.next_batch, {"response_newest"}, batch_of),
         "a page by use": (unused.next_batch, {"response_least_used"}, batch_of),
         "the next batch": (old.next_batch, {"primary key"}, batch_of),
