@@ -10,6 +10,7 @@ from types import TracebackType
 
 from django.db.utils import InterfaceError, OperationalError
 
+ABOUT_CODE = (AttributeError, ImportError, NameError)  # their messages name parts of the program
 DETAILED_LIBRARIES = ("asyncio", "daphne")
 _DETAILS = re.compile(r"[\n:(]")  # what follows is an exception, a task or a callback with its arguments
 
@@ -33,7 +34,7 @@ def without_details(record: logging.LogRecord) -> bool:
 
 
 class ContentFreeFormatter(logging.Formatter):
-    """Tracebacks with types and places, and without messages.
+    """Tracebacks with types and places, and hardly any messages.
 
     The message of an exception may quote a prompt, a row of the database or what an upstream sent.
     """
@@ -54,7 +55,8 @@ def _blamed(error: BaseException) -> Iterator[str]:
         yield "\n"
     yield "Traceback (most recent call last):\n"
     yield from traceback.format_tb(error.__traceback__)
-    yield f"{type(error).__module__}.{type(error).__qualname__}\n"
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    yield f"{name}: {error}\n" if isinstance(error, ABOUT_CODE) else f"{name}\n"
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
             yield from _blamed(part)

@@ -29,6 +29,10 @@ def test_a_traceback_has_types_and_places_and_no_message() -> None:
     assert SECRET not in line
 
 
+def test_what_is_missing_in_the_program_is_named() -> None:
+    assert formatted(ImportError("cannot import name 'expand'")).endswith("cannot import name 'expand'")
+
+
 def test_the_parts_of_a_group_are_named() -> None:
     line = formatted(ExceptionGroup(SECRET, [ValueError(SECRET), TypeError(SECRET)]))
     assert "builtins.ValueError" in line
