@@ -110,7 +110,7 @@ def test_what_changed_since_it_was_found_stays_with_all_before_it(change: str) -
         owner = rows[2].owner
         Session.objects.create(owner=owner, public_id="fork", source="responses", fork_point=rows[2])
     else:
-        Response.objects.note_access(rows[2].pk)
+        Response.objects.note_access([rows[2].pk])
     with transaction.atomic():
         assert search.remove(found) == 2
     assert ids(*rows[:3]) <= set(Response.objects.values_list("pk", flat=True))

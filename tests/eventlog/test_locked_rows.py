@@ -9,6 +9,7 @@ from functools import partial
 
 import psycopg
 import pytest
+from django.utils import timezone
 
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import EventStore, Fenced
@@ -226,7 +227,7 @@ def _note(response_id: str, meet: Callable[[], object] | None = None) -> Callabl
     has_met = threading.Event()
 
     def work() -> int:
-        noted = Response.objects.note_access(response_id)
+        noted = Response.objects.filter(pk=response_id).update(accessed_at=timezone.now())
         if meet is not None and not has_met.is_set():
             has_met.set()
             meet()

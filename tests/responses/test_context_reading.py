@@ -70,7 +70,7 @@ def lengthen(chain: Chain, turns: int) -> str:
         "turn": "number",
         "previous_id": f"iif(number = 2, '{chain.ids[0]}', printf('resp_%032d', number - 1))",
     }
-    columns = [field.column for field in Response._meta.concrete_fields]
+    columns = [str(field.column) for field in Response._meta.concrete_fields]
     copied = ", ".join(named.get(column, column) for column in columns)
     numbers = "WITH RECURSIVE numbers(number) AS (SELECT 2 UNION ALL SELECT number + 1 FROM numbers"
     with connection.cursor() as cursor:

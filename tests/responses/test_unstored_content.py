@@ -44,8 +44,10 @@ def test_nothing_of_it_reaches_the_disk(front: Server, stub: ModelStub, tmp_path
     stub.play(*marked_answer(marker), Gate(opened), Text(marker("second half")), Finish())
     headers = {"X-Hermes-Session-Key": marker("session key")}
     body = {**marked_request(marker), "store": False, "stream": True}
-    post = {"method": "POST", "url": "/v1/responses", "json": body, "headers": headers}
-    with front.http() as client, client.stream(**post) as answer:
+    with (
+        front.http() as client,
+        client.stream("POST", "/v1/responses", json=body, headers=headers) as answer,
+    ):
         assert answer.status_code == 200, answer.read()
         received = frames(answer)
         seen = b""
