@@ -7,8 +7,11 @@ is something to watch or to write.
 import asyncio
 import contextvars
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+
+from django.conf import settings
 
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog.access import AccessNotes
@@ -19,8 +22,16 @@ logger = logging.getLogger(__name__)
 
 WATCH_SECS = 1.0  # how late a reader is when another process writes, and how exact accessed_at is
 
+READER_NOTE_SECS = 30.0
+
 FindReach = Callable[[list[str]], Awaitable[dict[str, int]]]
 WriteNotes = Callable[[list[str]], Awaitable[list[str]]]
+
+
+def note_secs() -> float:
+    """Often enough that a response with a reader never counts as unattended."""
+    limit_secs = 60 * settings.HERMES_UNATTENDED_MINUTES
+    return min(READER_NOTE_SECS, limit_secs / 3) if limit_secs else READER_NOTE_SECS
 
 
 class Watcher:
@@ -31,6 +42,7 @@ class Watcher:
         self._tails: dict[str, Tail] = {}
         self._retrying: set[Tail] = set()
         self._notes = AccessNotes()
+        self._next_notes_at = 0.0
         self._task: asyncio.Task[None] | None = None
         self._writing: asyncio.Task[None] | None = None
 
@@ -86,7 +98,7 @@ class Watcher:
             self._task = None
 
     async def step(self) -> None:
-        self._notes.add(self._tails)
+        self._note_readers()
         self._begin_writing()
         try:
             await self._look()
@@ -94,6 +106,18 @@ class Watcher:
             self._away.say(error)
         except Exception:  # without the watcher, readers would wait for ever
             logger.exception("A look at the logs failed.")
+
+    def _note_readers(self) -> None:
+        """Of logs that another process writes: it ends what is not read, and can't see these readers.
+
+        Each note rewrites a row with its whole request, so that they are rare. A response that runs
+        here is not evicted, and its end sets ``accessed_at``.
+        """
+        now = time.monotonic()
+        if now < self._next_notes_at:
+            return
+        self._next_notes_at = now + note_secs()
+        self._notes.add(response_id for response_id, tail in self._tails.items() if not tail.is_fed_here)
 
     async def _look(self) -> None:
         retrying = set(self._retrying)

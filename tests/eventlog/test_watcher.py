@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -121,13 +122,14 @@ async def accessed(store: EventStore, row: Response) -> float:
     return float(found.timestamp())
 
 
-async def test_every_live_reader_keeps_its_response_in_use(store: EventStore) -> None:
-    """Also one of a log that this process writes itself."""
+async def test_a_reader_of_a_log_that_is_written_elsewhere_is_noted_again_and_again(
+    store: EventStore, settings: Any
+) -> None:
+    """The process that writes it would end it as unattended."""
+    settings.HERMES_UNATTENDED_MINUTES = 0.01
     row, _ = await store.write(make_opened)
-    store.tails.of(row.pk)
     reader = Reader(store, row.pk)
     await until(lambda: reader.position == 2)
-    store.tails.of(row.pk).is_fed_here = True
     before = await accessed(store, row)
 
     async def is_noted_again() -> bool:
@@ -138,6 +140,20 @@ async def test_every_live_reader_keeps_its_response_in_use(store: EventStore) ->
 
     for _ in range(2):
         await until_stored(is_noted_again)
+    reader.task.cancel()
+
+
+async def test_a_reader_of_a_log_that_is_written_here_rewrites_no_row(store: EventStore) -> None:
+    row, _ = await store.write(make_opened)
+    tail = store.tails.of(row.pk)
+    tail.is_fed_here = True
+    reader = Reader(store, row.pk)
+    await until(lambda: reader.position == 2)
+    before = await accessed(store, row)
+    for _ in range(2):
+        await store.watcher.step()
+    await store.write(lambda: None)
+    assert await accessed(store, row) == before
     reader.task.cancel()
 
 

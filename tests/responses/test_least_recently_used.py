@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime
 
-import pytest
-
 from tests.harness import Server, eventually, script, streaming
 
 
@@ -45,14 +43,3 @@ def test_what_is_used_outlives_what_is_not(make_server: Callable[..., Server]) -
     server.manage("prune_responses", "--keep", "3")
     left = {row[0] for row in server.query("SELECT id FROM responses_app_response")}
     assert left == {polled, replayed, ends_last}
-
-
-@pytest.mark.any_database
-def test_a_reader_that_stays_is_noted_again_and_again(server: Server) -> None:
-    with streaming(server, input=script({"say": "x"}, {"gate": "stays"})) as (_, received):
-        response_id = server.query("SELECT id FROM responses_app_response ORDER BY created_at DESC LIMIT 1")[0][0]
-        next(received)
-        for _ in range(2):
-            until_noted(server, response_id, accessed_at(server, response_id))
-        server.open_gate("stays")
-        list(received)
