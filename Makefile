@@ -57,7 +57,7 @@ faults: .venv/.ready-dev
 # Requests made from the OpenAPI document, against a server of its own.
 CASES ?= 20000
 fuzz: .venv/.ready-dev
-	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 # Those of the pages, in docs/pictures.
 pictures: .venv/.ready-dev
