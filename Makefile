@@ -1,4 +1,4 @@
-.PHONY: run test test-programs lint bench faults fuzz pictures
+.PHONY: run test test-programs lint lock bench faults fuzz pictures
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -63,13 +63,20 @@ fuzz: .venv/.ready-dev
 pictures: .venv/.ready-dev
 	$(BIN)/python -m tests.pictures
 
-.venv/.ready: requirements.txt constraints.txt
+# After a change of requirements.in or requirements-dev.in. UPGRADE=NAME takes the newest of one package, UPGRADE=all of all.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+        --custom-compile-command 'make lock' $(if $(UPGRADE),$(if $(filter all,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
+lock: .venv/.ready-dev
+	$(BIN)/$(LOCK) requirements.in -o requirements.txt
+	$(BIN)/$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
+
+.venv/.ready: requirements.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	@touch $@
 
 .venv/.ready-dev: requirements-dev.txt .venv/.ready
 	@echo "Installing what the tests and linters need ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@

@@ -81,10 +81,22 @@ def test_every_metric_is_documented() -> None:
 
 def test_every_dependency_has_its_reason() -> None:
     text = read("docs/architecture.md")
-    for line in (read("requirements.txt") + read("requirements-dev.txt")).splitlines():
+    for line in (read("requirements.in") + read("requirements-dev.in")).splitlines():
         name = re.match(r"[A-Za-z][\w-]*", line)
         if name:
             assert name[0].lower() in text.lower(), name[0]
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_every_package_is_locked_with_its_hash(name: str) -> None:
+    """pip refuses a file with hashes in which one package has none, and so would everything below it."""
+    locked = re.findall(
+        r"^([\w.-]+)(?:\[[\w,-]+\])?==\S+(.*?)(?=^[\w.-]|\Z)", read(f"{name}.txt"), re.DOTALL | re.MULTILINE
+    )
+    assert all("--hash=sha256:" in rest for _, rest in locked)
+    packages = {package.lower().replace("_", "-") for package, _ in locked}
+    asked = re.findall(r"^([A-Za-z][\w.-]*)", read(f"{name}.in"), re.MULTILINE)
+    assert {package.lower().replace("_", "-") for package in asked} <= packages
 
 
 def test_links_in_the_docs_lead_somewhere() -> None:
