@@ -15,11 +15,19 @@ SILENT = f"""
 SELECT count(*) FROM gateway_app_runtimeprocess
 WHERE heartbeat_at < statement_timestamp() - interval '{LEASE_SECS + 1} seconds'
 """
+ADD_A_DEAD_OWNER = """
+INSERT INTO gateway_app_runtimeprocess (
+    id, host, pid, pid_started, role, state, active_responses, started_at, heartbeat_at, exit_reason
+)
+SELECT 'gone', 'elsewhere', pid, pid_started, role, state, active_responses, started_at, heartbeat_at, exit_reason
+FROM gateway_app_runtimeprocess LIMIT 1
+"""
 HAND_TO_A_DEAD_OWNER = """
 UPDATE responses_app_response
 SET lease_owner = 'gone', lease_until = statement_timestamp() - interval '1 second'
 WHERE id = ?
 """
+STATES = "SELECT id, state FROM gateway_app_runtimeprocess WHERE state <> 'running'"
 CLAIMS = "SELECT attempt, crashes, status FROM responses_app_response WHERE id = ?"
 
 
@@ -59,10 +67,12 @@ def test_no_work_changes_hands_and_no_crash_is_counted(pair: tuple[Server, Serve
     eventually(lambda: all(text(one.body(pk)) == "before " for pk in [*ids, left]))
     link.cut()
     eventually(lambda: one.query(SILENT) == [(2,)], 30, "the silence of both")
+    one.change(ADD_A_DEAD_OWNER)
     one.change(HAND_TO_A_DEAD_OWNER, left)
     link.join()
     # Both have waited for each other, and look for the work of the dead again.
-    eventually(lambda: one.query(CLAIMS, left)[0][:2] == (2, 1), 30, "the claim of what a dead process left")
+    eventually(lambda: one.query(CLAIMS, left)[0][:2] == (2, 1), 60, "the claim of what a dead process left")
+    assert one.query(STATES) == [("gone", "lost")]
     one.open_gate("back")
     other.open_gate("back")
     assert one.ended(left)["status"] == "completed"
