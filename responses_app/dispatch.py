@@ -8,7 +8,7 @@ from django.utils.module_loading import import_string
 
 
 class Dispatcher(Protocol):
-    def generate(self, response_id: str) -> None:
+    def generate(self, response_id: str, owner_id: int) -> None:
         """There is work. Called on the event loop, after the commit; must not block or fail."""
 
     def cancel(self, response_id: str) -> None:

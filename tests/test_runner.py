@@ -119,7 +119,7 @@ async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], obje
         event_store.append(opening(row)[1], event_store.tails.of(row.pk), unexpected)
         event_store.submit(before)
         runner = Runner()
-        runner.hint(row.pk)
+        runner.hint(row.pk, row.owner_id)
         await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
         then(runner)
         assert await runner.finished(20)

@@ -23,8 +23,8 @@ class InProcessDispatcher:
         self._waiting: deque[dict[str, Any]] = deque()
         self._sender: asyncio.Task[None] | None = None
 
-    def generate(self, response_id: str) -> None:
-        self._send({"type": "generate.run", "response_id": response_id})
+    def generate(self, response_id: str, owner_id: int) -> None:
+        self._send({"type": "generate.run", "response_id": response_id, "owner_id": owner_id})
 
     def cancel(self, response_id: str) -> None:
         self._send({"type": "generate.cancel", "response_id": response_id})

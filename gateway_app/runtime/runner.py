@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
+from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.turn import Stop, TurnRun
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import Segment, event_store
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 RENEWALS_PER_LEASE = 5
 TIDY_PER_SWEEP = 20
-MAX_WAITING = 10_000  # hints that wait for a slot, an id each; the sweep finds the others
+NO_OWNER = 0  # whose slots are asked for by none
 
 
 class HeartbeatMissing(Exception):
@@ -33,45 +34,40 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._waiting: dict[str, None] = {}  # for a slot, in the order of their hints
+        self._slots = Slots(settings.HERMES_MAX_CONCURRENT)
         self.heartbeat = Heartbeat()
         self._is_closing = self._is_leaving = False
 
     # -- hints --------------------------------------------------------------------------
-    def hint(self, response_id: str, *, is_urgent: bool = False) -> None:
+    def hint(self, response_id: str, owner_id: int) -> None:
         """There may be work on this response; without a free slot it waits for one."""
-        if self._is_closing or response_id in self._tasks:
-            return
-        if is_urgent or self._can_start():
-            self._start(response_id)
-        elif len(self._waiting) < MAX_WAITING:
-            self._waiting[response_id] = None
-
-    def _can_start(self) -> bool:
-        return self.heartbeat.is_fresh and len(self._tasks) < settings.HERMES_MAX_CONCURRENT
+        if not self._is_closing and response_id not in self._tasks:
+            self._slots.wait(response_id, owner_id)
+            self._start_waiting()
 
     def _start_waiting(self) -> None:
-        while self._waiting and self._can_start():
-            self._start(next(iter(self._waiting)))
+        while self.heartbeat.is_fresh and (found := self._slots.next()) is not None:
+            self._start(*found)
 
-    def _start(self, response_id: str) -> None:
-        self._waiting.pop(response_id, None)
-        task = asyncio.create_task(self._run(response_id), name=response_id)
+    def _start(self, response_id: str, owner_id: int) -> None:
+        self._slots.forget(response_id, owner_id)
+        self._slots.take(owner_id)
+        task = asyncio.create_task(self._run(response_id, owner_id), name=response_id)
         self._tasks[response_id] = task
-        task.add_done_callback(lambda _: self._ended(response_id))
+        task.add_done_callback(lambda _: self._ended(response_id, owner_id))
 
     def cancel(self, response_id: str) -> None:
         run = self.runs.get(response_id)
         if run is not None:
             run.stop(Stop.CANCELLED)
-        else:
-            self.hint(response_id, is_urgent=True)  # settling what never ran takes no model and no time
+        elif not self._is_closing and response_id not in self._tasks:
+            self._start(response_id, NO_OWNER)  # settling what never ran takes no model and no time
 
     # -- the end ------------------------------------------------------------------------
     def close(self) -> None:
         """Nothing new is begun."""
         self._is_closing = True
-        self._waiting.clear()
+        self._slots.clear()
 
     def leave(self) -> None:
         """What runs is left where it stands; its log tells the next process how to go on."""
@@ -103,10 +99,10 @@ class Runner:
         await self._release_dead()
         if self._is_closing:
             return
-        free = settings.HERMES_MAX_CONCURRENT - len(self._tasks)
-        if free > 0:
-            for response_id in await event_store.read(claimable_ids, free):
-                self.hint(response_id)
+        if self._slots.free > 0:
+            found = await event_store.read(claimable_ids, self._slots.free, self._slots.full_owners())
+            for response_id, owner_id in found:
+                self.hint(response_id, owner_id)
         for _ in range(TIDY_PER_SWEEP):
             if not await tidy_next():
                 break
@@ -162,20 +158,20 @@ class Runner:
             if response_id not in read:
                 run.stop(Stop.UNATTENDED)
 
-    async def _run(self, response_id: str) -> None:
+    async def _run(self, response_id: str, owner_id: int) -> None:
         try:
             claimed = await event_store.write(lambda: self._claim(response_id), self._register)
         except StorageUnavailable:
             return  # the sweep finds it when the database is back
         except HeartbeatMissing:
-            self._waiting[response_id] = None  # until the next heartbeat
+            self._slots.wait(response_id, owner_id)  # until the next heartbeat
             return
         if claimed is None:
             return
         await self._attempt(self.runs[response_id])
         following = await event_store.insist_read(next_in_session, claimed.row.session_id)
         if following is not None:
-            self.hint(following)
+            self.hint(following, owner_id)
 
     async def _attempt(self, run: TurnRun) -> None:
         try:
@@ -209,8 +205,9 @@ class Runner:
             if self._is_leaving:  # its claim was under way when the others were told
                 run.stop(Stop.LEFT)
 
-    def _ended(self, response_id: str) -> None:
+    def _ended(self, response_id: str, owner_id: int) -> None:
         task = self._tasks.pop(response_id)
+        self._slots.give_back(owner_id)
         self.runs.pop(response_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("%s: the runner failed.", response_id, exc_info=error)

@@ -17,7 +17,7 @@ class GenerateConsumer(AsyncConsumer):
         self.runner = runner
 
     async def generate_run(self, message: dict[str, Any]) -> None:
-        self.runner.hint(message["response_id"])
+        self.runner.hint(message["response_id"], message["owner_id"])
 
     async def generate_cancel(self, message: dict[str, Any]) -> None:
         self.runner.cancel(message["response_id"])

@@ -80,7 +80,7 @@ async def _write_admission(response_id: str, admission: Admission, tail: Tail, j
             tail.publish(outcome.segment)
             for interrupted in outcome.admitted.interrupted:
                 get_dispatcher().cancel(interrupted)
-            get_dispatcher().generate(response_id)
+            get_dispatcher().generate(response_id, admission.owner_id)
 
     while True:
         try:

@@ -12,6 +12,7 @@ from responses_app.eventlog import event_store
 from responses_app.models import ApprovalGrant, Response, ToolEvent
 from responses_app.models.tool_events import Decision, ToolStatus
 from responses_app.services.calls import Intent
+from responses_app.services.lookup import owner_of
 
 KEPT_DECISIONS = (Decision.SESSION, Decision.ALWAYS)
 
@@ -32,9 +33,10 @@ def decide(
     response_id: str, decision: Decision, actor: str, *, call_id: str | None = None, is_for_all: bool = False
 ) -> list[str]:
     """Decide about the call named, about all, or about the one that waits longest; says which they were."""
+    owner_id = owner_of(response_id)
     decided = event_store.submit(
         lambda: _decide(response_id, decision, actor, call_id, is_for_all=is_for_all),
-        lambda _: get_dispatcher().generate(response_id),
+        lambda _: get_dispatcher().generate(response_id, owner_id),
     )
     return decided.result()
 

@@ -1,5 +1,6 @@
 """Claim: take a response, as its next attempt, and know where its log stands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -56,9 +57,13 @@ def claim(response_id: str) -> Claimed | None:
     return Claimed(row, numbering)
 
 
-def claimable_ids(limit: int) -> list[str]:
-    """For the sweep: the oldest rows that nobody works on."""
-    return list(_claimable().order_by("created_at").values_list("pk", flat=True)[:limit])
+def claimable_ids(limit: int, full_owners: Sequence[int] = ()) -> list[tuple[str, int]]:
+    """For the sweep: the oldest rows that wait for a process, with their owners.
+
+    Without those of owners that hold as many slots as they may: thousands of them may wait in front.
+    """
+    rows = _claimable().exclude(owner_id__in=full_owners)
+    return list(rows.order_by("created_at").values_list("pk", "owner_id")[:limit])
 
 
 def has_expired(live: QuerySet[Any, str]) -> bool:

@@ -38,6 +38,10 @@ def _found(visible: QuerySet[Response], response_id: str) -> Response:
     return row
 
 
+def owner_of(response_id: str) -> int:
+    return Response.objects.values_list("owner_id", flat=True).get(pk=response_id)
+
+
 def note_access(row: Response) -> None:
     """Reading keeps a response from being evicted, and from being stopped as unattended."""
     event_store.note_access(row.pk)

@@ -16,6 +16,7 @@ from responses_app.services.admission import Admission
 from responses_app.services.admit import Stored, store_admission
 from responses_app.services.audit import record
 from responses_app.services.history import input_of
+from responses_app.services.lookup import owner_of
 from responses_app.services.read_ahead import NotRead, ReadAhead
 
 
@@ -23,7 +24,7 @@ def retry_response(response_id: str, actor: User | None = None) -> str:
     """The id of the new response; the old one stays as it is."""
     new_id = new_response_id()
     tail = event_store.tails.of(new_id)
-
+    owner_id = owner_of(response_id)
     reads = ReadAhead()
 
     def store() -> Stored:
@@ -35,7 +36,7 @@ def retry_response(response_id: str, actor: User | None = None) -> str:
 
     def announce(stored: Stored) -> None:
         tail.publish(stored.segment)
-        get_dispatcher().generate(new_id)
+        get_dispatcher().generate(new_id, owner_id)
 
     while True:
         try:

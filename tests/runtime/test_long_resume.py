@@ -42,7 +42,7 @@ async def test_a_long_log_is_decoded_and_rebuilt_beside_the_event_loop() -> None
         await event_store.write(lambda: InputItem.objects.create(response=row, position=0, item=QUESTION))
         runner = Runner()
         with calls_of_this_thread() as calls:
-            runner.hint(row.pk)
+            runner.hint(row.pk, row.owner_id)
             assert await runner.finished(60)
         ended = await event_store.read(lambda: Response.objects.get(pk=row.pk))
         assert ended.output is not None
