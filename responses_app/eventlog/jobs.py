@@ -6,7 +6,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from responses_app.eventlog.segments import Segment, concatenated
+from responses_app.eventlog.merging import concatenated
+from responses_app.eventlog.segments import Segment
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ import zlib
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
-from responses_app.eventlog.segments import Segment, concatenated
+from responses_app.eventlog.merging import concatenated
+from responses_app.eventlog.segments import Segment
 
 MARKS_END = b"\n"  # commit marks have no newline
 

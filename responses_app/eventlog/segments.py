@@ -290,16 +290,3 @@ def _split_behind_end(segment: Segment) -> list[Segment]:
     )
     behind = ",".join(mark for mark in marks if int(mark.split(":")[0]) > end)
     return [head, replace(rest, commit_marks=behind)] if rest.data else [head]
-
-
-def concatenated(group: list[Segment]) -> Segment:
-    """Neighbouring segments as one."""
-    last = group[-1]
-    return replace(
-        group[0],
-        last_position=last.last_position,
-        next_sequence=last.next_sequence,
-        is_final=last.is_final,
-        data=b"".join(segment.data for segment in group),
-        commit_marks=",".join(filter(None, (segment.commit_marks for segment in group))),
-    )

@@ -31,7 +31,8 @@ def postgres_url(database: Database, django_db_blocker: DjangoDbBlocker) -> Iter
     url = database.cluster.url(name)
     with django_db_blocker.unblock():
         before = connections.settings["default"]
-        _use(connections.configure_settings({"default": dict(dj_database_url.parse(url))})["default"])
+        parsed = {**dj_database_url.parse(url), "ENGINE": "responses_app.postgresql"}
+        _use(connections.configure_settings({"default": parsed})["default"])
         try:
             yield url
         finally:
