@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
+from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.turn import Stop, TurnRun
 from responses_app.errors import StorageUnavailable
@@ -167,6 +168,7 @@ class Runner:
             self._slots.wait(response_id, owner_id)  # until the next heartbeat
             return
         if claimed is None:
+            await end_lost_log(response_id)
             return
         await self._attempt(self.runs[response_id])
         following = await event_store.insist_read(next_in_session, claimed.row.session_id)

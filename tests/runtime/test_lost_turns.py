@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.harness import Server, created_id, events, script, streaming
+from tests.harness import Server, created_id, events, eventually, script, streaming
 
 pytestmark = pytest.mark.any_database
 
@@ -59,3 +59,19 @@ def test_one_that_finds_its_row_taken_at_the_end_gets_its_answer(make_server: Ca
         frames = list(received)
     assert frames[-1] == b"data: [DONE]\n\n"
     assert events(frames)[-1]["type"] == "response.completed"
+
+
+def test_one_that_was_settled_while_it_waited_for_a_slot_gets_an_end(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_MAX_CONCURRENT="1", TEST_IDLE_SECS="60")
+    with server.http() as client:
+        first = {"input": script({"gate": "slot"}, {"say": "first"}), "background": True}
+        running = client.post("/v1/responses", json=first).json()["id"]
+        eventually(lambda: server.model_calls("slot"))
+    with streaming(server, input=script({"say": "never"}), store=False) as (_, received):
+        response_id = created_id(next(received))
+        change_row(server, response_id, SETTLED)
+        server.open_gate("slot")
+        frames = list(received)
+    assert frames[-1] == b"data: [DONE]\n\n"
+    assert events(frames)[-1]["response"]["incomplete_details"]["reason"] == "server_interrupted"
+    assert server.ended(running)["status"] == "completed"

@@ -1,0 +1,29 @@
+"""Logs of unstored responses that no turn of this process will end."""
+
+from gateway_app.runtime.resumption import past_of
+from responses_app.eventlog import Numbering, event_store
+from responses_app.eventlog.segments import stamped
+from responses_app.models import Response
+from responses_app.states import IncompleteReason, Status
+
+
+async def end_lost_log(response_id: str) -> None:
+    """End the log for its readers when another process settled the row before a turn here began.
+
+    Only this process has the log: without a terminal event its client would wait for ever.
+    """
+    tail = event_store.tails.find(response_id)
+    newest = tail.newest if tail is not None and tail.is_volatile else None
+    if tail is None or newest is None or newest.is_final:
+        return
+    if await event_store.insist_read(_is_open, response_id):
+        return
+    past = past_of(response_id, tail.whole())
+    past.builder.finish(Status.INCOMPLETE, incomplete={"reason": str(IncompleteReason.SERVER_INTERRUPTED)})
+    numbering = Numbering(response_id, newest.attempt)
+    numbering.follow(newest)
+    event_store.publish_final(tail, stamped(numbering.seal(past.builder.take())))
+
+
+def _is_open(response_id: str) -> bool:
+    return Response.objects.open().filter(pk=response_id).exists()
