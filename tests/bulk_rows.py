@@ -9,7 +9,9 @@ from django.db import connection
 from django.db.models import Model
 from django.utils import timezone
 
+from responses_app.fold import Item
 from responses_app.models import Response, Session
+from responses_app.services.conversations import ConversationHistory
 from responses_app.states import OPEN, OnDisconnect, Status
 
 
@@ -88,3 +90,9 @@ def give_content(text: str = "words " * 200) -> None:
             f"SELECT owner_id, 'd', id, created_at, created_at FROM {responses} "
             "WHERE id NOT IN (SELECT response_id FROM responses_app_idempotencykey)"
         )
+
+
+def read_items(conversation_id: str) -> list[Item]:
+    """All items of a conversation in their order."""
+    pages = list(ConversationHistory(conversation_id).back())
+    return [item for page in reversed(pages) for item in page]

@@ -13,7 +13,7 @@ from responses_app.fold import Item
 from responses_app.ids import item_id
 from responses_app.models import InputItem, Response
 from responses_app.services import conversations as service
-from tests.bulk_rows import make_row
+from tests.bulk_rows import make_row, read_items
 from tests.harness import Server
 from tests.test_bad_input import assert_error
 
@@ -262,11 +262,6 @@ def settled_response(asked: int, answered: int) -> tuple[Response, list[Item], l
     return row, inputs, row.output
 
 
-def items_of(conversation_id: str) -> list[dict[str, Any]]:
-    pages = list(service.ConversationHistory(conversation_id).back())
-    return [item for page in reversed(pages) for item in page]
-
-
 @pytest.mark.django_db
 def test_items_of_many_responses_cost_three_queries(django_assert_num_queries: Any) -> None:
     turns = [settled_response(2, 3) for _ in range(5)]
@@ -275,7 +270,7 @@ def test_items_of_many_responses_cost_three_queries(django_assert_num_queries: A
     for row, inputs, output in turns:
         service.append_response(conversation.pk, row.pk, inputs, output)
     with django_assert_num_queries(3):
-        found = items_of(conversation.pk)
+        found = read_items(conversation.pk)
     assert found == [own, *(item for _, inputs, output in turns for item in [*inputs, *output])]
 
 
@@ -285,10 +280,10 @@ def test_appending_again_or_to_what_is_gone_changes_nothing() -> None:
     conversation = service.open_conversation(row.owner_id, "once")
     for _ in range(2):
         service.append_response(conversation.pk, row.pk, inputs, output)
-    assert items_of(conversation.pk) == [*inputs, *output]
+    assert read_items(conversation.pk) == [*inputs, *output]
     service.delete_conversation(conversation.pk)
     service.append_response(conversation.pk, row.pk, inputs, output)
-    assert items_of(conversation.pk) == []
+    assert read_items(conversation.pk) == []
 
 
 @pytest.mark.django_db

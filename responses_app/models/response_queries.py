@@ -1,0 +1,173 @@
+"""The verbs of responses: what is open, claimable or held, and the guarded moves between states."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import models, transaction
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
+from django.db.models.functions import Coalesce, Now
+from django.db.models.lookups import GreaterThan, LessThanOrEqual
+from django.utils import timezone
+
+from responses_app.models.segments import FORMAT_VERSION, EventSegment
+from responses_app.states import LEGAL_ORIGINS, TERMINAL, Status
+
+if TYPE_CHECKING:
+    from responses_app.models.responses import Response
+
+NOTED_AT_ONCE = 200  # rows in one transaction: an append to one of them waits for it
+
+
+class Kind(models.TextChoices):
+    RESPONSES = "responses"
+    CHAT = "chat"
+    RUNS = "runs"
+    SESSION_CHAT = "session_chat"
+    COMPACTION = "compaction"
+
+
+def is_held() -> Q:
+    """By the database's clock, as everything about leases: the clocks of two hosts differ."""
+    return Q(lease_until__gt=Now())
+
+
+def is_parked() -> Q:
+    return Q(parked_until__gt=Now())
+
+
+def _newest_format() -> Coalesce:
+    """That of the last segment: a version that does not know a format adds nothing behind it."""
+    log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
+    return Coalesce(Subquery(log.values("format_version")[:1]), FORMAT_VERSION)
+
+
+class ResponseQuerySet(models.QuerySet["Response"]):
+    def open(self) -> "ResponseQuerySet":
+        # A list of statuses would be bound as parameters, and SQLite then ignores the partial indexes of open rows.
+        return self.filter(finished_at__isnull=True)
+
+    def unlocked(self) -> "ResponseQuerySet":
+        """Without the rows that another session has locked: those must not keep the heartbeat waiting."""
+        found = self.select_for_update(skip_locked=True).values_list("pk", flat=True)
+        return self.filter(pk__in=list(found))
+
+    def visible_to(self, owner_id: int) -> "ResponseQuerySet":
+        """What clients find by its id; a compaction is told once, to who asked for it."""
+        return self.filter(owner_id=owner_id, is_stored=True).exclude(kind=Kind.COMPACTION)
+
+    def claimable(self, owner: str) -> "ResponseQuerySet":
+        """Not ended, without a lease, its session is free, and this process has what it needs.
+
+        A lease that ran out is still a lease, for its owner may live: ``release_expired`` decides.
+        The request of a response that is not stored is known only to the process that admitted it.
+        """
+        earlier = self.model.objects.open().filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
+        parent = self.model.objects.open().filter(pk=OuterRef("previous_id"))  # a fork's is in another session
+        return (
+            self.open()
+            .in_known_format()
+            .filter(
+                Q(lease_until__isnull=True),
+                ~is_parked() | Q(cancel_requested_at__isnull=False),
+                Q(is_stored=True) | Q(lease_owner__in=["", owner]),
+                Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~(Exists(earlier) | Exists(parent)),
+            )
+        )
+
+    def claim(self, response_id: str, attempt: int, owner: str, lease: timedelta) -> bool:
+        """Take the row as attempt + 1; False means somebody else has it, or it is not to be had yet.
+
+        The old attempt is compared too: with only the lease in the condition, two PostgreSQL workers
+        that both waited for the row lock would both win.
+        """
+        mine = self.claimable(owner).filter(pk=response_id, attempt=attempt)
+        claimed = mine.update(
+            attempt=attempt + 1,
+            lease_owner=owner,
+            lease_until=Now() + lease,
+            parked_until=None,
+            started_at=Coalesce(F("started_at"), Now()),
+        )
+        return claimed == 1
+
+    def renew(self, owner: str, attempts: dict[str, int], lease: timedelta) -> dict[str, bool]:
+        """Prolong the leases of what this owner runs; maps each to whether its cancellation was requested.
+
+        A lease that ran out is prolonged too, as long as no other process has the row.
+        """
+        mine = self.open().filter(pk__in=list(attempts), lease_owner=owner)
+        with transaction.atomic():
+            mine.unlocked().update(lease_until=Now() + lease)
+        held = mine.values_list("pk", "attempt", "cancel_requested_at")
+        return {pk: asked is not None for pk, attempt, asked in held if attempt == attempts[pk]}
+
+    def release(self, owners: list[str], *, is_crash: bool) -> int:
+        """Free the rows of owners that are gone; an orderly end does not count as a crash."""
+        return self.open().filter(lease_owner__in=owners)._free(is_crash=is_crash)
+
+    def release_expired(self, live: models.QuerySet[Any, str]) -> int:
+        """Free what ran out and belongs to none of the live owners."""
+        return self.expired().exclude(lease_owner__in=live)._free(is_crash=True)
+
+    def release_own(self, owner: str, working: list[str]) -> int:
+        """Free what this owner holds and does not work on: an attempt that failed before it could end the row."""
+        mine = self.expired().filter(lease_owner=owner).exclude(pk__in=working)
+        with transaction.atomic():
+            return mine.unlocked()._free(is_crash=True)
+
+    def expired(self) -> "ResponseQuerySet":
+        return self.open().filter(lease_until__lt=Now())
+
+    def fail_attempt(self, response_id: str, attempt: int) -> bool:
+        """Give the row back after an attempt that failed by itself; it counts as a crash."""
+        return self.open().filter(pk=response_id, attempt=attempt)._free(is_crash=True) == 1
+
+    def in_known_format(self) -> "ResponseQuerySet":
+        """Without the logs of a newer version, which would not understand what this one adds."""
+        return self.filter(LessThanOrEqual(_newest_format(), FORMAT_VERSION))
+
+    def in_newer_format(self) -> "ResponseQuerySet":
+        return self.filter(GreaterThan(_newest_format(), FORMAT_VERSION))
+
+    def _free(self, *, is_crash: bool) -> int:
+        lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)
+        return self.update(lease_owner="", lease_until=None, crashes=F("crashes") + lost)
+
+    def park(self, response_id: str, attempt: int, until: datetime | None) -> bool:
+        """Give the row back until somebody consents; one that is not stored stays with its process."""
+        mine = self.open().filter(pk=response_id, attempt=attempt)
+        owner = Case(When(is_stored=True, then=models.Value("")), default=F("lease_owner"))
+        return mine.update(lease_owner=owner, lease_until=None, parked_until=until) == 1
+
+    def unpark(self, response_id: str) -> None:
+        self.open().filter(pk=response_id).update(parked_until=None)
+
+    def note_access(self, response_ids: list[str]) -> list[str]:
+        """Set ``accessed_at``; returns the ids that were noted.
+
+        A row that another transaction holds is left out, so that this never waits: two processes that
+        note and append in different orders can't block each other.
+        """
+        noted: list[str] = []
+        for start in range(0, len(response_ids), NOTED_AT_ONCE):
+            chunk = self.filter(pk__in=response_ids[start : start + NOTED_AT_ONCE])
+            with transaction.atomic():
+                free = chunk.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
+                locked = list(free)
+                self.filter(pk__in=locked).update(accessed_at=timezone.now())
+            noted += locked
+        return noted
+
+    def accessed_since(self, since: datetime, response_ids: list[str]) -> models.QuerySet["Response", str]:
+        return self.filter(pk__in=response_ids, accessed_at__gte=since).values_list("pk", flat=True)
+
+    def request_cancel(self, response_id: str, actor: str = "") -> bool:
+        waiting = self.open().filter(pk=response_id, cancel_requested_at__isnull=True)
+        return waiting.update(cancel_requested_at=timezone.now(), cancel_requested_by=actor) == 1
+
+    def move(self, response_id: str, attempt: int, to: Status, **fields: Any) -> bool:
+        """Change the status, fenced by the attempt and only from a legal origin."""
+        if to in TERMINAL:
+            fields.setdefault("finished_at", timezone.now())
+        origins = self.filter(pk=response_id, attempt=attempt, status__in=LEGAL_ORIGINS[to])
+        return origins.update(status=to, **fields) == 1
