@@ -75,6 +75,7 @@ class Forked:
 def _run(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> None:
     """In the new process: become what ``python`` would be with these arguments."""
     gc.freeze()  # a collection would walk through all the libraries, and copy their pages
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background ignores it
     for number, path, flags in ((0, stdin, os.O_RDONLY), (1, stdout, _APPENDING), (2, stderr, _APPENDING)):
         opened = os.open(path, flags, 0o600)
         os.dup2(opened, number)
