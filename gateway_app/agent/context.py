@@ -8,6 +8,7 @@ from responses_app.output import INTERRUPTED
 from responses_app.thoughts import idle_thoughts, is_from_model
 from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUT_OF, OUTPUTS
 
+WITH_TEXT = ("message", *OUTPUTS)
 OWN_LABEL = "hermes"  # as the server of the tools that are built in
 
 
@@ -126,7 +127,9 @@ def as_note(text: str) -> Item:
 
 
 def text_of(item: Item) -> str:
-    """The plain text of a message or of a tool's output."""
+    """The plain text of a message or of a tool's output; other items have a shape of their own."""
+    if item.get("type", "message") not in WITH_TEXT:
+        return ""
     content: str | list[Item] | None = item.get("content") or item.get("output")
     if isinstance(content, str):
         return content

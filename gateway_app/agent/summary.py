@@ -122,7 +122,8 @@ def _entry(item: Item) -> dict[str, str]:
         return {"from": "assistant", "called": item["name"], "with": item[ARGUMENTS_OF[kind]]}
     if kind in OUTPUTS:
         return {"from": "tool", "text": _text(item["output"])}
-    return {"from": "assistant", "text": text_of({"content": item.get("summary")}) or f"[{kind}]"}
+    text = _text(item["summary"]) if kind == "reasoning" else ""
+    return {"from": "assistant", "text": text or f"[{kind}]"}
 
 
 def _text(content: str | list[Item]) -> str:

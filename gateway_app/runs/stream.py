@@ -29,9 +29,10 @@ class RunEventsConsumer(HttpConsumer):
 
     async def _cursor(self, response_id: str) -> int:
         query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
         name, cursor = "after", read_cursor(query.get("after", [None])[-1], "after")
         if cursor is None:
-            name, cursor = LAST_EVENT_HEADER, read_last_event_id(self.header(LAST_EVENT_HEADER))
+            name, cursor = LAST_EVENT_HEADER, in_header
         if cursor is None:
             return -1
         newest = await event_store.read(read_last, response_id)

@@ -159,20 +159,19 @@ _STREAM = stream(
 )
 
 
-def _one_of_both(name: str, other: str) -> Schema:
-    """Both mean the same: one of them is there."""
-    return {"required": [name], "properties": {name: {"not": NULL}, other: NULL}}
+def _turn(message: str, absent: str) -> Schema:
+    """The words of Hermes and of Responses mean the same: one of each two may be there."""
+    (other,) = {"message", "input"} - {message}
+    return {"required": [message], "properties": {message: {"not": NULL}, other: NULL, absent: NULL}}
 
 
+_TURNS = [_turn(message, absent) for message in ("message", "input") for absent in ("system_message", "instructions")]
 SCHEMAS: dict[str, Schema] = {
     "CreateSession": fields(CREATE),
     "UpdateSession": {**shape(UPDATE, UPDATE), "additionalProperties": False},
     "ForkSession": fields(_FORK),
     "SetSessionModel": fields({"model": SHARED["model"]}, ("model",)),
-    "SessionTurn": {
-        **fields(CHAT),
-        "anyOf": [_one_of_both("message", "input"), _one_of_both("input", "message")],
-    },
+    "SessionTurn": {**fields(CHAT), "anyOf": _TURNS},
     "Session": shape(_SESSION),
     "OneSession": shape({"object": const("hermes.session"), "session": ref("Session")}),
     "SessionList": list_of(ref("Session"), limit=INTEGER, offset=INTEGER),

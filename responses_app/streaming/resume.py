@@ -31,7 +31,6 @@ class ResumeResponseConsumer(HttpConsumer):
 
     def _cursor(self) -> int | None:
         query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = query.get("starting_after", [None])[-1]
-        if given is not None:
-            return read_cursor(given, "starting_after")
-        return read_last_event_id(self.header(LAST_EVENT_HEADER))
+        in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
+        in_query = read_cursor(query.get("starting_after", [None])[-1], "starting_after")
+        return in_header if in_query is None else in_query

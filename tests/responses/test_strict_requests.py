@@ -61,6 +61,17 @@ def test_an_empty_cursor_of_a_stream_is_refused_and_an_empty_header_is_none(serv
             assert client.get(path, headers={"Last-Event-ID": ""}).status_code == 200
 
 
+def test_a_wrong_header_is_refused_beside_a_cursor_in_the_query(server: Server) -> None:
+    made = post(server, "/v1/runs", {"input": "x"}).json()
+    server.ended(made["response_id"])
+    stream = f"/v1/responses/{made['response_id']}?stream=true&starting_after=0"
+    events = f"/v1/runs/{made['run_id']}/events?after=0"
+    with server.http() as client:
+        for path in (stream, events):
+            assert_refused(client.get(path, headers={"Last-Event-ID": "x"}), "Last-Event-ID")
+            assert client.get(path, headers={"Last-Event-ID": "99"}).status_code == 200
+
+
 # -- bodies -----------------------------------------------------------------------------
 NEEDED = ("/v1/responses/input_tokens", "/v1/responses", "/v1/runs", "/v1/chat/completions")
 NOT_NEEDED = {"/v1/conversations": 200, "/api/sessions": 201, "/api/sessions/empty-body/fork": 201}

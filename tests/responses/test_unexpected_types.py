@@ -10,6 +10,7 @@ from gateway_app.agent.context import build_items
 from gateway_app.agent.summary import summary_call
 from gateway_app.agent.types import ModelCall
 from gateway_app.chat.request import read_chat
+from gateway_app.providers.script import count_tokens
 from gateway_app.runs.create import read_run
 from gateway_app.sessions.requests import read_chat as read_session_chat
 from responses_app.errors import ApiError
@@ -56,6 +57,7 @@ ITEMS: list[Item] = [
     },
     {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "x"}},
     {"type": "shell_call_output", "call_id": "s", "output": [{"text": "t"}]},
+    {"type": "local_shell_call", "content": "c", "role": "user", "summary": "s", "phase": "p"},
     {"role": "user", "content": "last"},
 ]
 FEW = [ITEMS[0], ITEMS[3]]  # every surface reads items with the same readers
@@ -177,7 +179,8 @@ def use(items: list[Item]) -> None:
     """What the server does with the items of a request that it has taken."""
     orjson.dumps([messages_of(items), hash_after("", items), estimate_tokens(items, None, [])])
     shown, _ = build_items(items)
-    orjson.dumps(summary_call(ModelCall("m", shown), shown).items)
+    call = ModelCall("m", shown)
+    orjson.dumps([summary_call(call, shown).items, count_tokens(call)])
 
 
 def refused(read: Callable[[Body], list[Item]], body: Body) -> ApiError | None:
