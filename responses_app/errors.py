@@ -136,15 +136,6 @@ class CursorAhead(ApiError):
         )
 
 
-class ApprovalNotPending(ApiError):
-    status = 409
-    code = "approval_not_pending"
-    headers = {"x-should-retry": "false"}
-
-    def __init__(self, response_id: str) -> None:
-        super().__init__(f"No tool call of {response_id} waits for this decision; it may be decided or over.")
-
-
 class IdempotencyKeyReused(ApiError):
     status = 422
     code = "idempotency_key_reused"

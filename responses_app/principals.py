@@ -12,9 +12,11 @@ from django.core import signing
 
 from responses_app.errors import Unauthenticated
 from responses_app.eventlog import event_store
-from responses_app.models import ApiKey
+from responses_app.models import ApiKey, Response
 from responses_app.models.keys import hash_key
+from responses_app.models.tool_events import Approver
 from responses_app.sealing import NotSealedHere, seal, unseal
+from responses_app.services.approvals import Decider
 from responses_app.services.keys import KEY_ACTOR
 
 SCHEME = "bearer "
@@ -22,6 +24,8 @@ SPACES = " \t"  # all that HTTP allows around a header's value; Python would als
 OPERATOR_PREFIX = "hso-"  # no key begins so
 OPERATOR_SECS = 3600
 PLAYGROUND_PERMISSION = "responses_app.use_playground"
+DECIDE_PERMISSION = "responses_app.decide_toolevent"
+ROOT_ACTOR = f"{KEY_ACTOR}root"
 _OPERATOR_SALT = "responses_app.operator_token"
 
 
@@ -30,6 +34,8 @@ class Principal:
     owner_id: int
     key_id: int | None = None  # None is the root key, or an operator
     operator: str = ""
+    # Over tool calls that wait; None for a caller that HERMES_AUTH=off lets in without the root key.
+    authority: Approver | None = None
     is_authenticated: bool = True  # for REST framework's permission
 
     @property
@@ -37,20 +43,36 @@ class Principal:
         """As records of who did what name them."""
         return operator_actor(self.operator) if self.operator else f"{KEY_ACTOR}{self.key_id or 'root'}"
 
+    @property
+    def decider(self) -> Decider:
+        return Decider(self.actor, self.authority)
+
 
 def operator_actor(name: str) -> str:
     return f"operator {name}"
 
 
+def operator_decider(user: User) -> Decider:
+    """For staff pages, which check the permission to decide."""
+    return Decider(operator_actor(user.get_username()), Approver.OPERATOR)
+
+
+def may_client_decide(row: Response, approver: str) -> bool:
+    """Whether the key that made the request may decide about its calls."""
+    if settings.HERMES_AUTH == "off":
+        return False  # the caller may have sent none
+    return approver == Approver.CLIENT or row.requested_by == ROOT_ACTOR
+
+
 def authenticate(authorization: str | None) -> Principal:
     """The principal of an Authorization header, or ``Unauthenticated``."""
     secret = _bearer_secret(authorization)
+    if secret and _is_root(secret):
+        return Principal(root_owner_id(), authority=Approver.OPERATOR)
     if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
         return Principal(root_owner_id())
     if not secret:
         raise Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
-    if _is_root(secret):
-        return Principal(root_owner_id())
     if secret.startswith(OPERATOR_PREFIX):
         return _operator(secret.removeprefix(OPERATOR_PREFIX))
     key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()
@@ -58,7 +80,7 @@ def authenticate(authorization: str | None) -> Principal:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
     if key.needs_touch:
         event_store.submit(lambda: ApiKey.objects.touch(key.pk))
-    return Principal(key.owner_id, key.pk)
+    return Principal(key.owner_id, key.pk, authority=Approver.CLIENT)
 
 
 def is_root(authorization: str | None) -> bool:
@@ -94,7 +116,8 @@ def _operator(token: str) -> Principal:
     is_valid = user is not None and hmac.compare_digest(password_hash, user.get_session_auth_hash())
     if user is None or not is_valid or not user.has_perm(PLAYGROUND_PERMISSION) or not _is_login(session_key, user):
         raise Unauthenticated("The operator's token is not valid any more.")
-    return Principal(user.pk, operator=user.get_username())
+    authority = Approver.OPERATOR if user.has_perm(DECIDE_PERMISSION) else Approver.CLIENT
+    return Principal(user.pk, operator=user.get_username(), authority=authority)
 
 
 def _is_login(session_key: str, user: User) -> bool:

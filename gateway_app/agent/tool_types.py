@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+Approver = Literal["operator", "client"]  # who decides about a call that waits for consent
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,9 @@ class Tool:
     is_replay_safe: bool = False  # an interrupted call may simply run again
     # Why these arguments need somebody's consent, or "" when they do not.
     asks_approval: Callable[[dict[str, Any]], str] | None = None
+    approver: Approver = "operator"
+    # False where the same arguments can do something else the next time: each call is decided anew.
+    can_keep_consent: bool = True
     time_limit_secs: float = 300
     server_label: str = ""  # the MCP server it comes from
 

@@ -24,7 +24,7 @@ from responses_app.eventlog import event_store
 from responses_app.fold import Item
 from responses_app.models import Response
 from responses_app.models.tool_events import Decision
-from responses_app.principals import operator_actor
+from responses_app.principals import operator_actor, operator_decider
 from responses_app.requests.headers import read_cursor
 from responses_app.services.approvals import decide
 from responses_app.services.cancel import request_cancel
@@ -91,7 +91,7 @@ def approve(request: HttpRequest, response_id: str) -> HttpResponseBase:
         resolved = decide(
             row.pk,
             _choice(request.POST.get("choice", "")),
-            operator_actor(operator_of(request).get_username()),
+            operator_decider(operator_of(request)),
             call_id=request.POST.get("call_id") or None,
         )
     except ApiError as error:

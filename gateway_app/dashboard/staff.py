@@ -16,11 +16,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
-from responses_app.principals import PLAYGROUND_PERMISSION
+from responses_app.principals import DECIDE_PERMISSION, PLAYGROUND_PERMISSION
 
 VIEW = "responses_app.view_response"
 OPERATE = "responses_app.change_response"
-DECIDE = "responses_app.decide_toolevent"
+DECIDE = DECIDE_PERMISSION
 PLAYGROUND = PLAYGROUND_PERMISSION
 
 P = ParamSpec("P")

@@ -7,7 +7,7 @@ import orjson
 
 from gateway_app.runtime.recording import INTERNAL_TOOL_PREFIX
 from responses_app.events import TOOL_CALLED, Event
-from responses_app.models.tool_events import Decision, ToolStatus
+from responses_app.models.tool_events import Approver, Decision, ToolStatus
 
 ARGUMENTS_DONE = ("response.function_call_arguments.done", "response.mcp_call_arguments.done")
 PREVIEW_CHARS = 120
@@ -76,6 +76,7 @@ def is_failure(finished: Event) -> bool:
 
 
 def approval_request(call: Call, event: Event) -> dict[str, Any]:
+    """An event of an older log does not name the approver: all choices were the client's."""
     return {
         "request_id": call.call_id,
         "tool": call.name,
@@ -83,7 +84,8 @@ def approval_request(call: Call, event: Event) -> dict[str, Any]:
         "arguments": call.arguments,
         "description": event["reason"],
         "expires_at": event["expires_at"],
-        "choices": list(Decision.values),
+        "approver": event.get("approver", str(Approver.CLIENT)),
+        "choices": event.get("client_choices", list(Decision.values)),
     }
 
 

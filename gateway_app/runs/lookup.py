@@ -11,7 +11,7 @@ from responses_app.eventlog.snapshots import BodyFold, FoldCache
 from responses_app.events import Event
 from responses_app.ids import response_id_of, run_id_of
 from responses_app.models import Response
-from responses_app.services.approvals import waiting_calls
+from responses_app.services.approvals import Decider, waiting_calls
 from responses_app.services.transcript import text_of_output
 
 
@@ -74,7 +74,7 @@ class RunFold(BodyFold):
 _folds: FoldCache[RunFold] = FoldCache(RunFold)
 
 
-def live_run_object(row: Response) -> dict[str, Any]:
+def live_run_object(row: Response, decider: Decider) -> dict[str, Any]:
     """With what the log of a run that goes on tells: what it said so far, and what it waits for."""
     shown = run_object(row)
     if not row.is_open:
@@ -82,7 +82,7 @@ def live_run_object(row: Response) -> dict[str, Any]:
     live = _folds.read(row.pk, RunFold.live)
     if live is None:  # deleted in this moment
         raise RunNotFound(run_id_of(row.pk))
-    waiting = [shown_call(event) for event in waiting_calls(row.pk)]
+    waiting = [shown_call(event, decider) for event in waiting_calls(row.pk)]
     return {
         **shown,
         **live,

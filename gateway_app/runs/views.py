@@ -9,7 +9,7 @@ from rest_framework.views import APIView
 from gateway_app.runs.lookup import find_run, live_run_object, run_object
 from gateway_app.runs.statuses import RunStatus, runs_of
 from responses_app.api.approvals import decide_as_asked
-from responses_app.api.authentication import owner_of
+from responses_app.api.authentication import owner_of, principal_of
 from responses_app.api.paging import cut, envelope, read_choice, read_page, read_word
 from responses_app.errors import ResponseNotFound, RunNotFound
 from responses_app.ids import response_id_of
@@ -43,7 +43,10 @@ class RunView(APIView):
     def get(self, request: Request, run_id: str) -> JsonAnswer:
         row = find_run(owner_of(request), run_id)
         note_access(row)
-        return JsonAnswer(live_run_object(row), headers={SESSION_HEADER: row.session.public_id})
+        return JsonAnswer(
+            live_run_object(row, principal_of(request).decider),
+            headers={SESSION_HEADER: row.session.public_id},
+        )
 
 
 class RunEventsView(APIView):

@@ -90,8 +90,24 @@ def _with_consent(tool: Tool, wishes: list[dict[str, Any]]) -> Tool:
         rule = wish.get("require_approval")
         named = (rule.get("always") or {}).get("tool_names") or () if isinstance(rule, dict) else ()
         if rule == "always" or tool.name in named or tool.name.removeprefix(f"{tool.server_label}.") in named:
-            return replace(tool, asks_approval=lambda arguments: "The request wants every call to be allowed first.")
+            return _asked_first(tool)
     return tool
+
+
+def _asked_first(tool: Tool) -> Tool:
+    """A tool that asks by itself keeps its approver: a request can't decide in the operator's place."""
+    own = tool.asks_approval
+    if own is None:
+        return replace(tool, asks_approval=_request_reason, approver="client")
+
+    def reason(arguments: dict[str, Any]) -> str:
+        return own(arguments) or _request_reason(arguments)
+
+    return replace(tool, asks_approval=reason)
+
+
+def _request_reason(arguments: dict[str, Any]) -> str:
+    return "The request wants every call to be allowed first."
 
 
 def _is_asked(tool: Tool, wish: dict[str, Any]) -> bool:

@@ -24,8 +24,15 @@ from responses_app.events import (
 )
 from responses_app.metrics import tool_seconds
 from responses_app.models import Response, ToolEvent
-from responses_app.models.tool_events import UNKNOWN_TOOL, Decision, ToolStatus
+from responses_app.models.tool_events import (
+    UNKNOWN_TOOL,
+    Approver,
+    Decision,
+    ToolStatus,
+    decisions_for,
+)
 from responses_app.output import INTERRUPTED
+from responses_app.principals import may_client_decide
 from responses_app.services.calls import (
     Intent,
     end_call,
@@ -86,18 +93,27 @@ class Ledger:
     async def _first_time(self, call: ToolCall) -> ToolResult | None:
         patience = timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
         reason = await self._approval_reason(call)
-        intent = Intent(call.call_id, self._known_name(call), call.arguments, reason, patience)
+        tool = self._tools.get(call.name)
+        intent = Intent(
+            call.call_id,
+            self._known_name(call),
+            call.arguments,
+            approval_reason=reason,
+            approval_time=patience,
+            approver=Approver.OPERATOR if tool is None else tool.approver,
+            can_keep_consent=tool is None or tool.can_keep_consent,
+        )
         recorded = await self._write(lambda: record_intent(self._row, intent))
         if recorded.status is ToolStatus.DENIED:
             return self._over(call, recorded.status, CANT_WAIT, 0.0)
         if recorded.expires_at is not None:
-            self._tell_request(call, intent.approval_reason, recorded.expires_at)
+            self._note_request(call, intent, recorded.expires_at)
             return None
         return await self._run(call)
 
     async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult | None:
         assert known.expires_at is not None
-        self._tell_request(call, known.approval_reason, known.expires_at)
+        self._note_request(call, known, known.expires_at)
         overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
         if not known.decision and not await event_store.insist_read(overdue.exists):
             return None
@@ -136,8 +152,19 @@ class Ledger:
         """Behind the events that led to the step: after a crash, the log explains every row of the ledger."""
         return await event_store.insist(step, response_id=self._row.pk)
 
-    def _tell_request(self, call: ToolCall, reason: str, expires_at: datetime) -> None:
-        self._tell(APPROVAL_REQUESTED, call, reason=reason, expires_at=expires_at.timestamp())
+    def _note_request(
+        self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime
+    ) -> None:
+        choices = list(decisions_for(can_keep_consent=asked.can_keep_consent))
+        self._tell(
+            APPROVAL_REQUESTED,
+            call,
+            reason=asked.approval_reason,
+            expires_at=expires_at.timestamp(),
+            approver=str(asked.approver),
+            choices=choices,
+            client_choices=choices if may_client_decide(self._row, asked.approver) else [],
+        )
 
     def _tell(self, kind: str, call: ToolCall, **told: Any) -> None:
         if (kind, call.call_id) not in self._told:

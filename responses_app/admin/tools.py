@@ -2,6 +2,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
+from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -10,10 +11,10 @@ from django.utils.html import format_html
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
-from responses_app.errors import ApprovalNotPending
 from responses_app.models import ApprovalGrant, ToolEvent
 from responses_app.models.tool_events import Decision
-from responses_app.services.approvals import decide
+from responses_app.principals import operator_decider
+from responses_app.services.approvals import ApprovalNotKept, ApprovalNotPending, decide
 
 
 @admin.register(ToolEvent)
@@ -28,7 +29,7 @@ class ToolEventAdmin(ReadOnlyAdmin):
     fields = (
         ("of_response", "of_session", "name", "state"),
         ("call_id", "attempt", "started_at", "finished_at", "took"),
-        ("approval_reason", "expires_at"),
+        ("approval_reason", "approver", "can_keep_consent", "expires_at"),
         ("decision", "decided_by", "decided_at"),
         "arguments_shown",
         "output_shown",
@@ -85,24 +86,31 @@ class ToolEventAdmin(ReadOnlyAdmin):
         self._decide(request, chosen, Decision.DENY)
 
     def _decide(self, request: HttpRequest, chosen: QuerySet[ToolEvent], decision: Decision) -> None:
-        decided = skipped = 0
+        assert isinstance(request.user, User)
+        decider = operator_decider(request.user)
+        decided = skipped = one_time = 0
         for event in chosen:
             try:
-                decide(event.response_id, decision, f"operator {request.user}", call_id=event.call_id)
+                decide(event.response_id, decision, decider, call_id=event.call_id)
                 decided += 1
             except ApprovalNotPending:
                 skipped += 1
+            except ApprovalNotKept:
+                one_time += 1
         told = f"{decided} decided ({decision})."
         if skipped:
             told += f" {skipped} skipped: they do not wait for a decision."
-        self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
+        if one_time:
+            told += f" {one_time} skipped: they can only be allowed once."
+        level = messages.WARNING if skipped or one_time else messages.SUCCESS
+        self.message_user(request, told, level)
 
 
 @admin.register(ApprovalGrant)
 class ApprovalGrantAdmin(ReadOnlyAdmin):
     """Consent that lasts; deleting it takes it back."""
 
-    list_display = ("name", "owner", "session", "granted_by", "created_at")
+    list_display = ("name", "owner", "session", "granted_by", "approver", "created_at")
     list_prefetch_related = ("owner", "session")
     ordering = ("-pk",)
 

@@ -12,7 +12,7 @@ from responses_app.errors import InvalidRequest
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import Decision
 from responses_app.requests.fields import boolean, short_text
-from responses_app.services.approvals import decide, waiting_calls
+from responses_app.services.approvals import Decider, decide, waiting_calls
 from responses_app.services.lookup import find_response
 
 ALIASES = {"approve": Decision.ONCE, "approved": Decision.ONCE, "allow": Decision.ONCE}
@@ -21,7 +21,8 @@ ALIASES = {"approve": Decision.ONCE, "approved": Decision.ONCE, "allow": Decisio
 class ApprovalView(APIView):
     def get(self, request: Request, response_id: str) -> JsonAnswer:
         row = find_response(owner_of(request), response_id)
-        pending = [shown_call(event) for event in waiting_calls(row.pk)]
+        decider = principal_of(request).decider
+        pending = [shown_call(event, decider) for event in waiting_calls(row.pk)]
         return JsonAnswer({"object": "hermes.response.approval", "response_id": row.pk, "pending": pending})
 
     def post(self, request: Request, response_id: str) -> JsonAnswer:
@@ -38,7 +39,7 @@ def decide_as_asked(request: Request, response_id: str) -> tuple[str, int]:
     resolved = decide(
         response_id,
         decision,
-        actor=principal_of(request).actor,
+        principal_of(request).decider,
         call_id=None if call_id is None else str(short_text(200)(call_id, "request_id")),
         is_for_all=any(boolean(body[name], name) for name in ("all", "resolve_all") if body.get(name) is not None),
     )
@@ -54,7 +55,7 @@ def _read_choice(value: Any) -> Decision:
     return known[value]
 
 
-def shown_call(event: ToolEvent) -> dict[str, Any]:
+def shown_call(event: ToolEvent, decider: Decider) -> dict[str, Any]:
     assert event.expires_at is not None
     return {
         "request_id": event.call_id,
@@ -64,5 +65,6 @@ def shown_call(event: ToolEvent) -> dict[str, Any]:
         "reason": event.approval_reason,
         "requested_at": event.started_at.timestamp(),
         "expires_at": event.expires_at.timestamp(),
-        "choices": list(Decision.values),
+        "approver": event.approver,
+        "choices": decider.choices(event),
     }

@@ -25,6 +25,23 @@ class Decision(models.TextChoices):
     DENY = "deny"
 
 
+class Approver(models.TextChoices):
+    """Who decides about a call. Operators and the root key also decide what is for the client."""
+
+    OPERATOR = "operator"
+    CLIENT = "client"
+
+    def covers(self, approver: str) -> bool:
+        return self is Approver.OPERATOR or approver == self
+
+
+ONE_TIME_DECISIONS = (Decision.ONCE, Decision.DENY)
+
+
+def decisions_for(*, can_keep_consent: bool) -> tuple[Decision, ...]:
+    return tuple(Decision) if can_keep_consent else ONE_TIME_DECISIONS
+
+
 class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
     def end(self, response_id: str, call_id: str, status: ToolStatus, output: str) -> bool:
         """Record the result of an open call; False when it is over already."""
@@ -69,6 +86,19 @@ class ToolEvent(models.Model):
 
     approval_reason = models.TextField(blank=True, help_text="Why somebody must consent to it.")
     expires_at = models.DateTimeField(null=True, blank=True, help_text="When waiting for consent ends as a denial.")
+    # Database defaults: a process of the version before also writes rows during an upgrade.
+    approver = models.CharField(
+        max_length=10,
+        choices=Approver.choices,
+        default=Approver.OPERATOR,
+        db_default=Approver.OPERATOR,
+        help_text="Who decides about it.",
+    )
+    can_keep_consent = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="Whether a decision may also count for later calls with the same arguments.",
+    )
     decision = models.CharField(max_length=10, choices=Decision.choices, blank=True)
     decided_by = models.CharField(max_length=200, blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
@@ -107,8 +137,12 @@ class ToolEvent(models.Model):
 
 
 class ApprovalGrantQuerySet(models.QuerySet["ApprovalGrant"]):
-    def covers(self, owner_id: int, session_id: int, name: str, digest: str) -> bool:
+    def covers(
+        self, owner_id: int, session_id: int, name: str, digest: str, approver: str
+    ) -> bool:
         mine = self.filter(owner_id=owner_id, name=name, arguments_digest=digest)
+        if approver == Approver.OPERATOR:
+            mine = mine.filter(approver=Approver.OPERATOR)
         return mine.filter(Q(session_id=session_id) | Q(session_id__isnull=True)).exists()
 
 
@@ -122,6 +156,13 @@ class ApprovalGrant(models.Model):
     name = models.CharField(max_length=200)
     arguments_digest = models.CharField(max_length=64)
     granted_by = models.CharField(max_length=200)
+    approver = models.CharField(
+        max_length=10,
+        choices=Approver.choices,
+        default=Approver.CLIENT,
+        db_default=Approver.CLIENT,
+        help_text="With whose authority: that of a client does not cover what operators decide.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ApprovalGrantQuerySet.as_manager()

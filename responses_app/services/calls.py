@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from responses_app.eventlog import Fenced
 from responses_app.models import ApprovalGrant, Response, ToolEvent
-from responses_app.models.tool_events import ToolStatus
+from responses_app.models.tool_events import Approver, ToolStatus
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Intent:
     arguments: str
     approval_reason: str = ""
     approval_time: timedelta = timedelta()  # how long it waits for consent
+    approver: str = Approver.OPERATOR
+    can_keep_consent: bool = True
 
     @property
     def digest(self) -> str:
@@ -53,6 +55,8 @@ def record_intent(row: Response, intent: Intent) -> Recorded:
         arguments=intent.arguments if row.is_stored else "",
         approval_reason=intent.approval_reason if row.is_stored else "",
         expires_at=Now() + intent.approval_time if is_waiting else None,
+        approver=intent.approver,
+        can_keep_consent=intent.can_keep_consent,
         status=status,
     )
     if is_waiting:
@@ -89,4 +93,8 @@ def _check_fence(row: Response) -> None:
 
 
 def _is_granted(row: Response, intent: Intent) -> bool:
-    return ApprovalGrant.objects.covers(row.owner_id, row.session_id, intent.name, intent.digest)
+    if not intent.can_keep_consent:
+        return False
+    return ApprovalGrant.objects.covers(
+        row.owner_id, row.session_id, intent.name, intent.digest, intent.approver
+    )

@@ -30,6 +30,7 @@ FIELDS = (
     "conversation_id",
     "is_history_resent",
     "owner_id",
+    "requested_by",
 )
 
 

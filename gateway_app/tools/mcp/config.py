@@ -8,7 +8,7 @@ from typing import Any
 DEFAULT_TIMEOUT_SECS = 120.0
 MAX_TIMEOUT_SECS = 86_400
 RESERVED_LABEL = "hermes"  # the tools of the server itself
-APPROVALS = ("none", "always")
+APPROVALS = ("none", "always", "client")
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -30,7 +30,7 @@ class McpServer:
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_secs: float = DEFAULT_TIMEOUT_SECS  # for one call
-    asks_always: bool = False  # every call needs somebody's consent
+    approval: str = "none"  # always: each call waits for an operator; client: for its owner
 
 
 def read_mcp_servers(config: Mapping[str, Any]) -> tuple[McpServer, ...]:
@@ -64,7 +64,7 @@ def _server(label: Any, entry: Any) -> McpServer | None:
         url=_url(place, entry),
         headers=_headers(place, entry),
         timeout_secs=_timeout(place, entry),
-        asks_always=_approval(place, entry) == "always",
+        approval=_approval(place, entry),
     )
     return server if _enabled(place, entry) else None
 
@@ -132,11 +132,11 @@ def _timeout(place: str, entry: Entry) -> float:
     return float(value)
 
 
-def _approval(place: str, entry: Entry) -> Any:
+def _approval(place: str, entry: Entry) -> str:
     value = entry.get("approval", "none")
     if value not in APPROVALS:
         raise _wrong(f"{place}.approval", f"must be one of {', '.join(APPROVALS)}")
-    return value
+    return str(value)
 
 
 def _enabled(place: str, entry: Entry) -> bool:

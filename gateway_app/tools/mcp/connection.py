@@ -230,7 +230,8 @@ class Connection:
             parameters=listed.input_schema,
             run=partial(self.call, listed.name),
             is_replay_safe=hints is not None and bool(hints.read_only_hint or hints.idempotent_hint),
-            asks_approval=self._asks if self.server.asks_always else None,
+            asks_approval=None if self.server.approval == "none" else self._asks,
+            approver="client" if self.server.approval == "client" else "operator",
             time_limit_secs=self.server.timeout_secs,
             server_label=self.server.label,
         )

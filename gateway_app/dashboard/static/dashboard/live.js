@@ -33,7 +33,8 @@ function setStatus(status) {
 function askApproval(card, event) {
   if (isOver) return;
   const allowed = page.dataset.decisions.split(" ").filter(Boolean); // empty without the permission to decide
-  const choices = allowed.map((value) => [value, LABELS[value] || value]);
+  const offered = event.choices ? allowed.filter((value) => event.choices.includes(value)) : allowed;
+  const choices = offered.map((value) => [value, LABELS[value] || value]);
   card.ask(event.reason, choices, (choice) => post(page.dataset.approval, { choice, call_id: event.call_id }));
 }
 
