@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import orphans
-from gateway_app.tools.sandbox import bubblewrap
+from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response
 from responses_app.postgresql.threads import limit_waits
@@ -155,9 +155,8 @@ def check_sandbox() -> Iterator[Finding]:
         yield ok("terminal", "off: the agent has no terminal")
     elif mode == "unsandboxed":
         yield note("terminal", "commands run with the rights of the server", "Set HERMES_TERMINAL=sandboxed.")
-    elif bubblewrap() is None:
-        remedy = "apt-get install bubblewrap, and allow user namespaces; or set HERMES_TERMINAL=off."
-        yield fail("terminal", "bubblewrap is missing or does not work here: there is no terminal", remedy)
+    elif lacks_sandbox(mode):
+        yield fail("terminal", f"{NO_SANDBOX}: there is no terminal", NO_SANDBOX_REMEDY)
     else:
         yield ok("terminal", "commands run in bubblewrap")
 

@@ -1,10 +1,9 @@
 """How the gateway is: what ``/health/detailed`` says and the dashboard shows."""
 
-import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from gateway_app.diagnosis_remote import IN_MEMORY, layer_round_trip
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.runtime.toolset import mcp_states
+from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.door import door
 from responses_app.eventlog import event_store
 from responses_app.metrics import last_words
@@ -31,7 +31,6 @@ QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too lon
 DISK_PERCENT = 90
 SHOWN_PROCESSES = 12
 SHOWN_NEWER = 20
-PLATFORM = "hermes-agent"
 PLATFORMS = {"api_server": {"state": "connected"}}
 LAG_SECS = 5  # a commit takes milliseconds; behind somebody else's lock it waits longer
 LAYER_SECS = 1.0
@@ -220,6 +219,7 @@ def assess(found: Stored) -> Health:
             pending_bytes=writer.pending_bytes,
         ),
         "log_formats": _check(found.newer_logs == [], newer=found.newer_logs),
+        "terminal": _terminal_check(),
         "mcp": _check(all(state["state"] != "down" for state in states), servers=len(states)),
     }
     return Health(found.work, found.processes, stored, states, checks)
@@ -261,6 +261,16 @@ def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
     return _check(is_ready, running=len(running), silent=silent, draining=door.is_closed)
 
 
+def _terminal_check() -> dict[str, Any]:
+    is_missing = lacks_sandbox(settings.HERMES_TERMINAL)
+    return _check(
+        not is_missing,
+        mode=settings.HERMES_TERMINAL,
+        error=NO_SANDBOX if is_missing else None,
+        remedy=NO_SANDBOX_REMEDY if is_missing else None,
+    )
+
+
 def _queue_check(work: Work | None) -> dict[str, Any]:
     if work is None:
         return _check(False, queued=None, oldest_secs=None)
@@ -270,28 +280,3 @@ def _queue_check(work: Work | None) -> dict[str, Any]:
 
 def living_state() -> str:
     return "draining" if door.is_closed else "running"
-
-
-def as_json(health: Health) -> dict[str, Any]:
-    """Hermes' fields, and ours beside them."""
-    running = health.running_processes
-    ended = [process for process in health.processes or [] if process.state != ProcessState.RUNNING]
-    newest = max((process.heartbeat_at for process in running), default=None)
-    state = living_state() if running else ("stopped" if ended else None)
-    return {
-        "status": health.status,
-        "platform": PLATFORM,
-        "version": settings.HERMES_VERSION,
-        "gateway_state": state,
-        "platforms": PLATFORMS if running else {},
-        "active_agents": health.work.running if health.work else 0,
-        "exit_reason": None if running or not ended else ended[0].exit_reason or None,
-        "updated_at": newest and newest.isoformat(),
-        "pid": os.getpid(),
-        "readiness": {"status": health.status, "checks": health.checks},
-        "degraded": health.degraded,
-        "work": health.work and asdict(health.work),
-        "processes": health.processes and [asdict(process) for process in health.processes],
-        "storage": health.storage and asdict(health.storage),
-        "mcp_servers": health.mcp,
-    }

@@ -60,9 +60,14 @@ if HERMES_PUBLIC_URL:
 if HERMES_PUBLIC_URL.startswith("https:"):
     # Whoever sets a public address has a proxy there; clients that pass it by could only lie about their own TLS.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+if HERMES_AUTH == "off" and "*" in ALLOWED_HOSTS:
+    raise ImproperlyConfigured(
+        "API_SERVER_ALLOWED_HOSTS can't be * while HERMES_AUTH is off: a web page could act under a name of its own."
+    )
 API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
 if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
     raise ImproperlyConfigured("API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act.")
+HERMES_OPEN_MONITORING = env.choice("HERMES_OPEN_MONITORING", "off", ("on", "off")) == "on"
 HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
 HERMES_IDLE_SECS = 60.0  # of a connection between two requests, or in the midst of one
 HERMES_JOIN_RETRIES = env.choice("HERMES_JOIN_RETRIES", "on", ("on", "off")) == "on"

@@ -138,13 +138,14 @@ async def test_list_changed_adds_a_tool(cast: Cast) -> None:
 
 
 async def test_the_time_limit_of_a_server_ends_a_call(start: Start, tmp_path: Path) -> None:
-    cast = start(local(timeout_secs=0.5, asks_always=True))
+    cast = start(local(timeout_secs=0.5, approval="client"))
     await cast.ready()
     assert cast.tool("files.wait").time_limit_secs == 0.5
     with pytest.raises(RuntimeError, match=r"did not answer within 0\.5 s"):
         await cast.call("files.wait", folder=str(tmp_path))
     asks = cast.tool("files.add").asks_approval
     assert asks is not None
+    assert cast.tool("files.add").approver == "client"
     assert "files" in asks({})
 
 

@@ -27,8 +27,8 @@ def test_both_kinds_of_servers_are_read_in_their_order() -> None:
         off={"command": "gone", "enabled": False},
         search={"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer secret"}},
     )
-    assert files == McpServer("files", "npx", ("-y", "x"), {"KEY": "value"}, timeout_secs=60, asks_always=True)
-    assert (search.url, search.timeout_secs, search.asks_always) == ("https://example.org/mcp", 120, False)
+    assert files == McpServer("files", "npx", ("-y", "x"), {"KEY": "value"}, timeout_secs=60, approval="always")
+    assert (search.url, search.timeout_secs, search.approval) == ("https://example.org/mcp", 120, "none")
     assert search.headers == {"Authorization": "Bearer secret"}
     assert "secret" not in repr(search)
     assert "value" not in repr(files)
@@ -54,8 +54,16 @@ def test_both_kinds_of_servers_are_read_in_their_order() -> None:
         ("files", {"command": "a", "timeout": 0}, "mcp_servers.files.timeout must be a number"),
         ("files", {"command": "a", "timeout": True}, "mcp_servers.files.timeout must be a number"),
         ("files", {"command": "a", "timeout": float("nan")}, "mcp_servers.files.timeout must be a number"),
-        ("files", {"command": "a", "approval": "sometimes"}, "mcp_servers.files.approval must be one of none, always"),
-        ("files", {"command": "a", "approval": ["always"]}, "mcp_servers.files.approval must be one of none, always"),
+        (
+            "files",
+            {"command": "a", "approval": "sometimes"},
+            "mcp_servers.files.approval must be one of none, always, client",
+        ),
+        (
+            "files",
+            {"command": "a", "approval": ["always"]},
+            "mcp_servers.files.approval must be one of none, always, client",
+        ),
         ("files", {"command": "a", "enabled": "no"}, "mcp_servers.files.enabled must be true or false"),
         ("files", {"command": "a", "cmd": 1, "argv": 2}, "mcp_servers.files has keys that nobody knows: argv, cmd"),
         ("files", "npx", "mcp_servers.files must be a mapping"),

@@ -43,6 +43,10 @@ def test_a_bad_value_stops_the_start_and_names_the_variable(tmp_path: Path, name
 def test_a_weak_key_or_no_auth_is_refused_off_loopback(tmp_path: Path) -> None:
     weak = check(tmp_path, API_SERVER_HOST="0.0.0.0", API_SERVER_KEY="short")
     assert "API_SERVER_KEY" in weak.stderr.splitlines()[-1]
+    any_name = check(tmp_path, API_SERVER_ALLOWED_HOSTS="*", HERMES_AUTH="off")
+    assert any_name.returncode != 0
+    assert "HERMES_AUTH" in any_name.stderr.splitlines()[-1]
+    assert "API_SERVER_ALLOWED_HOSTS" in any_name.stderr.splitlines()[-1]
     none = check(tmp_path, API_SERVER_HOST="0.0.0.0", HERMES_AUTH="off")
     assert "HERMES_AUTH" in none.stderr.splitlines()[-1]
     assert check(tmp_path, API_SERVER_HOST="0.0.0.0").returncode == 0

@@ -1,31 +1,70 @@
-"""Who may watch: anybody on loopback, as in Hermes; elsewhere, and behind a proxy, a key or a staff login."""
+"""Who may read what: a key or staff read all; a direct connection on loopback reads the public part."""
+
+from dataclasses import dataclass
+from enum import Enum
 
 from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
+from responses_app.errors import Unauthenticated
 from responses_app.principals import authenticate, is_root
 
-FORWARDED_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
+VIEW_PERMISSION = "responses_app.view_response"
+PROXY_HEADERS = ("Via", "Forwarded", "X-Real-IP")
+PROXY_PREFIX = "x-forwarded-"
 
 
-def check_watcher(request: HttpRequest) -> None:
-    """Raises ``Unauthenticated`` for a stranger."""
+class Access(Enum):
+    ALL = "all"
+    PUBLIC = "public"
+
+
+def access_of(request: HttpRequest) -> Access:
+    """Raises ``Unauthenticated`` for a caller that may read nothing."""
     authorization = request.headers.get("Authorization")
-    if _is_direct(request) or is_root(authorization):
-        return  # known without the database
-    if not (request.user.is_active and request.user.is_staff):
-        authenticate(authorization)
+    if is_root(authorization):
+        return Access.ALL  # known without the database
+    is_direct = _is_direct(request)
+    if is_direct and settings.HERMES_OPEN_MONITORING:
+        return Access.ALL
+    user = request.user
+    if user.is_active and user.is_staff and user.has_perm(VIEW_PERMISSION):
+        return Access.ALL
+    if _has_key(authorization):
+        return Access.ALL
+    if not is_direct:
+        raise no_key()
+    return Access.PUBLIC
+
+
+def no_key() -> Unauthenticated:
+    return Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
+
+
+def _has_key(authorization: str | None) -> bool:
+    """A wrong key raises; HERMES_AUTH=off lets callers in that have no authority of their own."""
+    return authorization is not None and authenticate(authorization).authority is not None
 
 
 def _is_direct(request: HttpRequest) -> bool:
-    return settings.IS_PRIVATE and not any(name in request.headers for name in FORWARDED_HEADERS)
+    """A proxy makes every caller look like loopback; each adds at least one of these headers."""
+    if not settings.IS_PRIVATE:
+        return False
+    if any(name in request.headers for name in PROXY_HEADERS):
+        return False
+    return not any(name.lower().startswith(PROXY_PREFIX) for name in request.headers)
 
 
-class Watcher(BaseAuthentication):
-    is_authenticated = True
+@dataclass(frozen=True)
+class Watcher:
+    access: Access
+    is_authenticated: bool = True  # for REST framework's permission
 
-    def authenticate(self, request: Request) -> tuple["Watcher", None]:
-        check_watcher(request._request)
-        return self, None
+
+class WatcherAuthentication(BaseAuthentication):
+    """While REST framework authenticates, the Django request still has the user of the cookie."""
+
+    def authenticate(self, request: Request) -> tuple[Watcher, None]:
+        return Watcher(access_of(request._request)), None

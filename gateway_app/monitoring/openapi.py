@@ -8,10 +8,22 @@ _STATE = (200, answer(json(OPEN_OBJECT)))
 _METRICS = (200, answer({"text/plain": {"schema": STRING}}))
 PATHS: Paths = {
     "/health/detailed": {
-        "get": operation("health_detailed", "How is it? Elsewhere than on loopback, with a key", _STATE, is_open=True)
+        "get": operation(
+            "health_detailed",
+            "How is it? Hermes' eight fields on loopback, all with a key",
+            _STATE,
+            errors=("401",),
+            is_open=True,
+        )
     },
     "/api/status": {
-        "get": operation("status", "Is a gateway alive, here or elsewhere? Access as above", _STATE, is_open=True)
+        "get": operation(
+            "status",
+            "Is a gateway alive, here or elsewhere? Paths, pid and address with a key",
+            _STATE,
+            errors=("401",),
+            is_open=True,
+        )
     },
-    "/metrics": {"get": operation("metrics", "Numbers for Prometheus. Access as above", _METRICS, is_open=True)},
+    "/metrics": {"get": operation("metrics", "Numbers for Prometheus", _METRICS)},
 }

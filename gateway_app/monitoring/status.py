@@ -14,6 +14,7 @@ from gateway_app.runtime.processes import HOST
 from responses_app.models import Session
 
 ACTIVE_SPAN = timedelta(minutes=5)
+PRIVATE_FIELDS = ("hermes_home", "config_path", "gateway_pid", "gateway_health_url")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,14 @@ def status(found: Local, remote: Remote, active_sessions: int | None) -> dict[st
         "active_sessions": active_sessions,
         **gateway(found, remote),
     }
+
+
+def public_status(body: dict[str, Any]) -> dict[str, Any]:
+    """Without paths, pids and addresses; what another server sends may hold any of them."""
+    public = {name: value for name, value in body.items() if name not in PRIVATE_FIELDS}
+    if body["gateway_is_remote"]:
+        public |= {"gateway_platforms": {}, "gateway_exit_reason": None}
+    return public
 
 
 def gateway(found: Local, remote: Remote = NOBODY) -> dict[str, Any]:

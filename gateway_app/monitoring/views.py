@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -10,27 +11,45 @@ from rest_framework.views import APIView
 
 from gateway_app import health
 from gateway_app.database_probe import TROUBLE, ask
-from gateway_app.monitoring.access import Watcher, check_watcher
+from gateway_app.monitoring.access import (
+    Access,
+    Watcher,
+    WatcherAuthentication,
+    access_of,
+    no_key,
+)
+from gateway_app.monitoring.detailed import all_fields, public_fields
 from gateway_app.monitoring.remote import NOBODY, probe
-from gateway_app.monitoring.status import Local, look, status
+from gateway_app.monitoring.status import Local, look, public_status, status
 from responses_app import metrics
 from responses_app.errors import ApiError
 from responses_app.eventlog import event_store
 
 
 class DetailedHealthView(APIView):
-    authentication_classes = (Watcher,)
+    authentication_classes = (WatcherAuthentication,)
 
     def get(self, request: Request) -> JsonAnswer:
-        return JsonAnswer(health.as_json(health.look_soon()))
+        found = health.look_soon()
+        if _access(request) is Access.ALL:
+            return JsonAnswer(all_fields(found))
+        return JsonAnswer(public_fields(found))
 
 
 class MetricsView(APIView):
-    authentication_classes = (Watcher,)
+    authentication_classes = (WatcherAuthentication,)
 
     def get(self, request: Request) -> HttpResponse:
+        if _access(request) is not Access.ALL:
+            raise no_key()
         _measure_now()
         return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _access(request: Request) -> Access:
+    watcher: Any = request.user
+    assert isinstance(watcher, Watcher)
+    return watcher.access
 
 
 def _measure_now() -> None:
@@ -55,13 +74,14 @@ class StatusView(View):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         try:
-            found, active_sessions = await sync_to_async(_admitted)(request)
+            access, found, active_sessions = await sync_to_async(_admitted)(request)
         except ApiError as error:
             return JsonResponse(error.body(), status=error.status, headers=error.headers)
         remote = await asyncio.to_thread(probe) if found.needs_probe else NOBODY
-        return JsonResponse(status(found, remote, active_sessions))
+        body = status(found, remote, active_sessions)
+        return JsonResponse(body if access is Access.ALL else public_status(body))
 
 
-def _admitted(request: HttpRequest) -> tuple[Local, int | None]:
-    check_watcher(request)
-    return look()
+def _admitted(request: HttpRequest) -> tuple[Access, Local, int | None]:
+    access = access_of(request)
+    return access, *look()

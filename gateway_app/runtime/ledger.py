@@ -152,9 +152,7 @@ class Ledger:
         """Behind the events that led to the step: after a crash, the log explains every row of the ledger."""
         return await event_store.insist(step, response_id=self._row.pk)
 
-    def _note_request(
-        self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime
-    ) -> None:
+    def _note_request(self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime) -> None:
         choices = list(decisions_for(can_keep_consent=asked.can_keep_consent))
         self._tell(
             APPROVAL_REQUESTED,

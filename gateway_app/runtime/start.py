@@ -19,6 +19,7 @@ from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.runtime.toolset import start_toolset, stop_toolset
 from gateway_app.runtime.worker import GenerateConsumer
+from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.door import door
 from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
@@ -63,6 +64,7 @@ class Runtime:
 
         await _until_it_works(register)
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)  # its first import takes most of a second
+        await asyncio.to_thread(_look_for_sandbox)
         worker = Worker(
             GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
         )
@@ -111,6 +113,12 @@ class Runtime:
         for task in self._tasks:
             task.cancel()
         await asyncio.wait({asyncio.ensure_future(_give_leases_back()), *self._tasks}, timeout=LEAVE_SECS)
+
+
+def _look_for_sandbox() -> None:
+    """Before the first turn: the look runs a program."""
+    if lacks_sandbox(settings.HERMES_TERMINAL):
+        logger.warning("The terminal is not offered: %s. Remedy: %s", NO_SANDBOX, NO_SANDBOX_REMEDY)
 
 
 async def _dismiss_readers(deadline: float) -> None:

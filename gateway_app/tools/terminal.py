@@ -16,8 +16,9 @@ from gateway_app.tools.workspace import prepared
 DEFAULT_TIMEOUT_SECS = 60
 MAX_TIMEOUT_SECS = 600
 MAX_COMMAND_BYTES = 100_000  # Linux takes 131,071 in one argument
-MAX_TOLD_CHARS = 2000  # of a command, to those who are asked to allow it
 MODES = ("sandboxed", "unsandboxed", "off")
+NO_SANDBOX = "bubblewrap is missing or does not work here"
+NO_SANDBOX_REMEDY = "apt-get install bubblewrap, and allow user namespaces; or set HERMES_TERMINAL=off."
 
 PARAMETERS = parameters_of(
     {"command": {"type": "string", "minLength": 1, "description": "Given to bash; may have several lines"}},
@@ -44,7 +45,7 @@ _SANDBOX_DESCRIPTION = " Only the workspace can be written to and lasts; /tmp is
 def make_terminal(mode: str) -> Tool | None:
     if mode not in MODES:
         raise ValueError(f"the mode of the terminal is one of {', '.join(MODES)}, not {mode!r}")
-    if mode == "off":
+    if mode == "off" or lacks_sandbox(mode):
         return None
     is_sandboxed = mode == "sandboxed"
     return Tool(
@@ -52,18 +53,15 @@ def make_terminal(mode: str) -> Tool | None:
         description=_DESCRIPTION + _SANDBOX_DESCRIPTION * is_sandboxed,
         parameters=PARAMETERS,
         run=partial(_run, is_sandboxed),
-        asks_approval=partial(_asks_approval, is_sandboxed),
+        # Outside the sandbox another call can rewrite the script that a command runs.
+        can_keep_consent=is_sandboxed,
         time_limit_secs=MAX_TIMEOUT_SECS + 30,  # it stops commands itself, and tells what they said until then
     )
 
 
-def _asks_approval(is_sandboxed: bool, arguments: dict[str, Any]) -> str:
-    if not is_sandboxed or bubblewrap() is not None:
-        return ""
-    command = str(arguments.get("command", ""))
-    if len(command) > MAX_TOLD_CHARS:
-        command = f"{command[:MAX_TOLD_CHARS]} [... and {len(command) - MAX_TOLD_CHARS} more characters]"
-    return f"bubblewrap is not installed, so this command would run with the server's own rights: {command}"
+def lacks_sandbox(mode: str) -> bool:
+    """The first call in a process runs bubblewrap once, which takes some milliseconds."""
+    return mode == "sandboxed" and bubblewrap() is None
 
 
 async def _run(is_sandboxed: bool, arguments: dict[str, Any], context: ToolContext) -> str:
@@ -77,6 +75,8 @@ async def _run(is_sandboxed: bool, arguments: dict[str, Any], context: ToolConte
         )
     workspace = await asyncio.to_thread(prepared, context.workspace)
     wrapper = await asyncio.to_thread(bubblewrap) if is_sandboxed else None
+    if is_sandboxed and wrapper is None:
+        raise RuntimeError(f"{NO_SANDBOX}; the command was not run")
     file = state_file(workspace, is_sandboxed=wrapper is not None)
     with ShellState(file, await asyncio.to_thread(read_state, file)) as state:
         return await _execute(command, values["timeout"], workspace, wrapper, state, context)

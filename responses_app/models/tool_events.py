@@ -137,9 +137,7 @@ class ToolEvent(models.Model):
 
 
 class ApprovalGrantQuerySet(models.QuerySet["ApprovalGrant"]):
-    def covers(
-        self, owner_id: int, session_id: int, name: str, digest: str, approver: str
-    ) -> bool:
+    def covers(self, owner_id: int, session_id: int, name: str, digest: str, approver: str) -> bool:
         mine = self.filter(owner_id=owner_id, name=name, arguments_digest=digest)
         if approver == Approver.OPERATOR:
             mine = mine.filter(approver=Approver.OPERATOR)
