@@ -115,7 +115,8 @@ class Demo:
             call("terminal", command="make deploy CACHE_KEY=lockfile"),
             Finish("tool_calls", USAGE),
         )
-        waiting = self.ask("Deploy the new cache key", "build-speed", background=True)
+        asked_first = [{"type": "mcp", "server_label": "hermes", "require_approval": "always"}]
+        waiting = self.ask("Deploy the new cache key", "build-speed", background=True, tools=asked_first)
         with self.server.http() as client:
             eventually(lambda: client.get(f"/v1/responses/{waiting}/approval").json()["pending"], 30)
         play(*speak("Three sources agree, and a fourth"), Gate(NEVER))
@@ -162,8 +163,8 @@ def main() -> None:
         home.mkdir(mode=0o700)
         (home / "config.yaml").write_text(PROFILES)
         model = {"HERMES_PROVIDER": "custom", "HERMES_MODEL": "demo", "HERMES_BASE_URL": stub.url}
-        # Without bubblewrap on its path, the terminal asks.
-        server = Server(home, DJANGO_SETTINGS_MODULE="hermes_site.settings", PATH="/nowhere", **model)
+        model["HERMES_TERMINAL"] = "unsandboxed"
+        server = Server(home, DJANGO_SETTINGS_MODULE="hermes_site.settings", **model)
         server.manage("migrate", "--verbosity", "0")
         server.start()
         try:

@@ -1,7 +1,7 @@
 """``/v1/runs``, described."""
 
 from gateway_app.runs.statuses import RunStatus
-from responses_app.models.tool_events import Decision
+from responses_app.models.tool_events import Approver, Decision
 from responses_app.openapi.answers import (
     CURSOR,
     answer,
@@ -68,7 +68,10 @@ APPROVAL_REQUEST: dict[str, Schema] = {
     "arguments": STRING,
     "description": text("Why somebody is asked."),
     "expires_at": SECONDS,
-    "choices": array(enum(Decision.values)),
+    "approver": enum(Approver.values),
+    "choices": array(
+        enum(Decision.values), description="What the key of the request may choose; empty where it may not decide."
+    ),
 }
 APPROVAL_ANSWER: dict[str, Schema] = {
     "request_id": STRING,

@@ -1,7 +1,7 @@
 """``/v1/responses``, ``/v1/models`` and ``/health``."""
 
 from responses_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT
-from responses_app.models.tool_events import Decision
+from responses_app.models.tool_events import Approver, Decision
 from responses_app.openapi import events
 from responses_app.openapi.answers import (
     CURSOR,
@@ -46,7 +46,8 @@ WAITING_CALL: dict[str, Schema] = {
     "reason": text("Why somebody is asked."),
     "requested_at": SECONDS,
     "expires_at": SECONDS,
-    "choices": array(enum(Decision.values)),
+    "approver": enum(Approver.values),
+    "choices": array(enum(Decision.values), description="What your key may choose; empty where it may not decide."),
 }
 SOCKET = """\
 The same path takes WebSockets (`ws://…/v1/responses`, the key in the `Authorization` header of the handshake). Send

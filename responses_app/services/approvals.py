@@ -132,6 +132,7 @@ def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
 
 
 def _grant(event: ToolEvent, decision: Decision, decider: Decider) -> None:
+    assert decider.authority is not None
     owner_id, session_id = Response.objects.values_list("owner_id", "session_id").get(pk=event.response_id)
     ApprovalGrant.objects.create(
         owner_id=owner_id,
