@@ -61,9 +61,7 @@ if HERMES_PUBLIC_URL.startswith("https:"):
     # Whoever sets a public address has a proxy there; clients that pass it by could only lie about their own TLS.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 if HERMES_AUTH == "off" and "*" in ALLOWED_HOSTS:
-    raise ImproperlyConfigured(
-        "API_SERVER_ALLOWED_HOSTS can't be * while HERMES_AUTH is off: a web page could act under a name of its own."
-    )
+    raise ImproperlyConfigured("API_SERVER_ALLOWED_HOSTS can't be * while HERMES_AUTH is off: any web page could act.")
 API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
 if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
     raise ImproperlyConfigured("API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act.")

@@ -6,14 +6,15 @@ from responses_app.openapi.words import OPEN_OBJECT, STRING, Paths, Schema
 SCHEMAS: dict[str, Schema] = {}
 _STATE = (200, answer(json(OPEN_OBJECT)))
 _METRICS = (200, answer({"text/plain": {"schema": STRING}}))
+_WITH_A_KEY = [{"bearer": []}]  # also with HERMES_AUTH=off
+_WITH_OR_WITHOUT_A_KEY = [{}, *_WITH_A_KEY]
 PATHS: Paths = {
     "/health/detailed": {
         "get": operation(
             "health_detailed",
             "How is it? Hermes' eight fields on loopback, all with a key",
             _STATE,
-            errors=("401",),
-            is_open=True,
+            security=_WITH_OR_WITHOUT_A_KEY,
         )
     },
     "/api/status": {
@@ -21,9 +22,8 @@ PATHS: Paths = {
             "status",
             "Is a gateway alive, here or elsewhere? Paths, pid and address with a key",
             _STATE,
-            errors=("401",),
-            is_open=True,
+            security=_WITH_OR_WITHOUT_A_KEY,
         )
     },
-    "/metrics": {"get": operation("metrics", "Numbers for Prometheus", _METRICS)},
+    "/metrics": {"get": operation("metrics", "Numbers for Prometheus", _METRICS, security=_WITH_A_KEY)},
 }
