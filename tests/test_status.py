@@ -72,12 +72,12 @@ def test_a_remote_that_asks_for_a_key_gets_it(make_server: Callable[..., Server]
     assert status(here)["gateway_pid"] == pid(remote)
 
 
-def test_without_the_key_a_remote_on_loopback_says_that_it_runs(make_server: Callable[..., Server]) -> None:
+def test_without_the_key_a_remote_on_loopback_is_known_to_run(make_server: Callable[..., Server]) -> None:
     remote = make_server()
     here = without_gateway(make_server(GATEWAY_HEALTH_URL=remote.url))
-    said = status(here)
-    assert (said["gateway_running"], said["gateway_pid"], said["gateway_state"]) == (True, None, "running")
-    assert said["gateway_updated_at"]
+    found = status(here)
+    assert (found["gateway_running"], found["gateway_pid"], found["gateway_state"]) == (True, None, "running")
+    assert found["gateway_updated_at"]
     public = httpx.get(f"{here.url}/api/status", timeout=30)
     assert (public.json()["gateway_running"], remote.url in public.text) == (True, False)
 

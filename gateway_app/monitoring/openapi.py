@@ -6,7 +6,7 @@ from responses_app.openapi.words import OPEN_OBJECT, STRING, Paths, Schema
 SCHEMAS: dict[str, Schema] = {}
 _STATE = (200, answer(json(OPEN_OBJECT)))
 _METRICS = (200, answer({"text/plain": {"schema": STRING}}))
-_WITH_A_KEY = [{"bearer": []}]  # also with HERMES_AUTH=off
+_WITH_A_KEY: list[dict[str, list[str]]] = [{"bearer": []}]  # also with HERMES_AUTH=off
 _WITH_OR_WITHOUT_A_KEY = [{}, *_WITH_A_KEY]
 PATHS: Paths = {
     "/health/detailed": {

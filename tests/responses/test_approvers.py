@@ -6,10 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
+from responses_app.services.calls import Intent
 from tests.harness import Server, eventually, script
 from tests.staff import STAFF_PASSWORD, logged_in, make_staff
 
-TERMINAL = {"type": "mcp", "server_label": "hermes", "require_approval": "always"}
+ASKED_FIRST = {"type": "mcp", "server_label": "hermes", "require_approval": "always"}
 
 
 def new_key(server: Server, name: str) -> str:
@@ -53,10 +54,6 @@ def ended(client: httpx.Client, response_id: str) -> dict[str, Any]:
 def approver(server: Server, response_id: str) -> str:
     sql = "SELECT approver FROM responses_app_toolevent WHERE response_id = ?"
     return str(server.query(sql, response_id)[0][0])
-
-
-def run_events(client: httpx.Client, response_id: str) -> str:
-    return client.get(f"/v1/runs/run_{response_id[5:]}/events").text
 
 
 def test_the_client_does_not_decide_what_is_for_operators(server: Server) -> None:
@@ -104,12 +101,12 @@ def test_a_call_that_is_for_the_client_is_decided_with_the_key_of_its_owner(serv
 
 def test_a_request_that_asks_to_be_asked_asks_its_client(server: Server) -> None:
     with server.http(new_key(server, "asked")) as tenant:
-        response_id = ask(tenant, call("effect", text="asked for"), tools=[TERMINAL])
+        response_id = ask(tenant, call("effect", text="asked for"), tools=[ASKED_FIRST])
         pending(tenant, response_id)
         assert approver(server, response_id) == "client"
         assert decide(tenant, response_id, "once").status_code == 200
         ended(tenant, response_id)
-        other = ask(tenant, call("guarded", text="asked for"), tools=[TERMINAL])
+        other = ask(tenant, call("guarded", text="asked for"), tools=[ASKED_FIRST])
         pending(tenant, other)
         assert approver(server, other) == "operator"
         assert decide(tenant, other, "once").status_code == 403
@@ -140,8 +137,6 @@ def test_consent_of_a_client_does_not_cover_a_call_that_is_for_operators(server:
 
 
 def digest_of(name: str, arguments: str) -> str:
-    from responses_app.services.calls import Intent
-
     return Intent("", name, arguments).digest
 
 
@@ -202,7 +197,7 @@ def test_consent_to_a_command_outside_the_sandbox_is_for_once(make_server: Calla
     command = call("terminal", command="bash run.sh")
     with server.http() as client:
         for choice in ("session", "always"):
-            response_id = ask(client, command, tools=[TERMINAL])
+            response_id = ask(client, command, tools=[ASKED_FIRST])
             [waiting] = pending(client, response_id)
             assert waiting["choices"] == ["once", "deny"]
             refused = decide(client, response_id, choice)
@@ -218,7 +213,7 @@ def test_consent_to_a_command_outside_the_sandbox_is_for_once(make_server: Calla
             " FROM responses_app_response WHERE id = ?"
         )
         server.change(grant, digest_of("terminal", '{"command":"bash run.sh"}'), response_id)
-        pending(client, ask(client, command, tools=[TERMINAL]))  # an earlier grant does not count
+        pending(client, ask(client, command, tools=[ASKED_FIRST]))  # an earlier grant does not count
         free = ask(client, command)
         ended(client, free)  # without the request's own rule the mode never asks
 
