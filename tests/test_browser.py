@@ -68,6 +68,15 @@ def test_a_call_is_approved_and_its_card_says_so(server: Server, operator: Opera
     assert server.query(sql, response_id) == [("operator admin",)]
 
 
+def test_the_live_view_has_no_button_that_fails(server: Server, operator: Operator) -> None:
+    response_id = ask(server, {"call": "guarded_once", "arguments": {"text": "one time"}})
+    page = operator.goto(f"/live/{response_id}")
+    buttons = page.locator(".tool").get_by_role("button")
+    expect(buttons).to_have_text(["Approve once", "Deny"])
+    buttons.last.click()
+    assert server.ended(response_id)["status"] == "completed"
+
+
 def test_a_tool_shows_its_time_and_its_progress(server: Server, operator: Operator) -> None:
     response_id = ask(server, {"call": "effect", "arguments": {"text": "slow", "gate": "browser-tool"}})
     page = operator.goto(f"/live/{response_id}")
