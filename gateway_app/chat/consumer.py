@@ -10,7 +10,7 @@ from responses_app.eventlog import event_store
 from responses_app.fold import ResponseBody
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
-from responses_app.requests.body import parse_object
+from responses_app.requests.body import parse_body
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.services.admit import Admitted
@@ -27,7 +27,7 @@ class ChatConsumer(GeneratingConsumer):
         is_detailed = wants_detail(self.header(DETAIL_HEADER))
         session_id = read_session_id(self.header(SESSION_HEADER))
         form = self.header(FORM_HEADER)
-        asked = parse_object(body)
+        asked = await parse_body(body)
         request = await event_store.read(read_chat, asked, principal, session_id, form)
         admitted = await self._admit(request, asked)
         headers = self.admitted_headers(admitted, request.admission.ignored)

@@ -8,7 +8,7 @@ from responses_app.eventlog import event_store
 from responses_app.ids import run_id_of
 from responses_app.models.responses import Kind
 from responses_app.principals import Principal
-from responses_app.requests.body import parse_object
+from responses_app.requests.body import parse_body
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import an_object, array, text
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
@@ -28,7 +28,7 @@ class CreateRunConsumer(GeneratingConsumer):
     async def answer(self, body: bytes) -> None:
         principal = await self.principal()
         header = read_session_id(self.header(SESSION_HEADER))
-        asked = parse_object(body)
+        asked = await parse_body(body)
         admission = await event_store.read(read_run, asked, principal, header, self.header(FORM_HEADER))
         admitted = await self.admit(admission, asked)
         headers = self.admitted_headers(admitted, admission.ignored)

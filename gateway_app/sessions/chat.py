@@ -9,7 +9,7 @@ from responses_app.errors import SERVER, ApiError
 from responses_app.eventlog import event_store
 from responses_app.fold import ResponseBody
 from responses_app.ids import run_id_of
-from responses_app.requests.body import parse_object
+from responses_app.requests.body import parse_body
 from responses_app.requests.server_tools import FORM_HEADER
 from responses_app.services.admission import Admission
 from responses_app.services.admit import Admitted
@@ -37,7 +37,7 @@ class TurnFailed(ApiError):
 class SessionConsumer(GeneratingConsumer):
     async def begin(self, body: bytes) -> tuple[Admitted, Headers]:
         principal = await self.principal()
-        asked = parse_object(body)
+        asked = await parse_body(body)
 
         def read() -> Admission:
             session = find_session(principal.owner_id, self.path_args["session_id"])

@@ -1,24 +1,60 @@
 """From the bytes of a body to a JSON object that every part of the system can take."""
 
+import asyncio
 import json
 import math
-from typing import Any, TypeAlias
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
 from responses_app.errors import InvalidRequest
 
+T = TypeVar("T")
+
 MAX_DEPTH = 64
 MAX_NAME_CHARS = 200
+# Values and field names together. A history of 15,000 messages has fewer; millions of zeros fit into the
+# largest body, and take seconds to parse and to check.
+MAX_VALUES = 200_000
+LOOP_BODY_BYTES = 64 * 1024  # a smaller body is parsed and checked in about a millisecond
+# The parser holds the interpreter's lock: more threads would only take it from the event loop more often.
+PARSER_THREADS = 2
+_parsers = ThreadPoolExecutor(PARSER_THREADS, thread_name_prefix="body-parser")
+# Every value and field name but the outermost stands behind one of these.
+_SEPARATORS = b",:[{"
+_QUOTE = b'"'[0]
+# Possessive, and an open text ends with the body: neither can make the search go back.
+_SEPARATOR_OR_TEXT = re.compile(rb'[,:\[{]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_A_NUMBER = object()
 _TOO_LARGE = object()
 # Where a value stands: the place of what holds it, and its key or index there.
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
+async def parse_body(raw: bytes) -> dict[str, Any]:
+    """``parse_object`` for callers on the event loop."""
+    return await run_beside_loop(len(raw), parse_object, raw)
+
+
+async def run_beside_loop(body_bytes: int, work: Callable[..., T], *args: Any) -> T:
+    """Work that takes longer with a larger body: in a thread, unless the body is small."""
+    if body_bytes <= LOOP_BODY_BYTES:
+        return work(*args)
+    return await asyncio.get_running_loop().run_in_executor(_parsers, partial(work, *args))
+
+
 def parse_object(raw: bytes) -> dict[str, Any]:
     if not raw:
         raise InvalidRequest("The request body is empty; send a JSON object.", code="invalid_body")
+    if _has_too_many_values(raw):
+        raise InvalidRequest(
+            f"The request body has more than {MAX_VALUES} values and field names. Send fewer, or put them into a text.",
+            code="too_many_values",
+        )
     try:
         parsed = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -27,6 +63,17 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise InvalidRequest("The request body must be a JSON object.", code="invalid_body")
     _check(parsed, None, 1)
     return parsed
+
+
+def _has_too_many_values(raw: bytes) -> bool:
+    if len(raw) <= MAX_VALUES or sum(map(raw.count, _SEPARATORS)) <= MAX_VALUES:
+        return False
+    values = 0
+    for found in _SEPARATOR_OR_TEXT.finditer(raw):
+        values += raw[found.start()] != _QUOTE
+        if values > MAX_VALUES:
+            return True
+    return False
 
 
 def _check(value: Any, path: _Path, depth: int) -> None:

@@ -6,7 +6,7 @@ from responses_app.compactions import COMPACTION
 from responses_app.eventlog import event_store
 from responses_app.failures import TurnFailed, failed_turn
 from responses_app.fold import Item, ResponseBody, json_body
-from responses_app.requests.body import parse_object
+from responses_app.requests.body import parse_body
 from responses_app.requests.compact import read_compact
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.states import Status
@@ -16,7 +16,7 @@ from responses_app.streaming.generating import GeneratingConsumer
 class CompactConsumer(GeneratingConsumer):
     async def answer(self, body: bytes) -> None:
         principal = await self.principal()
-        asked = parse_object(body)
+        asked = await parse_body(body)
         admission = await event_store.read(read_compact, asked, principal)
         admitted = await self.admit(admission, asked)
         final = await self.final(admitted.response_id)

@@ -2,7 +2,7 @@
 
 from responses_app.eventlog import event_store
 from responses_app.fold import json_body
-from responses_app.requests.body import parse_object
+from responses_app.requests.body import parse_body
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.server_tools import FORM_HEADER
@@ -15,7 +15,7 @@ class CreateResponseConsumer(GeneratingConsumer):
     async def answer(self, body: bytes) -> None:
         principal = await self.principal()
         session_id, form = read_session_id(self.header(SESSION_HEADER)), self.header(FORM_HEADER)
-        asked = parse_object(body)
+        asked = await parse_body(body)
         request = await event_store.read(read_create, asked, principal, session_id, form)
         admitted = await self.admit(request.admission, asked)
         headers = self.admitted_headers(admitted, request.admission.ignored)

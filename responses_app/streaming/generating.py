@@ -8,6 +8,7 @@ from typing import Any
 from responses_app.errors import ApiError, ResponseDeleted
 from responses_app.eventlog import LogErased, event_store
 from responses_app.fold import ResponseBody
+from responses_app.requests.body import run_beside_loop
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     SESSION_HEADER,
@@ -36,11 +37,13 @@ class GeneratingConsumer(HttpConsumer):
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
         """With what headers say about it: whose it is, what if the session is busy, is it a repetition."""
+        path = self.scope["path"]
+        identity = await run_beside_loop(self.body_bytes, read_identity, self.header, path, body)
         meant = replace(
             admission,
             session_key=read_session_key(self.header(SESSION_KEY_HEADER)),
             turn_policy=read_turn_policy(self.header(TURN_POLICY_HEADER)) or admission.turn_policy,
-            identity=read_identity(self.header, self.scope["path"], body),
+            identity=identity,
         )
         self._admitting = asyncio.ensure_future(admit(meant))
         return await asyncio.shield(self._admitting)

@@ -44,7 +44,7 @@ class HttpConsumer(AsyncConsumer, ABC):
     def __init__(self) -> None:
         super().__init__()
         self._body: list[bytes] = []
-        self._body_bytes = 0
+        self.body_bytes = 0
         self._answer: asyncio.Task[None] | None = None
         self._has_started = False
         self._is_revoked = False
@@ -72,8 +72,8 @@ class HttpConsumer(AsyncConsumer, ABC):
         if self._answer is not None:
             return
         self._body.append(message.get("body", b""))
-        self._body_bytes += len(self._body[-1])
-        if self._body_bytes > settings.MAX_BODY_BYTES or not message.get("more_body"):
+        self.body_bytes += len(self._body[-1])
+        if self.body_bytes > settings.MAX_BODY_BYTES or not message.get("more_body"):
             self._answer = asyncio.create_task(self._answer_safely())
 
     async def http_disconnect(self, message: Message) -> None:
@@ -145,7 +145,7 @@ class HttpConsumer(AsyncConsumer, ABC):
     async def _answer_safely(self) -> None:
         """Every error is an answer of ours: a server's own error page is not JSON."""
         try:
-            if self._body_bytes > settings.MAX_BODY_BYTES:
+            if self.body_bytes > settings.MAX_BODY_BYTES:
                 raise BodyTooLarge(settings.MAX_BODY_BYTES)
             await self.answer(b"".join(self._body))
         except asyncio.CancelledError:

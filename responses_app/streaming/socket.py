@@ -14,7 +14,7 @@ from django.conf import settings
 from responses_app.door import door
 from responses_app.errors import ApiError, BodyTooLarge, GoesOnLater, InternalError, InvalidRequest
 from responses_app.handshakes import refuse_handshake
-from responses_app.requests.body import parse_object
+from responses_app.requests.body import parse_body
 from responses_app.requests.headers import (
     SESSION_HEADER,
     SESSION_KEY_HEADER,
@@ -80,7 +80,7 @@ class ResponsesSocket(AsyncConsumer):
     async def websocket_receive(self, message: Message) -> None:
         stream_id: str | None = None
         try:
-            body = self._parsed(message)
+            body = await self._parsed(message)
             stream_id = read_stream_id(body.pop("stream_id", None))
             await self._take(body, stream_id)
         except ApiError as error:
@@ -91,11 +91,11 @@ class ResponsesSocket(AsyncConsumer):
         raise StopConsumer
 
     # -- the steps ----------------------------------------------------------------------
-    def _parsed(self, message: Message) -> dict[str, Any]:
+    async def _parsed(self, message: Message) -> dict[str, Any]:
         raw: bytes = (message.get("text") or "").encode("utf-8", "surrogatepass") or message.get("bytes") or b""
         if len(raw) > settings.MAX_BODY_BYTES:
             raise BodyTooLarge(settings.MAX_BODY_BYTES)
-        return parse_object(raw)
+        return await parse_body(raw)
 
     async def _take(self, body: dict[str, Any], stream_id: str | None) -> None:
         kind = body.pop("type", None)
