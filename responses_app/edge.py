@@ -53,9 +53,7 @@ class Edge:
             await send(message)
 
         try:
-            _check_host(scope)
-            _check_single(scope)
-            _check_encoding(headers)
+            check_headers(scope["headers"])
             if scope.get("method") == "OPTIONS" and b"access-control-request-method" in headers:
                 return await _answer_preflight(headers, send_with_headers)
             # Where no key is asked for, the origin is all that tells a stranger's page from the user. And
@@ -79,6 +77,13 @@ class Edge:
                 await _refuse(TurnedOut(is_repeatable=is_repeatable), scope, send_with_headers)
 
 
+def check_headers(headers: Headers) -> None:
+    """What is wrong with a request whatever its path."""
+    _check_host(headers)
+    _check_single(headers)
+    _check_encoding(dict(headers))
+
+
 def headers_of_every_answer(headers: dict[bytes, bytes]) -> Headers:
     return [
         (b"x-request-id", _request_id(headers)),
@@ -96,8 +101,8 @@ def _for_pages(added: Headers) -> Headers:
     return [REFERRER_POLICY_OF_PAGES if name == REFERRER_POLICY_OF_PAGES[0] else (name, value) for name, value in added]
 
 
-def _check_host(scope: dict[str, Any]) -> None:
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
+def _check_host(headers: Headers) -> None:
+    hosts = [value for name, value in headers if name == b"host"]
     # Of two, a proxy may have believed the other.
     domain, _ = split_domain_port(hosts[0].decode("latin-1")) if len(hosts) == 1 else ("", "")
     if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
@@ -106,9 +111,9 @@ def _check_host(scope: dict[str, Any]) -> None:
         )
 
 
-def _check_single(scope: dict[str, Any]) -> None:
+def _check_single(headers: Headers) -> None:
     """Of two such headers, a proxy, Django and a consumer may each read another one."""
-    names = [name for name, _ in scope["headers"]]
+    names = [name for name, _ in headers]
     for name in SINGLE_HEADERS:
         if names.count(name) > 1:
             title = name.decode().title()

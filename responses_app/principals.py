@@ -72,7 +72,7 @@ def authenticate(authorization: str | None) -> Principal:
     if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
         return Principal(root_owner_id())
     if not secret:
-        raise Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
+        raise missing_key()
     if secret.startswith(OPERATOR_PREFIX):
         return _operator(secret.removeprefix(OPERATOR_PREFIX))
     key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()
@@ -81,6 +81,10 @@ def authenticate(authorization: str | None) -> Principal:
     if key.needs_touch:
         event_store.submit(lambda: ApiKey.objects.touch(key.pk))
     return Principal(key.owner_id, key.pk, authority=Approver.CLIENT)
+
+
+def missing_key() -> Unauthenticated:
+    return Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
 
 
 def is_root(authorization: str | None) -> bool:

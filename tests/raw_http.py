@@ -14,6 +14,7 @@ from tests.harness import Server
 
 ANSWER_SECS = 20
 HEAD = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\n"
+FORM_HEAD = b"POST /admin/login/ HTTP/1.1\r\nHost: localhost\r\n"  # needs no key
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Answer:
         assert set(error) == {"message", "type", "param", "code"}
         assert error["message"]
         return error
+
+
+def authorized_head(server: Server) -> bytes:
+    return HEAD + b"Authorization: Bearer %s\r\n" % server.key.encode()
 
 
 @contextmanager

@@ -19,6 +19,9 @@ HERMES_DISPATCHER = os.environ.get("TEST_DISPATCHER", product.HERMES_DISPATCHER)
 ASGI_APPLICATION = os.environ.get("TEST_ASGI_APPLICATION", product.ASGI_APPLICATION)
 HERMES_SOCKET_SECS = float(os.environ.get("TEST_SOCKET_SECS", product.HERMES_SOCKET_SECS))
 HERMES_IDLE_SECS = float(os.environ.get("TEST_IDLE_SECS", product.HERMES_IDLE_SECS))
+HERMES_HEAD_SECS = float(os.environ.get("TEST_HEAD_SECS", product.HERMES_HEAD_SECS))
+HERMES_BODY_SECS = float(os.environ.get("TEST_BODY_SECS", product.HERMES_BODY_SECS))
+HERMES_UNAUTHENTICATED_BYTES = int(os.environ.get("TEST_UNAUTHENTICATED_BYTES", product.HERMES_UNAUTHENTICATED_BYTES))
 DATABASES = product.DATABASES
 if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = os.environ.get("TEST_SQLITE_ENGINE", product.DATABASES["default"]["ENGINE"])

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.harness import Server
-from tests.raw_http import HEAD, Answer, connected, exchange, read_all, read_answer
+from tests.raw_http import FORM_HEAD, HEAD, Answer, connected, exchange, read_all, read_answer
 
 pytestmark = pytest.mark.any_database
 
@@ -56,10 +56,10 @@ MALFORMED: dict[str, tuple[bytes, int, str, str | None]] = {
         "malformed_request",
         "Transfer-Encoding",
     ),
-    "bad-chunk-size": (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "malformed_request", None),
-    "bad-chunk-end": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}xx", 400, "malformed_request", None),
+    "bad-chunk-size": (FORM_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "malformed_request", None),
+    "bad-chunk-end": (FORM_HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}xx", 400, "malformed_request", None),
     "endless-chunk-size": (
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1" * 5000,
+        FORM_HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1" * 5000,
         400,
         "malformed_request",
         None,

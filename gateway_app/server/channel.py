@@ -4,6 +4,8 @@ import asyncio
 import logging
 import socket
 import sys
+from contextvars import Context
+from enum import Enum, auto
 from typing import Any
 
 from django.conf import settings
@@ -12,7 +14,10 @@ from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
 
 from gateway_app.server import refusals
+from gateway_app.server.body_admission import Head, check_key
+from gateway_app.server.limits import REFUSED_AT_ONCE
 from responses_app.errors import ApiError, BodyTooLarge
+from responses_app.principals import missing_key
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +28,13 @@ LINGER_SECS = 30
 TCP_INFO_BYTES = 128
 BYTES_ACKED = slice(120, 128)  # tcpi_bytes_acked
 MAX_LENGTH_DIGITS = 18  # Python refuses to read numbers of thousands of digits
+
+
+class Part(Enum):
+    """Of a request, for which the client has a limited time."""
+
+    HEAD = auto()
+    BODY = auto()
 
 
 def taken_bytes(transport: Any) -> int:
@@ -44,11 +56,27 @@ class GatewayChannel(HTTPChannel):
         self.is_writable.set()
         self._write_deadline: Any = None
         self._taken_bytes = 0
+        self._awaited_part: Part | None = None
+        self._read_deadline: Any = None
+        self._key_check: asyncio.Task[None] | None = None
         self._suspicion = refusals.BAD_REQUEST_LINE  # what is wrong if the step that runs now finds a fault
 
+    def connectionMade(self) -> None:
+        super().connectionMade()
+        connections = self.factory.server.open_connections
+        connections.add(self.transport)
+        if connections.excess > REFUSED_AT_ONCE:
+            self.transport.abortConnection()
+        elif connections.excess > 0:
+            self.refuse(refusals.TooManyConnections(connections.limit))
+
     def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.factory.server.open_connections.discard(self.transport)
         super().connectionLost(reason)
         self._clear_write_deadline()
+        self._await_part(None)
+        if self._key_check is not None:
+            self._key_check.cancel()
 
     # -- writing ------------------------------------------------------------------------
     def pauseProducing(self) -> None:
@@ -59,6 +87,8 @@ class GatewayChannel(HTTPChannel):
 
     def resumeProducing(self) -> None:
         super().resumeProducing()
+        if self.paused:
+            self._networkProducer.pauseProducing()  # the key of the next request is still being checked
         self._clear_write_deadline()
 
     def loseConnection(self) -> None:
@@ -91,11 +121,15 @@ class GatewayChannel(HTTPChannel):
         if self.is_refused:
             return
         self.is_refused = True
+        self.paused = False
+        self._await_part(None)
         self.clearLineBuffer()
         self.transport.write(refusals.as_http(error, self._received_headers(), self.factory.server.server_name))
         self._networkProducer.unregisterProducer()
         self._networkProducer.resumeProducing()
         self.transport.loseWriteConnection()
+        for request in self.requests[-1:]:
+            request.drop_body()
         self.setTimeout(LINGER_IDLE_SECS)
         self._abortingCall = self.callLater(LINGER_SECS, self.forceAbortClient)
 
@@ -120,6 +154,32 @@ class GatewayChannel(HTTPChannel):
             self.resetTimeout()
         else:
             super().dataReceived(data)
+            self._await_part(self._part_being_read())
+
+    def requestDone(self, request: Any) -> None:
+        """The application calls this. Its context names a thread that ends with it, not with the next request."""
+        Context().run(super().requestDone, request)
+
+    def _part_being_read(self) -> Part | None:
+        if self.is_refused or self.paused or self._handlingRequest:
+            return None
+        if not self.line_mode:
+            return Part.BODY
+        is_begun = hasattr(self, "_command") or self._buffer
+        return Part.HEAD if is_begun else None
+
+    def _await_part(self, part: Part | None) -> None:
+        """With a deadline that no single byte moves, as it does the one of an idle connection."""
+        if part is self._awaited_part:
+            return
+        self._awaited_part = part
+        if self._read_deadline is not None and self._read_deadline.active():
+            self._read_deadline.cancel()
+        self._read_deadline = None
+        if part is not None:
+            is_head = part is Part.HEAD
+            secs = settings.HERMES_HEAD_SECS if is_head else settings.HERMES_BODY_SECS
+            self._read_deadline = self.callLater(secs, self.timeoutConnection)
 
     def lineLengthExceeded(self, line: bytes) -> None:
         has_request_line = hasattr(self, "_command")
@@ -157,10 +217,61 @@ class GatewayChannel(HTTPChannel):
         return refusals.BAD_CONTENT_LENGTH if is_length else refusals.BAD_TRANSFER_ENCODING
 
     def allHeadersReceived(self) -> None:
-        if self.length is not None and self.length > settings.MAX_BODY_BYTES:
+        if self.length == 0:
+            super().allHeadersReceived()
+        elif self.length is not None and self.length > settings.MAX_BODY_BYTES:
             self.refuse(BodyTooLarge(settings.MAX_BODY_BYTES))
         else:
-            super().allHeadersReceived()
+            self._admit_body()
+
+    # -- whose body is read -------------------------------------------------------------
+    def _admit_body(self) -> None:
+        head = Head(self._command, self._path, self.requests[-1].header_list())
+        if head.is_trusted:
+            self._read_body()
+        elif head.authorization is None:
+            self._read_or_refuse_body(head, missing_key())
+        else:
+            self._pause_reading()
+            loop = asyncio.get_running_loop()
+            self._key_check = loop.create_task(self._check_key(head), context=Context())
+
+    async def _check_key(self, head: Head) -> None:
+        found = await check_key(head)
+        if isinstance(found, ApiError):
+            self._read_or_refuse_body(head, found)
+        else:
+            self.requests[-1].belongs_to(found)
+            self._read_body()
+        self._resume_reading()
+
+    def _read_or_refuse_body(self, head: Head, error: ApiError) -> None:
+        limit = settings.HERMES_UNAUTHENTICATED_BODY_BYTES
+        if head.needs_key:
+            self.refuse(head.refusal(error))
+        elif self.length is not None and self.length > limit:
+            self.refuse(refusals.UnauthenticatedBodyTooLarge(limit))
+        else:
+            self.requests[-1].belongs_to_none()
+            self._read_body()
+
+    def _read_body(self) -> None:
+        """Also asks for it, where the client waits for that."""
+        super().allHeadersReceived()
+
+    def _pause_reading(self) -> None:
+        self.paused = True
+        self._networkProducer.pauseProducing()
+        self.setTimeout(None)  # it is not the client who takes time
+
+    def _resume_reading(self) -> None:
+        if self.is_refused:
+            return
+        self.paused = False
+        self.setTimeout(settings.HERMES_IDLE_SECS)
+        if not self._waitingForTransport:
+            self._networkProducer.resumeProducing()
+        self.dataReceived(b"")  # what arrived together with the headers
 
     def rawDataReceived(self, data: bytes) -> None:
         self._suspicion = refusals.BAD_CHUNK

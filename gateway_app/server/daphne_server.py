@@ -14,10 +14,11 @@ from twisted.internet.defer import Deferred
 from gateway_app.runtime.signals import handle_signals
 from gateway_app.runtime.start import runtime
 from gateway_app.server.channel import GatewayChannel
+from gateway_app.server.limits import ByteBudget, OpenConnections
 from gateway_app.server.request import CUT_SECS, GatewayRequest
 from gateway_app.server.websocket import GatewayWebSocket, GatewayWebSocketFactory
 from responses_app.handshakes import EXTENSION
-from responses_app.streaming.http import CUTS
+from responses_app.streaming.http import CHECKED_PRINCIPAL, CUTS
 
 LISTEN_BACKLOG = 2048  # Daphne's 50 stalls a burst of connections
 PIECE_BYTES = 64 * 1024  # as much as Twisted's transport takes before it asks to wait
@@ -29,6 +30,7 @@ class GatewayFactory(HTTPFactory):
     def __init__(self, server: Server) -> None:
         super().__init__(server)
         self.timeOut = settings.HERMES_IDLE_SECS
+        self.unauthenticated = ByteBudget(settings.HERMES_UNAUTHENTICATED_BYTES)
 
     def buildProtocol(self, addr: Any) -> Any:
         channel = super().buildProtocol(addr)
@@ -45,6 +47,7 @@ class GatewayServer(Server):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._ports: list[Any] = []
+        self.open_connections = OpenConnections(settings.HERMES_MAX_CONNECTIONS)
 
     @property
     def http_factory(self) -> GatewayFactory:
@@ -79,6 +82,8 @@ class GatewayServer(Server):
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         scope["extensions"] = {EXTENSION if isinstance(protocol, GatewayWebSocket) else CUTS: {}}
+        if isinstance(protocol, GatewayRequest) and protocol.fresh_principal is not None:
+            scope[CHECKED_PRINCIPAL] = protocol.fresh_principal
         input_queue = super().create_application(protocol, scope)
         if isinstance(protocol, GatewayRequest) and input_queue is not None:
             self.connections[protocol]["application_instance"].add_done_callback(protocol.application_ended)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 import orjson
 
 from responses_app.edge import headers_of_every_answer
-from responses_app.errors import ApiError
+from responses_app.errors import RETRY_AFTER_SECS, SERVER, ApiError, BodyTooLarge
 
 MALFORMED = "malformed_request"
 
@@ -58,6 +58,34 @@ REQUEST_TIMEOUT = ApiError(
 )
 
 
+class TooManyConnections(ApiError):
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    type = SERVER
+    code = "too_many_connections"
+    headers = {"Retry-After": str(RETRY_AFTER_SECS)}
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} connections are open, and no more are taken. Connect again in a moment.")
+
+
+class TooManyUnauthenticatedBytes(ApiError):
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    type = SERVER
+    code = "too_many_unauthenticated_bytes"
+    headers = {"Retry-After": str(RETRY_AFTER_SECS)}
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many requests without a valid key are being read. Send the request again in a moment, or with a key."
+        )
+
+
+class UnauthenticatedBodyTooLarge(BodyTooLarge):
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes)
+        self.message += " This is the limit without a valid key."
+
+
 def length_stated_twice(header: str) -> ApiError:
     return ApiError(LENGTH_STATED_TWICE, param=header, code=MALFORMED)
 
@@ -69,8 +97,10 @@ def refusal_headers(request_headers: dict[bytes, bytes]) -> list[tuple[bytes, by
 def as_http(error: ApiError, request_headers: dict[bytes, bytes], server_name: str) -> bytes:
     """A whole answer, after which the connection ends."""
     body = orjson.dumps(error.body())
+    own = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
     headers = [
         *refusal_headers(request_headers),
+        *(pair for pair in own if pair[0] != b"connection"),
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
         (b"server", server_name.encode()),

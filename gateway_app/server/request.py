@@ -2,15 +2,20 @@
 
 import asyncio
 import re
+import time
 from io import BytesIO
 from typing import Any
 
 import orjson
 from daphne.http_protocol import WebRequest
 from django.conf import settings
+from twisted.python.failure import Failure
 
 from gateway_app.server import refusals
 from responses_app.errors import ApiError, BodyTooLarge, InternalError
+from responses_app.origins import Headers
+from responses_app.principals import Principal
+from responses_app.streaming.revocation import CHECK_SECS
 
 PATH_COMPLAINTS = ("Invalid characters in path", "Invalid query string")  # Daphne's words
 CUT_SECS = 0.05  # for the last words: what is written waits for the next turn of the loop, and a cut drops it
@@ -26,6 +31,14 @@ class GatewayRequest(WebRequest):
     def __init__(self, channel: Any, queued: int) -> None:
         super().__init__(channel, queued, parsePOSTFormSubmission=False)
         self.is_writable: asyncio.Event = channel.is_writable
+        self._principal: Principal | None = None
+        self._checked_at = 0.0
+        self._is_unauthenticated = False
+        self._budgeted_bytes = 0
+
+    def header_list(self) -> Headers:
+        lines = self.requestHeaders.getAllRawHeaders()
+        return [(name.lower(), value) for name, values in lines for value in values]
 
     def lower_headers(self) -> dict[bytes, bytes]:
         return {name.lower(): values[-1] for name, values in self.requestHeaders.getAllRawHeaders()}
@@ -35,14 +48,48 @@ class GatewayRequest(WebRequest):
         """Keep the body in memory: Twisted's temporary file has no limit, and is a trace of what must leave none."""
         self.content = BytesIO()
 
+    def belongs_to(self, principal: Principal) -> None:
+        self._principal = principal
+        self._checked_at = time.monotonic()
+
+    @property
+    def fresh_principal(self) -> Principal | None:
+        """None where the body took so long that the key may have been revoked since."""
+        is_fresh = time.monotonic() - self._checked_at < CHECK_SECS
+        return self._principal if is_fresh else None
+
+    def belongs_to_none(self) -> None:
+        self._is_unauthenticated = True
+
     def handleContentChunk(self, data: bytes) -> None:
         if self.channel.is_refused:
             return
-        if self.content.tell() + len(data) > settings.MAX_BODY_BYTES:
-            self.content.truncate(0)
-            self.channel.refuse(BodyTooLarge(settings.MAX_BODY_BYTES))
+        refusal = self._refusal_of_further(len(data))
+        if refusal is not None:
+            self.channel.refuse(refusal)
         else:
             super().handleContentChunk(data)
+
+    def _refusal_of_further(self, count: int) -> ApiError | None:
+        length = self.content.tell() + count
+        if length > settings.MAX_BODY_BYTES:
+            return BodyTooLarge(settings.MAX_BODY_BYTES)
+        if not self._is_unauthenticated:
+            return None
+        if length > settings.HERMES_UNAUTHENTICATED_BODY_BYTES:
+            return refusals.UnauthenticatedBodyTooLarge(settings.HERMES_UNAUTHENTICATED_BODY_BYTES)
+        if not self.channel.factory.unauthenticated.take(count):
+            return refusals.TooManyUnauthenticatedBytes()
+        self._budgeted_bytes += count
+        return None
+
+    def drop_body(self) -> None:
+        """The request is refused or over."""
+        if self.content is not None and not self.content.closed:
+            self.content.truncate(0)
+        if self._budgeted_bytes:
+            self.channel.factory.unauthenticated.give_back(self._budgeted_bytes)
+            self._budgeted_bytes = 0
 
     def process(self) -> Any:
         # Daphne would believe any client that claims to be a proxy in front of it.
@@ -65,6 +112,14 @@ class GatewayRequest(WebRequest):
         return is_spoken_here and HANDSHAKE_KEY.fullmatch(told[b"sec-websocket-key"].strip()) is not None
 
     # -- the end ------------------------------------------------------------------------
+    def connectionLost(self, reason: Failure) -> None:
+        self.drop_body()
+        super().connectionLost(reason)
+
+    def finish(self) -> None:
+        self.drop_body()
+        super().finish()
+
     def application_ended(self, application: asyncio.Future[None]) -> None:
         if not self.finished and self.channel is not None:
             self._end_unanswered()

@@ -5,6 +5,8 @@ from http import HTTPStatus
 from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from twisted.internet.protocol import connectionDone
+from twisted.python.failure import Failure
 
 from responses_app.handshakes import EXTENSION
 from responses_app.streaming.socket import SERVICE_RESTART
@@ -33,6 +35,10 @@ class GatewayWebSocket(WebSocketProtocol):
             self._look.cancel()
         # Half a message would stay for as long as this object does, which is in a cycle.
         self.data, self.message_data, self.frame_data = b"", [], []
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.server.open_connections.discard(self.transport)
+        super().connectionLost(reason)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
         """Read on when this is taken: the application may wait for a client that sends and reads no answers."""

@@ -29,6 +29,7 @@ STREAM_HEADERS: Headers = [
 ]
 
 
+CHECKED_PRINCIPAL = "hermes.principal"  # in the scope: the server has checked the key a moment ago
 CUTS = "hermes.cut"  # the ASGI extension of a server that resets a connection whose answer was begun and not ended
 
 
@@ -94,7 +95,9 @@ class HttpConsumer(AsyncConsumer, ABC):
 
     async def principal(self) -> Principal:
         authorization = self.header("authorization")
-        principal = await event_store.read(authenticate, authorization)
+        principal: Principal | None = self.scope.get(CHECKED_PRINCIPAL)
+        if principal is None:
+            principal = await event_store.read(authenticate, authorization)
         self.end_when_revoked(credential_of(principal, authorization))
         return principal
 

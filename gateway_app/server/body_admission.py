@@ -1,0 +1,66 @@
+"""Whose body is read: the key of a request is checked as soon as its headers are complete."""
+
+import logging
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from django.conf import settings
+
+from responses_app.api.authentication import BearerAuthentication
+from responses_app.door import door
+from responses_app.edge import check_headers
+from responses_app.errors import ApiError, InternalError, ServerShuttingDown
+from responses_app.eventlog import event_store
+from responses_app.origins import Headers
+from responses_app.principals import Principal, authenticate, is_root
+from responses_app.streaming.routing import api_view
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Head:
+    """Of a request whose body has not been read."""
+
+    method: bytes
+    target: bytes
+    headers: Headers
+
+    @property
+    def authorization(self) -> str | None:
+        found = dict(self.headers).get(b"authorization")
+        return None if found is None else found.decode("latin-1")
+
+    @property
+    def is_trusted(self) -> bool:
+        """Known without the database."""
+        return settings.HERMES_AUTH == "off" or is_root(self.authorization)
+
+    @property
+    def needs_key(self) -> bool:
+        """A path of the API; pages, and what is not there at all, ask for no key."""
+        if self.method == b"OPTIONS":
+            return False
+        path = unquote(self.target.partition(b"?")[0].decode("latin-1"))
+        view = api_view(path)
+        return BearerAuthentication in getattr(view, "authentication_classes", ())
+
+    def refusal(self, error: ApiError) -> ApiError:
+        """What the application would answer, which looks at the other headers before it looks at the key."""
+        try:
+            check_headers(self.headers)
+        except ApiError as found:
+            return found
+        return ServerShuttingDown() if door.is_closed else error
+
+
+async def check_key(head: Head) -> Principal | ApiError:
+    if door.is_closed:  # and with it, soon, the database
+        return ServerShuttingDown()
+    try:
+        return await event_store.read(authenticate, head.authorization)
+    except ApiError as error:
+        return error
+    except Exception:
+        logger.exception("A key could not be checked.")
+        return InternalError()
