@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import orphans
+from gateway_app.server.limits import needed_files, reachable_files
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response
@@ -147,6 +148,16 @@ def _check_work() -> Iterator[Finding]:
         )
     if not left and waiting <= OLD_QUEUE_SECS:
         yield ok("work", f"nothing is left behind; {running} server processes run")
+
+
+def check_open_files() -> Iterator[Finding]:
+    needed, reachable = needed_files(), reachable_files()
+    text = f"{settings.HERMES_MAX_CONNECTIONS} connections and the rest need {needed} open files"
+    if reachable >= needed:
+        yield ok("files", text)
+    else:
+        remedy = "Raise the hard limit (LimitNOFILE, ulimit -Hn), or lower HERMES_MAX_CONNECTIONS."
+        yield note("files", f"{text}, and the limit is {reachable}", remedy)
 
 
 def check_sandbox() -> Iterator[Finding]:

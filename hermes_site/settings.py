@@ -68,13 +68,9 @@ if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
 HERMES_OPEN_MONITORING = env.choice("HERMES_OPEN_MONITORING", "off", ("on", "off")) == "on"
 HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
 HERMES_IDLE_SECS = 60.0  # of a connection between two requests, or in the midst of one
-# From its first byte to the end of its headers, and from there to the end of its body: one byte now and then
-# must not keep a connection. A head is one packet; the largest body takes 270 s at 300 kbit/s.
-HERMES_HEAD_SECS = 20.0
-HERMES_BODY_SECS = 300.0
-# Bodies of requests without a valid key, one and all of them together: they are forms of the pages.
-HERMES_UNAUTHENTICATED_BODY_BYTES = 1_000_000
-HERMES_UNAUTHENTICATED_BYTES = 32_000_000
+HERMES_HEAD_SECS = 20.0  # from the first byte of a request; a byte now and then keeps no connection
+HERMES_BODY_SECS = 300.0  # from the end of its headers; the largest body takes 270 s at 300 kbit/s
+HERMES_UNAUTHENTICATED_BYTES = 32_000_000  # of all bodies without a valid key: forms of the pages
 HERMES_MAX_CONNECTIONS = env.integer("HERMES_MAX_CONNECTIONS", 12_000, low=1, high=1_000_000)
 HERMES_JOIN_RETRIES = env.choice("HERMES_JOIN_RETRIES", "on", ("on", "off")) == "on"
 MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts

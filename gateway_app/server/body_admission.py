@@ -46,7 +46,7 @@ class Head:
         return BearerAuthentication in getattr(view, "authentication_classes", ())
 
     def refusal(self, error: ApiError) -> ApiError:
-        """What the application would answer, which looks at the other headers before it looks at the key."""
+        """As the application answers, which checks the other headers before the key."""
         try:
             check_headers(self.headers)
         except ApiError as found:

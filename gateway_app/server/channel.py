@@ -15,7 +15,7 @@ from twisted.web.http import HTTPChannel
 
 from gateway_app.server import refusals
 from gateway_app.server.body_admission import Head, check_key
-from gateway_app.server.limits import REFUSED_AT_ONCE
+from gateway_app.server.limits import REFUSED_AT_ONCE, UNAUTHENTICATED_BODY_BYTES
 from responses_app.errors import ApiError, BodyTooLarge
 from responses_app.principals import missing_key
 
@@ -88,7 +88,7 @@ class GatewayChannel(HTTPChannel):
     def resumeProducing(self) -> None:
         super().resumeProducing()
         if self.paused:
-            self._networkProducer.pauseProducing()  # the key of the next request is still being checked
+            self._networkProducer.pauseProducing()  # the key of the next request is being checked
         self._clear_write_deadline()
 
     def loseConnection(self) -> None:
@@ -157,7 +157,10 @@ class GatewayChannel(HTTPChannel):
             self._await_part(self._part_being_read())
 
     def requestDone(self, request: Any) -> None:
-        """The application calls this. Its context names a thread that ends with it, not with the next request."""
+        """The application calls this, and the next request must not run in its context.
+
+        The context names a thread, which ends with the request that is done.
+        """
         Context().run(super().requestDone, request)
 
     def _part_being_read(self) -> Part | None:
@@ -226,7 +229,9 @@ class GatewayChannel(HTTPChannel):
 
     # -- whose body is read -------------------------------------------------------------
     def _admit_body(self) -> None:
-        head = Head(self._command, self._path, self.requests[-1].header_list())
+        request: Any = self.requests[-1]
+        target: Any = self._path
+        head = Head(self._command, target, request.header_list())
         if head.is_trusted:
             self._read_body()
         elif head.authorization is None:
@@ -246,11 +251,10 @@ class GatewayChannel(HTTPChannel):
         self._resume_reading()
 
     def _read_or_refuse_body(self, head: Head, error: ApiError) -> None:
-        limit = settings.HERMES_UNAUTHENTICATED_BODY_BYTES
         if head.needs_key:
             self.refuse(head.refusal(error))
-        elif self.length is not None and self.length > limit:
-            self.refuse(refusals.UnauthenticatedBodyTooLarge(limit))
+        elif self.length is not None and self.length > UNAUTHENTICATED_BODY_BYTES:
+            self.refuse(refusals.UnauthenticatedBodyTooLarge(UNAUTHENTICATED_BODY_BYTES))
         else:
             self.requests[-1].belongs_to_none()
             self._read_body()

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.conf import settings
 
-# Connections over the limit that still get their 503; beyond them, one more is closed without an answer.
+UNAUTHENTICATED_BODY_BYTES = 1_000_000  # a login form has a few hundred
+# Connections over the limit that still get their 503; beyond them, one more is closed.
 REFUSED_AT_ONCE = 256
 # Files that are not connections of clients: the database, tools and their pipes, MCP servers, logs.
 OTHER_FILES = 1000
@@ -29,7 +30,7 @@ class ByteBudget:
 
 
 class OpenConnections:
-    """Every connection of this server by its transport, which stays the same when it becomes a WebSocket."""
+    """By their transports, which stay the same when a connection becomes a WebSocket."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -48,25 +49,24 @@ class OpenConnections:
 
 def needed_files() -> int:
     """A connection to the model for each response that runs, besides those of the clients."""
-    return int(settings.HERMES_MAX_CONNECTIONS + settings.HERMES_MAX_CONCURRENT + REFUSED_AT_ONCE + OTHER_FILES)
+    clients: int = settings.HERMES_MAX_CONNECTIONS + REFUSED_AT_ONCE
+    models: int = settings.HERMES_MAX_CONCURRENT
+    return clients + models + OTHER_FILES
 
 
-def raise_open_files() -> int:
-    """As far as needed and allowed; the limit that holds now.
+def reachable_files() -> int:
+    """What is needed, as far as this process may raise its own limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY in (soft, hard):
+        return needed_files()
+    return min(needed_files(), hard)
 
-    Not to the hard limit as such: tools inherit it, and some programs close every number up to it.
+
+def raise_open_files() -> None:
+    """As far as needed, and not to the hard limit as such.
+
+    Tools inherit the limit, and some programs close every number up to it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = needed_files()
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return needed_files() if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
-
-
-def allowed_files() -> int:
-    """What ``raise_open_files`` can reach."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return needed_files() if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < reachable_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable_files(), hard))

@@ -65,7 +65,7 @@ class TooManyConnections(ApiError):
     headers = {"Retry-After": str(RETRY_AFTER_SECS)}
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"{limit} connections are open, and no more are taken. Connect again in a moment.")
+        super().__init__(f"{limit} connections are open. Connect again in a moment.")
 
 
 class TooManyUnauthenticatedBytes(ApiError):
@@ -75,9 +75,7 @@ class TooManyUnauthenticatedBytes(ApiError):
     headers = {"Retry-After": str(RETRY_AFTER_SECS)}
 
     def __init__(self) -> None:
-        super().__init__(
-            "Too many requests without a valid key are being read. Send the request again in a moment, or with a key."
-        )
+        super().__init__("Too many bodies without a valid key are being read. Send this one again in a moment.")
 
 
 class UnauthenticatedBodyTooLarge(BodyTooLarge):

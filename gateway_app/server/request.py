@@ -12,6 +12,7 @@ from django.conf import settings
 from twisted.python.failure import Failure
 
 from gateway_app.server import refusals
+from gateway_app.server.limits import UNAUTHENTICATED_BODY_BYTES
 from responses_app.errors import ApiError, BodyTooLarge, InternalError
 from responses_app.origins import Headers
 from responses_app.principals import Principal
@@ -76,8 +77,8 @@ class GatewayRequest(WebRequest):
             return BodyTooLarge(settings.MAX_BODY_BYTES)
         if not self._is_unauthenticated:
             return None
-        if length > settings.HERMES_UNAUTHENTICATED_BODY_BYTES:
-            return refusals.UnauthenticatedBodyTooLarge(settings.HERMES_UNAUTHENTICATED_BODY_BYTES)
+        if length > UNAUTHENTICATED_BODY_BYTES:
+            return refusals.UnauthenticatedBodyTooLarge(UNAUTHENTICATED_BODY_BYTES)
         if not self.channel.factory.unauthenticated.take(count):
             return refusals.TooManyUnauthenticatedBytes()
         self._budgeted_bytes += count

@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 MAX_DEPTH = 64
 MAX_NAME_CHARS = 200
-# Values and field names together. A history of 15,000 messages has fewer; millions of zeros fit into the
-# largest body, and take seconds to parse and to check.
+# Values and field names together. A history of 15,000 messages has fewer; the largest body has
+# room for millions of zeros, which take seconds to parse and to check.
 MAX_VALUES = 200_000
 LOOP_BODY_BYTES = 64 * 1024  # a smaller body is parsed and checked in about a millisecond
-# The parser holds the interpreter's lock: more threads would only take it from the event loop more often.
+# The parser holds the interpreter's lock: more threads take it from the event loop more often.
 PARSER_THREADS = 2
 _parsers = ThreadPoolExecutor(PARSER_THREADS, thread_name_prefix="body-parser")
 # Every value and field name but the outermost stands behind one of these.
@@ -52,7 +52,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise InvalidRequest("The request body is empty; send a JSON object.", code="invalid_body")
     if _has_too_many_values(raw):
         raise InvalidRequest(
-            f"The request body has more than {MAX_VALUES} values and field names. Send fewer, or put them into a text.",
+            f"The request body has more than {MAX_VALUES} values and field names. Send fewer.",
             code="too_many_values",
         )
     try:

@@ -32,6 +32,7 @@ def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[Finding]:
     yield from diagnosis.check_settings()
     yield from diagnosis.check_home()
     yield from diagnosis.check_files()
+    yield from diagnosis.check_open_files()
     yield from diagnosis.check_database()
     yield from diagnosis.check_sandbox()
     if not is_offline:

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from gateway_app.firststart import ensure_admin, greeting, warning
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
+from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ class Command(BaseCommand):
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
+        self._make_room_for_connections()
         is_first_start = ensure_admin()
         connection.close()
         server = GatewayServer(
@@ -47,3 +49,13 @@ class Command(BaseCommand):
         # which on a busy machine is longer than a stop may take.
         self.stdout.flush()
         exit_now(0)
+
+    def _make_room_for_connections(self) -> None:
+        raise_open_files()
+        if reachable_files() < needed_files():
+            logger.warning(
+                "%d open files are allowed, and %d may be needed. "
+                "Raise the hard limit (LimitNOFILE, ulimit -Hn), or lower HERMES_MAX_CONNECTIONS.",
+                reachable_files(),
+                needed_files(),
+            )
