@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway_app.agent.tool_types import Tool, ToolContext
+from gateway_app.tools.support.limits import Limits
 from tests.gates import passed
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -76,7 +77,7 @@ def _quoting(arguments: dict[str, Any]) -> str:
     return f"the test wants to be asked about {arguments.get('text')}"
 
 
-def make_tools(terminal_mode: str) -> dict[str, Tool]:
+def make_tools(terminal_mode: str, limits: Limits) -> dict[str, Tool]:
     tools = (
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),

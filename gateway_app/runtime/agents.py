@@ -80,7 +80,7 @@ def available_tools() -> dict[str, Tool]:
 def _fixed_tools() -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for maker in settings.HERMES_TOOL_MAKERS:
-        found |= import_string(maker)(settings.HERMES_TERMINAL)
+        found |= import_string(maker)(settings.HERMES_TERMINAL, settings.HERMES_TERMINAL_LIMITS)
     return found
 
 

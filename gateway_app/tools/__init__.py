@@ -2,9 +2,12 @@
 
 from gateway_app.agent.tool_types import Tool
 from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
+from gateway_app.tools.support.limits import Limits
+
+DEFAULT_LIMITS = Limits()
 
 
-def builtin_tools(terminal_mode: str) -> dict[str, Tool]:
+def builtin_tools(terminal_mode: str, limits: Limits = DEFAULT_LIMITS) -> dict[str, Tool]:
     """All of them; the mode is ``sandboxed``, ``unsandboxed`` or ``off``."""
     tools = (
         calculate.TOOL,
@@ -13,6 +16,6 @@ def builtin_tools(terminal_mode: str) -> dict[str, Tool]:
         patch.TOOL,
         list_files.TOOL,
         search_files.TOOL,
-        terminal.make_terminal(terminal_mode),
+        terminal.make_terminal(terminal_mode, limits),
     )
     return {tool.name: tool for tool in tools if tool is not None}

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway_app.tools.support.cgroups import ControlGroup
+
 GRACE_SECS = 2.0  # between asking a program to end and ending it
 LINGER_SECS = 0.5  # for the output of background children once the program itself has ended
 CHUNK_BYTES = 65536
@@ -21,6 +23,7 @@ class Program:
     pass_fds: tuple[int, ...] = ()
     # It starts its child in a session of its own and takes that down with itself, as bubblewrap does.
     is_wrapper: bool = False
+    group: ControlGroup | None = None  # it puts itself into this one, which is made before and removed after
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,18 @@ async def run_program(program: Program, limit_secs: float, take: Callable[[bytes
 
 
 async def _supervise(program: Program, limit_secs: float, take: Callable[[bytes], None], stop: asyncio.Event) -> Ending:
+    if program.group is None:
+        return await _supervise_process(program, limit_secs, take, stop)
+    try:
+        await asyncio.to_thread(program.group.make)
+        return await _supervise_process(program, limit_secs, take, stop)
+    finally:
+        await asyncio.to_thread(program.group.remove)
+
+
+async def _supervise_process(
+    program: Program, limit_secs: float, take: Callable[[bytes], None], stop: asyncio.Event
+) -> Ending:
     # A pipe of our own: asyncio's would make waiting for the program wait for whoever holds its output, too.
     reading, writing = os.pipe()
     try:

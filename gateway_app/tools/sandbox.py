@@ -1,6 +1,7 @@
 """A view of the machine with the system's programs and one workspace, of which only the latter can be written to.
 
-It is bubblewrap's work; a bubblewrap that can't make namespaces here counts as not installed.
+It is bubblewrap's work; a bubblewrap that can't make namespaces here counts as not installed. The limits are set
+before it starts, so that nothing inside can raise them.
 """
 
 import os
@@ -11,6 +12,11 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gateway_app.tools.support import cgroups, limits, seccomp
+from gateway_app.tools.support.limits import MIB, SHARED_MEMORY_MB, Limits
 
 PROBE_SECS = 5
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -25,31 +31,81 @@ def bubblewrap() -> str | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         try:
-            argv = [*wrapped(program, Path(folder).resolve()), "/bin/bash", "-c", "exit 42"]
-            done = subprocess.run(  # noqa: S603 - every word of it is ours
-                argv, stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=PROBE_SECS
-            )
+            with Sandbox(program, Path(folder).resolve(), Limits()) as sandbox:
+                done = subprocess.run(  # noqa: S603 - every word of it is ours
+                    [*sandbox.argv(), "/bin/bash", "-c", "exit 42"],
+                    pass_fds=sandbox.descriptors,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    env={},
+                    timeout=PROBE_SECS,
+                )
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return None
     return program if done.returncode == 42 else None
 
 
-def wrapped(program: str, workspace: Path) -> tuple[str, ...]:
-    """What comes before a command that is to run in the sandbox."""
+class Sandbox:
+    """For one command: what comes before it, and the descriptors that this needs."""
+
+    def __init__(
+        self, program: str, workspace: Path, limits: Limits, group: cgroups.ControlGroup | None = None
+    ) -> None:
+        self.program = program
+        self.workspace = workspace
+        self.limits = limits
+        self.group = group
+        self._filter = seccomp.filter_file()
+        self._server, self._kept_open = os.pipe()
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Those that the program inherits."""
+        return (self._server,) if self._filter is None else (self._server, self._filter)
+
+    def argv(self) -> tuple[str, ...]:
+        groups = () if self.group is None else tuple(str(folder) for folder in self.group.folders)
+        filtered = () if self._filter is None else ("--seccomp", str(self._filter))
+        return (
+            *limits.limited(self.limits, groups),
+            *wrapped(self.program, self.workspace, self.limits),
+            *filtered,
+            *limits.entry(self.limits, self._server),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for descriptor in (self._kept_open, *self.descriptors):
+            os.close(descriptor)
+
+
+def wrapped(program: str, workspace: Path, limits: Limits) -> tuple[str, ...]:
+    """Bubblewrap with its options: the view of the machine, without any limit but those of the memory file systems."""
     for folder in _SHOWN:
         if workspace.is_relative_to(folder):
             raise ValueError(f"the workspace lies in {folder}, where the sandbox can't hide what is beside it")
+    network = ("--share-net", *_resolver()) if limits.has_network else ()
     return (
-        *(program, "--unshare-all", "--share-net", "--die-with-parent", "--new-session"),
+        *(program, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),  # a server that runs as root would pass all of them on
         *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"),
         *_system_folders(),
         *_secrets(Path("/etc")),
-        *_resolver(),
-        *("--dev", "/dev", "--tmpfs", "/tmp", "--proc", "/proc"),  # noqa: S108
+        *network,
+        *("--dev", "/dev", *_memory_folder("/dev/shm", SHARED_MEMORY_MB)),  # noqa: S108
+        *_memory_folder("/tmp", limits.temporary_mb),  # noqa: S108
+        *("--proc", "/proc"),
         *("--remount-ro", "/proc"),  # root could set the machine's sysctls even without capabilities
         *("--bind", str(workspace), str(workspace), "--chdir", str(workspace)),
+        # Both are file systems in memory, without a limit of their size.
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
     )
+
+
+def _memory_folder(path: str, size_mb: int) -> tuple[str, ...]:
+    return ("--perms", "1777", "--size", str(size_mb * MIB), "--tmpfs", path)
 
 
 def _system_folders() -> Iterator[str]:
@@ -70,7 +126,10 @@ def _secrets(folder: Path) -> Iterator[str]:
         if stat.S_ISLNK(mode):
             continue
         if stat.S_ISDIR(mode):
-            yield from _secrets(Path(entry)) if mode & stat.S_IROTH else ("--tmpfs", entry.path)
+            if mode & stat.S_IROTH:
+                yield from _secrets(Path(entry))
+            else:
+                yield from ("--tmpfs", entry.path, "--remount-ro", entry.path)
         elif not mode & stat.S_IROTH:
             yield from ("--ro-bind", "/dev/null", entry.path)
 

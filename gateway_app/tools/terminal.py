@@ -1,6 +1,7 @@
 """Run commands in a shell that remembers where it is."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools.output import Output
 from gateway_app.tools.processes import Program, run_program
-from gateway_app.tools.sandbox import bubblewrap, wrapped
+from gateway_app.tools.sandbox import Sandbox, bubblewrap
 from gateway_app.tools.schema import checked, parameters_of
 from gateway_app.tools.shell_state import ShellState, read_state, state_file
+from gateway_app.tools.support.cgroups import new_group
+from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.workspace import prepared
 
 DEFAULT_TIMEOUT_SECS = 60
@@ -40,9 +43,11 @@ _DESCRIPTION = (
     "Background processes end with the call."
 )
 _SANDBOX_DESCRIPTION = " Only the workspace can be written to and lasts; /tmp is new and empty in every call."
+_NO_NETWORK_DESCRIPTION = " There is no network."
 
 
-def make_terminal(mode: str) -> Tool | None:
+def make_terminal(mode: str, limits: Limits) -> Tool | None:
+    """The limits are those of the sandbox."""
     if mode not in MODES:
         raise ValueError(f"the mode of the terminal is one of {', '.join(MODES)}, not {mode!r}")
     if mode == "off" or lacks_sandbox(mode):
@@ -50,9 +55,9 @@ def make_terminal(mode: str) -> Tool | None:
     is_sandboxed = mode == "sandboxed"
     return Tool(
         name="terminal",
-        description=_DESCRIPTION + _SANDBOX_DESCRIPTION * is_sandboxed,
+        description=_describe(is_sandboxed, limits),
         parameters=PARAMETERS,
-        run=partial(_run, is_sandboxed),
+        run=partial(_run, is_sandboxed, limits),
         # Outside the sandbox another call can rewrite the script that a command runs.
         can_keep_consent=is_sandboxed,
         time_limit_secs=MAX_TIMEOUT_SECS + 30,  # it stops commands itself, and tells what they said until then
@@ -64,7 +69,15 @@ def lacks_sandbox(mode: str) -> bool:
     return mode == "sandboxed" and bubblewrap() is None
 
 
-async def _run(is_sandboxed: bool, arguments: dict[str, Any], context: ToolContext) -> str:
+def _describe(is_sandboxed: bool, limits: Limits) -> str:
+    if not is_sandboxed:
+        return _DESCRIPTION
+    if limits.has_network:
+        return _DESCRIPTION + _SANDBOX_DESCRIPTION
+    return _DESCRIPTION + _SANDBOX_DESCRIPTION + _NO_NETWORK_DESCRIPTION
+
+
+async def _run(is_sandboxed: bool, limits: Limits, arguments: dict[str, Any], context: ToolContext) -> str:
     values = checked(arguments, PARAMETERS)
     command: str = values["command"]
     if "\0" in command:
@@ -79,20 +92,27 @@ async def _run(is_sandboxed: bool, arguments: dict[str, Any], context: ToolConte
         raise RuntimeError(f"{NO_SANDBOX}; the command was not run")
     file = state_file(workspace, is_sandboxed=wrapper is not None)
     with ShellState(file, await asyncio.to_thread(read_state, file)) as state:
-        return await _execute(command, values["timeout"], workspace, wrapper, state, context)
+        plain = Program(
+            argv=state.argv(command),
+            cwd=workspace,
+            env=_environment(workspace),
+            pass_fds=(state.given, state.kept),
+        )
+        if wrapper is None:
+            return await _execute(plain, values["timeout"], state, context)
+        group = await asyncio.to_thread(new_group, limits)
+        with Sandbox(wrapper, workspace, limits, group) as sandbox:
+            program = replace(
+                plain,
+                argv=(*await asyncio.to_thread(sandbox.argv), *plain.argv),
+                pass_fds=(*plain.pass_fds, *sandbox.descriptors),
+                is_wrapper=True,
+                group=group,
+            )
+            return await _execute(program, values["timeout"], state, context)
 
 
-async def _execute(
-    command: str, timeout_secs: int, workspace: Path, wrapper: str | None, state: ShellState, context: ToolContext
-) -> str:
-    before = await asyncio.to_thread(wrapped, wrapper, workspace) if wrapper else ()
-    program = Program(
-        argv=(*before, *state.argv(command)),
-        cwd=workspace,
-        env=_environment(workspace),
-        pass_fds=(state.given, state.kept),
-        is_wrapper=wrapper is not None,
-    )
+async def _execute(program: Program, timeout_secs: int, state: ShellState, context: ToolContext) -> str:
     output = Output(context.report)
     ending = await run_program(program, timeout_secs, output.take)
     is_saved = await asyncio.to_thread(state.save)
