@@ -145,12 +145,13 @@ def attempt(command: str) -> str:
 def system_calls() -> str:
     """Makes every denied call with useless arguments: one line each with its name and error."""
     assert MACHINE is not None
-    calls = {**MACHINE.denied, **MACHINE.hidden}
-    lines = [f'$! = 0; syscall({number}, -1, 0, 0, 0, 0, 0); print "{name} ", $!+0, "\\n";' for name, number in calls.items()]
+    lines = ["$| = 1;"]
+    for name, number in {**MACHINE.denied, **MACHINE.hidden}.items():
+        lines.append(f'$! = 0; syscall({number}, -1, 0, 0, 0, 0, 0); print "{name} ", $!+0, "\\n";')
     clone = MACHINE.denied_bits[0][0]
     for bit in range(32):
         if NAMESPACES >> bit & 1:
-            lines.append(f'$! = 0; if (syscall({clone}, {1 << bit | 17}, 0, 0, 0, 0) == 0) {{ exit }}')
+            lines.append(f"$! = 0; if (syscall({clone}, {1 << bit | 17}, 0, 0, 0, 0) == 0) {{ exit }}")
             lines.append(f'print "clone-{bit} ", $!+0, "\\n";')
     lines.append(f'$! = 0; syscall({MACHINE.personality}, 0x0040000); print "personality ", $!+0, "\\n";')
-    return "cat > calls.pl <<'E'\n" + "\n".join(["$| = 1;", *lines]) + "\nE\nperl calls.pl"
+    return "cat > calls.pl <<'E'\n" + "\n".join(lines) + "\nE\nperl calls.pl"

@@ -26,7 +26,7 @@ needs_count = pytest.mark.skipif(
     cgroups.usable_parents() is None and not counts_processes(), reason="root's processes can't be counted here"
 )
 needs_filter = pytest.mark.skipif(hostile.MACHINE is None, reason="there is no filter for this machine")
-SECRET = "sk-hostile-probe"  # noqa: S105
+SECRET = "sk-hostile-probe"
 ABSTRACT = f"hermes-probe-{os.getpid()}"
 LIMITS = {
     "HERMES_TERMINAL_MEMORY_MB": "256",
@@ -146,13 +146,13 @@ except RuntimeError:
 print(made, flush=True)
 os._exit(0)
 """
-FILES = 'my @held; while (open(my $f, "<", "/dev/null")) { push @held, $f; last if @held > 5000 } print @held + 0, "\\n"'
+FILES = 'while (@held < 5000 && open(my $f, "<", "/dev/null")) { push @held, $f } print @held + 0, "\\n"'
 
 
 def test_a_process_gets_no_more_memory_than_its_limit(target: Server) -> None:
-    fitting, bomb = outputs(target, *(f"perl -e '{MEMORY.format(mb=mb)}'" for mb in (100, 4000)))
+    fitting, bomb = outputs(target, *(f"perl -e '{MEMORY.format(mb=mb)}'" for mb in (100, 1000)))
     assert fitting == f"{100 * 1048576}\n[exit code 0]"
-    assert "4194304000" not in bomb
+    assert str(1000 * 1048576) not in bomb
     assert "[exit code 0]" not in bomb
     assert_answers(target)
 
@@ -179,7 +179,7 @@ def test_threads_count_as_processes(target: Server) -> None:
     assert_answers(target)
 
 
-@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])  # noqa: S108
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
 def test_a_memory_file_system_is_full_at_its_size(target: Server, folder: str) -> None:
     write = f"for n in 1 2 3 4 5 6 7 8 9 10; do head -c 12M /dev/zero > {folder}/$n || break; done 2>/dev/null"
     [output] = outputs(target, f"{write}; du -sm {folder} | cut -f1")
@@ -187,7 +187,7 @@ def test_a_memory_file_system_is_full_at_its_size(target: Server, folder: str) -
     assert_answers(target)
 
 
-@pytest.mark.parametrize("folder", ["$HOME", "/tmp"])  # noqa: S108
+@pytest.mark.parametrize("folder", ["$HOME", "/tmp"])
 def test_a_file_grows_to_its_limit(target: Server, folder: str) -> None:
     [output] = outputs(target, f"(head -c 100M /dev/zero > {folder}/big); stat -c %s {folder}/big; rm {folder}/big")
     assert f"{16 * 1048576}\n" in output
@@ -229,7 +229,7 @@ SURVIVORS = {
 
 
 def workspace(server: Server) -> Path:
-    [found] = [folder for folder in server.home.glob("workspaces/*/*/default")]
+    [found] = list(server.home.glob("workspaces/*/*/default"))
     return found
 
 
