@@ -1,6 +1,7 @@
 """What ``doctor`` looks at: each check says one thing, and what to do about it."""
 
 import os
+import platform
 import shutil
 import stat
 import time
@@ -18,6 +19,9 @@ from django.utils import timezone
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import orphans
 from gateway_app.server.limits import needed_files, reachable_files
+from gateway_app.tools.support import seccomp
+from gateway_app.tools.support.cgroups import usable_parents
+from gateway_app.tools.support.limits import Limits, counts_processes
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response
@@ -169,7 +173,31 @@ def check_sandbox() -> Iterator[Finding]:
     elif lacks_sandbox(mode):
         yield fail("terminal", f"{NO_SANDBOX}: there is no terminal", NO_SANDBOX_REMEDY)
     else:
-        yield ok("terminal", "commands run in bubblewrap")
+        yield from _check_limits(settings.HERMES_TERMINAL_LIMITS)
+
+
+def _check_limits(limits: Limits) -> Iterator[Finding]:
+    network = "with the network of the machine" if limits.has_network else "without network"
+    yield ok("terminal", f"commands run in bubblewrap, {network}")
+    yield ok(
+        "terminal",
+        f"each process has up to {limits.memory_mb} MB of memory, {limits.cpu_secs} s of processor time, "
+        f"files of {limits.file_mb} MB and {limits.open_files} of them open",
+    )
+    parents = usable_parents()
+    remedy = "See docs/tools.md, limits: delegate a control group to the server."
+    if parents is not None:
+        text = f"each command has up to {limits.memory_mb} MB of memory and {limits.processes} processes"
+        yield ok("terminal", f"{text} (control groups, version {parents.version})")
+    elif counts_processes():
+        text = f"each command has up to {limits.processes} processes, and no limit of its memory in total"
+        yield note("terminal", text, remedy)
+    else:
+        yield note("terminal", "commands have no limit of their processes, nor of their memory in total", remedy)
+    if seccomp.is_available():
+        yield ok("terminal", "a filter refuses dangerous system calls")
+    else:
+        yield note("terminal", f"there is no filter of system calls for {platform.machine()}", "Use x86_64 or aarch64.")
 
 
 def timed(started: float) -> str:

@@ -9,6 +9,7 @@ import pytest
 from gateway_app.agent.tool_types import Tool, ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.sandbox import bubblewrap, wrapped
+from gateway_app.tools.support.limits import DEFAULT_LIMITS
 from gateway_app.tools.terminal import make_terminal
 
 Shell = Callable[[str], Awaitable[str]]
@@ -60,7 +61,7 @@ async def test_the_sandbox_writes_to_the_workspace_and_tmp_alone(sandbox: Shell,
 
 def test_a_workspace_among_the_systems_folders_is_refused() -> None:
     with pytest.raises(ValueError, match="lies in /usr"):
-        wrapped("bwrap", Path("/usr/src/app/var/workspace"))
+        wrapped("bwrap", Path("/usr/src/app/var/workspace"), DEFAULT_LIMITS)
 
 
 @pytest.fixture

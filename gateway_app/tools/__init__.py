@@ -2,9 +2,7 @@
 
 from gateway_app.agent.tool_types import Tool
 from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
-from gateway_app.tools.support.limits import Limits
-
-DEFAULT_LIMITS = Limits()
+from gateway_app.tools.support.limits import DEFAULT_LIMITS, Limits
 
 
 def builtin_tools(terminal_mode: str, limits: Limits = DEFAULT_LIMITS) -> dict[str, Tool]:

@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Self
 
 from gateway_app.tools.support import cgroups, limits, seccomp
-from gateway_app.tools.support.limits import MIB, SHARED_MEMORY_MB, Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB, SHARED_MEMORY_MB, Limits
 
-PROBE_SECS = 5
+PROBE_SECS = 20  # a machine that is busy while the server starts must not lose its terminal
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SHOWN = (Path("/usr"), Path("/etc"), *(Path(name) for name in _SYSTEM))
 
@@ -31,7 +31,7 @@ def bubblewrap() -> str | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         try:
-            with Sandbox(program, Path(folder).resolve(), Limits()) as sandbox:
+            with Sandbox(program, Path(folder).resolve(), DEFAULT_LIMITS) as sandbox:
                 done = subprocess.run(  # noqa: S603 - every word of it is ours
                     [*sandbox.argv(), "/bin/bash", "-c", "exit 42"],
                     pass_fds=sandbox.descriptors,

@@ -13,7 +13,7 @@ from gateway_app.tools.sandbox import Sandbox, bubblewrap
 from gateway_app.tools.schema import checked, parameters_of
 from gateway_app.tools.shell_state import ShellState, read_state, state_file
 from gateway_app.tools.support.cgroups import new_group
-from gateway_app.tools.support.limits import Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS, Limits
 from gateway_app.tools.workspace import prepared
 
 DEFAULT_TIMEOUT_SECS = 60
@@ -46,7 +46,7 @@ _SANDBOX_DESCRIPTION = " Only the workspace can be written to and lasts; /tmp is
 _NO_NETWORK_DESCRIPTION = " There is no network."
 
 
-def make_terminal(mode: str, limits: Limits) -> Tool | None:
+def make_terminal(mode: str, limits: Limits = DEFAULT_LIMITS) -> Tool | None:
     """The limits are those of the sandbox."""
     if mode not in MODES:
         raise ValueError(f"the mode of the terminal is one of {', '.join(MODES)}, not {mode!r}")

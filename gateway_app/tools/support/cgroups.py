@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gateway_app.tools.support.limits import MIB, Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB, Limits
 
 PREFIX = "hermes-command"
 END_SECS = 5.0  # a process in an uninterruptible wait lives on for a while
@@ -71,7 +71,7 @@ def new_group(limits: Limits) -> ControlGroup | None:
 def usable_parents() -> Parents | None:
     """Found out once, by making a group."""
     for parents in _candidates():
-        group = _group_in(parents, Limits())
+        group = _group_in(parents, DEFAULT_LIMITS)
         try:
             _enable_controllers(parents)
             group.make()

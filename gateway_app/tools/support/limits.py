@@ -22,6 +22,9 @@ class Limits:
     open_files: int = 1024
 
 
+DEFAULT_LIMITS = Limits()
+
+
 def limited(limits: Limits, groups: tuple[str, ...] = ()) -> tuple[str, ...]:
     """What comes before a program that is to have these limits, in these control groups.
 
