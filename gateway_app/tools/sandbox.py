@@ -6,7 +6,6 @@ before it starts, so that nothing inside can raise them.
 
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,10 +16,12 @@ from typing import Self
 
 from gateway_app.tools.support import cgroups, limits, seccomp
 from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB, SHARED_MEMORY_MB, Limits
+from gateway_app.tools.support.private_files import PrivateFiles
 
 PROBE_SECS = 20  # a machine that is busy while the server starts must not lose its terminal
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SHOWN = (Path("/usr"), Path("/etc"), *(Path(name) for name in _SYSTEM))
+_PRIVATE_SETTINGS = PrivateFiles(Path("/etc"))
 
 
 @cache
@@ -92,7 +93,7 @@ def wrapped(program: str, workspace: Path, limits: Limits) -> tuple[str, ...]:
         *("--cap-drop", "ALL"),  # a server that runs as root would pass all of them on
         *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"),
         *_system_folders(),
-        *_secrets(Path("/etc")),
+        *_PRIVATE_SETTINGS.options(),
         *network,
         *("--dev", "/dev", *_memory_folder("/dev/shm", SHARED_MEMORY_MB)),  # noqa: S108
         *_memory_folder("/tmp", limits.temporary_mb),  # noqa: S108
@@ -114,24 +115,6 @@ def _system_folders() -> Iterator[str]:
             yield from ("--symlink", os.readlink(name), name)
         elif os.path.isdir(name):
             yield from ("--ro-bind", name, name)
-
-
-def _secrets(folder: Path) -> Iterator[str]:
-    """Covers what not everybody may read: the server's account may have more rights than a command should."""
-    for entry in os.scandir(folder):
-        try:
-            mode = entry.stat(follow_symlinks=False).st_mode
-        except OSError:
-            continue  # gone, or out of the server's own reach
-        if stat.S_ISLNK(mode):
-            continue
-        if stat.S_ISDIR(mode):
-            if mode & stat.S_IROTH:
-                yield from _secrets(Path(entry))
-            else:
-                yield from ("--tmpfs", entry.path, "--remount-ro", entry.path)
-        elif not mode & stat.S_IROTH:
-            yield from ("--ro-bind", "/dev/null", entry.path)
 
 
 def _resolver() -> Iterator[str]:

@@ -19,6 +19,7 @@ from gateway_app.tools import builtin_tools
 from gateway_app.tools.sandbox import bubblewrap
 from gateway_app.tools.support import cgroups, seccomp
 from gateway_app.tools.support.limits import Limits
+from gateway_app.tools.support.private_files import PrivateFiles
 from tests.harness import ROOT, Server, script
 
 pytestmark = pytest.mark.skipif(bubblewrap() is None, reason="bubblewrap does not work: apt-get install bubblewrap")
@@ -30,6 +31,7 @@ from pathlib import Path
 from gateway_app.agent.tool_types import ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.support.limits import Limits
+from gateway_app.tools.support.private_files import PrivateFiles
 
 async def main(workspace, *commands):
     terminal = builtin_tools("sandboxed", Limits(processes=64))["terminal"]
@@ -105,13 +107,25 @@ def test_the_groups_of_a_killed_server_are_removed_by_the_next_one() -> None:
     assert not any(folder.exists() for folder in left)
 
 
+def test_a_new_private_file_is_covered_at_once(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "closed").mkdir(mode=0o700)
+    private = PrivateFiles(tmp_path)
+    closed = str(tmp_path / "closed")
+    covered = ("--tmpfs", closed, "--remount-ro", closed)
+    assert private.options() == covered
+    (tmp_path / "open" / "readable").touch(mode=0o644)
+    (tmp_path / "open" / "secret").touch(mode=0o600)
+    assert sorted(private.options()) == sorted((*covered, "--ro-bind", "/dev/null", str(tmp_path / "open" / "secret")))
+
+
 def ordinary_python() -> str:
     """A Python that the ordinary user may run, with the project's modules."""
     check = "import gateway_app.tools"
     for program in (sys.executable, "/usr/bin/python3"):
         try:
             done = subprocess.run(
-                [program, "-c", "import gateway_app.tools"],
+                [program, "-c", check],
                 user=ORDINARY_USER,
                 cwd=ROOT,
                 capture_output=True,
