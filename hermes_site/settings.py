@@ -13,10 +13,10 @@ from gateway_app.kept_secret import kept_secret
 from gateway_app.providers.config import API_MODES, Model, check_model, read_fallbacks
 from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
-from gateway_app.tools.support.limits import Limits
 from hermes_site.env import Env, is_loopback, open_home, read_config
 from hermes_site.fallback import make_private, temporary_home, why_not_writable
 from hermes_site.logs import ContentFreeFormatter, is_news, without_details
+from hermes_site.terminal import read_limits
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -116,15 +116,7 @@ if not API_SERVER_MODEL_NAME:
 
 # --- tools -----------------------------------------------------------------------------
 HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
-HERMES_TERMINAL_LIMITS = Limits(
-    has_network=env.choice("HERMES_TERMINAL_NETWORK", "off", ("off", "on")) == "on",
-    memory_mb=env.integer("HERMES_TERMINAL_MEMORY_MB", 2048, low=64, high=1_048_576),
-    processes=env.integer("HERMES_TERMINAL_PROCESSES", 512, low=16, high=100_000),
-    file_mb=env.integer("HERMES_TERMINAL_FILE_MB", 1024, low=1, high=1_048_576),
-    temporary_mb=env.integer("HERMES_TERMINAL_TMP_MB", 512, low=1, high=1_048_576),
-    cpu_secs=env.integer("HERMES_TERMINAL_CPU_SECS", 900, low=1, high=86_400),
-    open_files=env.integer("HERMES_TERMINAL_OPEN_FILES", 1024, low=256, high=1_048_576),
-)
+HERMES_TERMINAL_LIMITS = read_limits(env)
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
