@@ -21,7 +21,10 @@ MAX_TIMEOUT_SECS = 600
 MAX_COMMAND_BYTES = 100_000  # Linux takes 131,071 in one argument
 MODES = ("sandboxed", "unsandboxed", "off")
 NO_SANDBOX = "bubblewrap is missing or does not work here"
-NO_SANDBOX_REMEDY = "Install bubblewrap 0.8.0 or newer (apt-get install bubblewrap), and allow user namespaces; or set HERMES_TERMINAL=off."
+NO_SANDBOX_REMEDY = (
+    "Install bubblewrap 0.8.0 or newer (apt-get install bubblewrap), and allow user namespaces; "
+    "or set HERMES_TERMINAL=off."
+)
 
 PARAMETERS = parameters_of(
     {"command": {"type": "string", "minLength": 1, "description": "Given to bash; may have several lines"}},
