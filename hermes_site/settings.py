@@ -1,11 +1,9 @@
 """Settings: read from the environment and ``HERMES_HOME/config.yaml``, checked at once."""
 
-import math
 import os
 from pathlib import Path
 from typing import Any
 
-import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
@@ -13,8 +11,9 @@ from gateway_app.kept_secret import kept_secret
 from gateway_app.providers.config import API_MODES, Model, check_model, read_fallbacks
 from gateway_app.providers.profiles import read_profiles
 from gateway_app.tools.mcp.config import read_mcp_servers
+from hermes_site.databases import read_database
 from hermes_site.env import Env, is_loopback, open_home, read_config
-from hermes_site.fallback import make_private, temporary_home, why_not_writable
+from hermes_site.fallback import temporary_home, why_not_writable
 from hermes_site.logs import ContentFreeFormatter, is_news, without_details
 from hermes_site.terminal import read_limits
 
@@ -206,44 +205,13 @@ WHITENOISE_AUTOREFRESH = False
 
 HERMES_DATABASE_TIMEOUT = env.seconds("HERMES_DATABASE_TIMEOUT", 10, low=0.5, high=3600)
 HERMES_DATABASE_POOL = env.integer("HERMES_DATABASE_POOL", 10, low=1, high=1000)
-try:
-    DATABASES = {
-        "default": dj_database_url.parse(env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}")
-    }
-except (ValueError, dj_database_url.ParseError) as error:
-    raise ImproperlyConfigured(f"DATABASE_URL cannot be understood: {error}") from error
-
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    database = Path(DATABASES["default"]["NAME"])
-    reason = why_not_writable(database.parent.resolve(), database.name)
-    if reason:
-        HERMES_DEGRADED = HERMES_DEGRADED or reason
-        DATABASES["default"]["NAME"] = str(temporary_home(database.parent.resolve()) / database.name)
-    make_private(Path(DATABASES["default"]["NAME"]))
-    DATABASES["default"]["OPTIONS"] = {
-        # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        # Erased content is overwritten, also on pages that are freed; no temporary file has any.
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
-        "PRAGMA busy_timeout=20000; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY",
-    }
-elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
-    DATABASES["default"]["ENGINE"] = "responses_app.postgresql"
-    DATABASES["default"]["OPTIONS"] = {
-        "connect_timeout": max(2, math.ceil(HERMES_DATABASE_TIMEOUT)),  # libpq takes no less
-        "tcp_user_timeout": math.ceil(1000 * HERMES_DATABASE_TIMEOUT),
-        "keepalives_idle": 30,
-        **DATABASES["default"].get("OPTIONS", {}),
-        "pool": {
-            "min_size": 0,
-            "max_size": HERMES_DATABASE_POOL,
-            "timeout": HERMES_DATABASE_TIMEOUT,
-            "max_waiting": 500,  # each holds a thread
-        },
-    }
-else:
-    raise ImproperlyConfigured("DATABASE_URL must name a sqlite or a postgres database.")
+_default_database, _reason = read_database(
+    env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}",
+    HERMES_DATABASE_TIMEOUT,
+    HERMES_DATABASE_POOL,
+)
+DATABASES = {"default": _default_database}
+HERMES_DEGRADED = HERMES_DEGRADED or _reason
 
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
