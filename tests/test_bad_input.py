@@ -177,7 +177,7 @@ def test_odd_requests_below_the_views_answer_in_json_too(server: Server) -> None
 
 
 def test_a_long_key_over_many_values_is_checked_in_linear_time(server: Server) -> None:
-    content = b'{"input": "x", "' + b"k" * 200_000 + b'": [' + b"1," * 999_999 + b"1]}"
+    content = b'{"input": "x", "' + b"k" * 1_000_000 + b'": [' + b"1," * 190_000 + b"1]}"
     answer = post(server, content)
     assert answer.status_code == 200
     assert answer.elapsed.total_seconds() < 5
