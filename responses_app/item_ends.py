@@ -23,6 +23,8 @@ def _message_closers(item: Item) -> list[Event]:
     for index, part in enumerate(item["content"]):
         if part["type"] == "refusal":
             done = {"type": "response.refusal.done", "content_index": index, "refusal": part["refusal"]}
+        elif "text" not in part:
+            continue  # an image or a file of the user, which was never open
         else:
             told = {"text": part["text"], "logprobs": part.get("logprobs") or []}
             done = {"type": "response.output_text.done", "content_index": index, **told}

@@ -19,6 +19,7 @@ from responses_app.tool_items import OUTPUTS
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000
+READ_CHARS = 10_000  # of a message: each look at one of megabytes would hold the event loop
 MAX_QUOTED_CHARS = 200  # of a message, in a summary
 _WRITE = re.compile(r"\bwrite (\d{1,6}) words\b", re.IGNORECASE)
 _SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
@@ -58,7 +59,8 @@ def _summary(told: list[dict[str, str]]) -> str:
 def _compose(last: Item, call: ModelCall) -> list[Step]:
     if last["type"] in OUTPUTS:
         return [Say(f"The result is {text_of(last)}.")]
-    asked = text_of(last)
+    whole = text_of(last)
+    asked = whole[:READ_CHARS]
     pace = _pace(asked)
     script: list[Step] = []
     if _THINK.search(asked):
@@ -69,7 +71,7 @@ def _compose(last: Item, call: ModelCall) -> list[Step]:
     called = choose_call(asked, call)
     if called is not None:
         return [*script, Say("Let me see. ", pace), called] if called.name == "calculate" else [*script, called]
-    return [*script, Say(_formatted(call) or _answer(asked, call), pace)]
+    return [*script, Say(_formatted(call) or _answer(asked, whole, call), pace)]
 
 
 def _formatted(call: ModelCall) -> str | None:
@@ -87,7 +89,7 @@ def _pace(asked: str) -> float | None:
     return SLOW_WORDS_PER_SEC if _SLOWLY.search(asked) else None
 
 
-def _answer(asked: str, call: ModelCall) -> str:
+def _answer(asked: str, whole: str, call: ModelCall) -> str:
     wanted = _WRITE.search(asked)
     if wanted:
         count = min(int(wanted[1]), MAX_WORDS)
@@ -95,4 +97,4 @@ def _answer(asked: str, call: ModelCall) -> str:
     earlier = [text_of(item) for item in call.items[:-1] if item.get("role") == "user"]
     remembered = f' Before that you wrote {len(earlier)} times, first: "{earlier[0]}".' if earlier else ""
     guided = f" My instructions are: {call.instructions}" if call.instructions else ""
-    return f'This is the built-in model. You wrote: "{asked}".{remembered}{guided} {HELP}'
+    return f'This is the built-in model. You wrote: "{whole}".{remembered}{guided} {HELP}'

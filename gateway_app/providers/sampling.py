@@ -51,18 +51,27 @@ def _is_hinted(name: str, asked: str) -> bool:
     return any(part in asked.lower() for part in parts)
 
 
-def sample(schema: dict[str, Any], depth: int = 0) -> Any:
-    """A small value that a schema allows."""
-    if "enum" in schema or "const" in schema:
-        return schema.get("const", (schema.get("enum") or [None])[0])
-    for branch in ("anyOf", "oneOf", "allOf"):
-        if schema.get(branch):
-            return sample(schema[branch][0], depth)
+def sample(schema: Any, depth: int = 0) -> Any:
+    """A small value that a schema allows; any value for one that is none."""
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return {}
+    if "const" in schema:
+        return schema["const"]
+    for listed in ("enum", "anyOf", "oneOf", "allOf"):
+        choices = schema.get(listed)
+        if isinstance(choices, list) and choices:
+            return choices[0] if listed == "enum" else sample(choices[0], depth + 1)
     kind = schema.get("type")
-    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if isinstance(kind, list) and kind:
+        kind = kind[0]
     if kind == "array":
-        return [sample(schema.get("items") or {}, depth + 1)] if depth < MAX_DEPTH else []
+        return [sample(schema.get("items"), depth + 1)] if depth < MAX_DEPTH else []
     if kind in (None, "object"):
-        properties = schema.get("properties") or {}
-        return {name: sample(properties[name], depth + 1) for name in properties} if depth < MAX_DEPTH else {}
+        return _sample_object(schema.get("properties"), depth)
     return {"string": "sample", "integer": 1, "number": 1.5, "boolean": True}.get(str(kind))
+
+
+def _sample_object(properties: Any, depth: int) -> dict[str, Any]:
+    if not isinstance(properties, dict) or depth >= MAX_DEPTH:
+        return {}
+    return {name: sample(schema, depth + 1) for name, schema in properties.items()}

@@ -155,6 +155,8 @@ def _compact_threshold(request: dict[str, Any], agent: Agent) -> int | None:
 
 
 def _check_conversation(row: Response) -> None:
+    if row.kind == Kind.COMPACTION:
+        return  # it takes no conversation, and names the field as ignored
     if row.conversation_id is None and row.request.get("conversation") is not None:
         raise ModelFailed("The conversation was deleted while this response waited for its turn.", "invalid_prompt")
 

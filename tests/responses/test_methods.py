@@ -8,6 +8,7 @@ import pytest
 
 from gateway_app.openapi.document import document
 from tests.harness import Server
+from tests.raw_http import connected, read_all
 
 pytestmark = pytest.mark.any_database
 
@@ -81,3 +82,16 @@ def test_an_unknown_path_stays_unknown_to_every_method(server: Server) -> None:
     with server.http() as client:
         for method in (*ALL, "OPTIONS"):
             assert client.request(method, "/v1/nothing").status_code == 404
+
+
+def test_a_long_answer_to_head_has_no_body(server: Server) -> None:
+    """Its bytes would be read as the answer to the next request of the connection."""
+    head = "HEAD /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connected(server) as connection:
+        connection.sendall((head + last).encode())
+        answers = read_all(connection)
+    first, _, second = answers.partition(b"\r\n\r\n")
+    length = int(re.findall(rb"(?i)content-length: (\d+)", first)[0])
+    assert length > 100_000
+    assert second.startswith(b"HTTP/1.1 200")
