@@ -18,12 +18,13 @@ from responses_app.eventlog import Segment, event_store
 from responses_app.models import Response
 from responses_app.services.claim import Claimed, claim, claimable_ids, has_expired, lease, next_in_session
 from responses_app.services.failed_attempt import end_attempt
-from responses_app.services.tidy import tidy_next
+from responses_app.services.tidy import erase_some, tidy_next
 
 logger = logging.getLogger(__name__)
 
 RENEWALS_PER_LEASE = 5
 TIDY_PER_SWEEP = 20
+ERASURES_PER_SWEEP = 25  # of a few responses each
 NO_OWNER = 0  # whose slots are asked for by none
 
 
@@ -104,6 +105,9 @@ class Runner:
             found = await event_store.read(claimable_ids, self._slots.free, self._slots.full_owners())
             for response_id, owner_id in found:
                 self.hint(response_id, owner_id)
+        for _ in range(ERASURES_PER_SWEEP):
+            if not await erase_some():
+                break
         for _ in range(TIDY_PER_SWEEP):
             if not await tidy_next():
                 break

@@ -24,7 +24,8 @@ DETAILS = {
 
 def shown_sessions(owner_id: int) -> SessionQuerySet:
     """With what their rows alone don't tell: how they began, and which model spoke last."""
-    first = InputItem.objects.filter(response__session=OuterRef("pk")).order_by("response__turn", "position")
+    kept = InputItem.objects.filter(response__session=OuterRef("pk"), response__deleted_at__isnull=True)
+    first = kept.order_by("response__turn", "position")
     newest = Response.objects.filter(session=OuterRef("pk")).order_by("-turn")
     return (
         Session.objects.of_owner(owner_id)
@@ -37,7 +38,7 @@ def session_objects(sessions: Sequence[Session]) -> list[dict[str, Any]]:
     """All of a page with two more queries, and one transcript for each fork."""
     ids = [session.pk for session in sessions]
     sums = {name: Sum(Cast(KT(path), BigIntegerField())) for name, path in DETAILS.items()}
-    turns = Response.objects.filter(session_id__in=ids).order_by()
+    turns = Response.objects.filter(session_id__in=ids, deleted_at__isnull=True).order_by()
     summed = turns.values("session_id").annotate(own=Sum("message_count"), **sums)
     totals: dict[int, dict[str, Any]] = {row["session_id"]: {**row} for row in summed}
     calls = ToolEvent.objects.filter(response__session_id__in=ids).exclude(name__startswith=INTERNAL_TOOL_PREFIX)

@@ -1,5 +1,7 @@
 """Delete: the content goes, a tombstone stays, so that chains know a turn is missing."""
 
+from collections.abc import Sequence
+
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -8,6 +10,8 @@ from responses_app.eventlog import event_store
 from responses_app.models import Conversation, EventSegment, InputItem, Response, ToolEvent
 from responses_app.services.audit import record
 from responses_app.services.idempotency import forget_content
+
+ERASED_AT_ONCE = 20  # in one transaction: a stream waits that long for its own
 
 
 def delete_response(response_id: str, actor: User | None = None) -> None:
@@ -26,6 +30,12 @@ def delete_response(response_id: str, actor: User | None = None) -> None:
         event_store.forget(response_id)
 
     event_store.submit(mark_and_erase, announce).result()
+
+
+def erase_all(response_ids: Sequence[str]) -> None:
+    """In the caller's transaction; what still runs is erased when it has ended."""
+    for response_id in response_ids:
+        erase(response_id)
 
 
 def erase(response_id: str) -> None:

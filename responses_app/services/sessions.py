@@ -1,17 +1,21 @@
 """Sessions as their owner handles them: found, made, changed, deleted."""
 
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from responses_app.errors import InvalidRequest, SessionExists, SessionNotFound
+from responses_app.dispatch import get_dispatcher
+from responses_app.errors import InvalidRequest, SessionExists, SessionNotFound, StorageUnavailable
 from responses_app.eventlog import event_store
 from responses_app.ids import new_session_id
 from responses_app.models import ApprovalGrant, Conversation, Response, Session
 from responses_app.services.conversations import SOURCE as CONVERSATIONS
-from responses_app.services.delete import delete_response
+from responses_app.services.delete import ERASED_AT_ONCE, erase_all
+
+ERASED_IN_REQUEST = 200  # turns; a client would wait long for more
 
 
 def find_session(owner_id: int, session_id: str) -> Session:
@@ -50,13 +54,24 @@ def update_session(session: Session, **fields: Any) -> None:
 
 
 def delete_session(session: Session) -> None:
-    """Gone for every reader at once; then the content of its turns is erased, one by one.
+    """Gone for every reader at once; then the content of its turns is erased, a few at a time.
 
-    What a crash leaves of them is marked, and tidied like any deleted response that ended later.
+    All of them are marked: what is not erased here, in a long session, an outage or a crash, the
+    sweep erases like any deleted response.
     """
-    turns = event_store.submit(lambda: _mark_deleted(session)).result()
-    for response_id in turns:
-        delete_response(response_id)
+    turns = event_store.submit(lambda: _mark_deleted(session), _announce).result()
+    for start in range(0, min(len(turns), ERASED_IN_REQUEST), ERASED_AT_ONCE):
+        batch = turns[start : start + ERASED_AT_ONCE]
+        try:
+            event_store.submit(partial(erase_all, batch)).result()
+        except StorageUnavailable:
+            return
+
+
+def _announce(response_ids: list[str]) -> None:
+    for response_id in response_ids:
+        get_dispatcher().cancel(response_id)
+        event_store.forget(response_id)
 
 
 def _mark_deleted(session: Session) -> list[str]:

@@ -8,24 +8,34 @@ from responses_app.eventlog import Segment, event_store
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import read_stored
 from responses_app.models import IdempotencyKey, Response
-from responses_app.models.responses import Kind
-from responses_app.services.delete import erase
+from responses_app.models.responses import Kind, ResponseQuerySet
+from responses_app.services.delete import ERASED_AT_ONCE, erase, erase_all
 from responses_app.services.idempotency import forget_expired, has_expired
 
 TIDY_AFTER = timedelta(seconds=5)  # readers in other processes may still follow the live log
 
 
+async def erase_some() -> bool:
+    """Erase a few deleted responses; False when there are none. They do not wait behind logs to merge."""
+    response_ids = await event_store.read(_next_deleted)
+    if response_ids:
+        await event_store.write(lambda: erase_all(response_ids))
+    return bool(response_ids)
+
+
+def _next_deleted() -> list[str]:
+    rows = _untidy().filter(deleted_at__isnull=False).order_by("finished_at")
+    return list(rows.values_list("pk", flat=True)[:ERASED_AT_ONCE])
+
+
 async def tidy_next() -> bool:
-    """Merge or erase one log, or forget old requests; False when there is nothing to do."""
+    """Merge one log, or forget old requests; False when there is nothing to do."""
     row = await event_store.read(_next_untidy)
     if row is None:
         is_due = await event_store.read(has_expired)
         if is_due:
             await event_store.write(_forget)
         return is_due
-    if row.deleted_at is not None:
-        await event_store.write(lambda: erase(row.pk))
-        return True
     if row.kind == Kind.COMPACTION and await event_store.write(lambda: _erase_spent([row.pk])):
         return True
     merged = await event_store.read(_merged, row.pk)
@@ -40,8 +50,12 @@ def _merged(response_id: str) -> list[tuple[Segment, bytes]]:
 
 
 def _next_untidy() -> Response | None:
-    ended = Response.objects.in_known_format().filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
-    return ended.only("pk", "deleted_at", "kind").order_by("finished_at").first()
+    kept = _untidy().filter(deleted_at__isnull=True).in_known_format()
+    return kept.only("pk", "kind").order_by("finished_at").first()
+
+
+def _untidy() -> ResponseQuerySet:
+    return Response.objects.filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
 
 
 def _forget() -> None:
