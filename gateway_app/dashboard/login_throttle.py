@@ -1,11 +1,12 @@
 """A limit for failed logins: each costs a slow hash, and a password must not be guessed."""
 
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.signals import user_login_failed
+from django.contrib.auth.signals import user_logged_in
 from django.core.cache import cache
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
@@ -30,8 +31,9 @@ class LoginThrottle:
         match = request.resolver_match
         if request.method != "POST" or match is None or match.view_name != LOGIN:
             return None
-        name = request.POST.get("username", "")
-        if not any(cache.get(key, 0) >= limit for key, limit in _counters(request, name)):
+        # Counted before the hash: logins that come at the same time would all pass.
+        is_over = [_count(key) > limit for key, limit in _counters(request, request.POST.get("username", ""))]
+        if not any(is_over):
             return None
         return HttpResponse(
             "Too many failed logins. Try again in a minute.",
@@ -41,19 +43,28 @@ class LoginThrottle:
         )
 
 
-@receiver(user_login_failed)
-def _count(credentials: dict[str, Any], request: HttpRequest | None = None, **signal: Any) -> None:
+@receiver(user_logged_in)
+def _forgive(user: Any, request: HttpRequest | None = None, **signal: Any) -> None:
+    """A login that succeeds is no failure; those before it, with other names, still count."""
     if request is None:
         return
-    for key, _ in _counters(request, str(credentials.get("username", ""))):
-        if not cache.add(key, 1, WINDOW_SECS):
-            with suppress(ValueError):  # its minute has just ended
-                cache.incr(key)
+    (by_name, _), (by_address, _) = _counters(request, user.get_username())
+    cache.delete(by_name)
+    with suppress(ValueError):  # its minute has ended
+        cache.decr(by_address)
+
+
+def _count(key: str) -> int:
+    cache.add(key, 0, WINDOW_SECS)
+    try:
+        return cache.incr(key)
+    except ValueError:  # its minute has just ended
+        return 1
 
 
 def _counters(request: HttpRequest, name: str) -> list[tuple[str, int]]:
     address = _address(request)
-    by_name = f"login:{address}:{hash(name)}"
+    by_name = f"login:{address}:{hash(unicodedata.normalize('NFKC', name).strip())}"
     return [(by_name, FAILURES_PER_NAME), (f"login:{address}", FAILURES_PER_ADDRESS)]
 
 

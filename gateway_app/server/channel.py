@@ -191,6 +191,8 @@ class GatewayChannel(HTTPChannel):
     def lineReceived(self, line: bytes) -> None:
         if self._receivedHeaderSize + len(line) > self.totalHeadersSize:
             self.lineLengthExceeded(line)
+        elif line.startswith((b" ", b"\t")):
+            self.refuse(refusals.BAD_HEADER)  # a folded header, which other readers take for another one
         else:
             self._suspicion = refusals.BAD_REQUEST_LINE
             super().lineReceived(line)
@@ -210,6 +212,9 @@ class GatewayChannel(HTTPChannel):
             self._suspicion = self._suspected_length(header)
         if header == b"Transfer-Encoding" and self.requests[-1].requestHeaders.hasHeader(header):
             self.refuse(refusals.length_stated_twice(header.decode()))
+            return False
+        if header == b"Transfer-Encoding" and (data.lower() != b"chunked" or self._version != b"HTTP/1.1"):
+            self.refuse(refusals.BAD_TRANSFER_ENCODING)  # a proxy may see another end of the body
             return False
         return bool(super()._maybeChooseTransferDecoder(header, data))
 

@@ -63,7 +63,7 @@ class ResponseActions(ReadOnlyAdmin):
         context["select_across"] = request.POST.get("select_across", "0")
         return TemplateResponse(request, "admin/responses_app/confirm_erase.html", context)
 
-    @admin.action(description="Export as JSON lines", permissions=["view"])
+    @admin.action(description="Export as JSON lines", permissions=["view_responses"])
     def export(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | StreamingHttpResponse | None:
         ids = self._ids(request, self.chosen_responses(chosen, "export"))
         if not ids:

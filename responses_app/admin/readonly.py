@@ -78,6 +78,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         """To act on what is shown; looking at it needs less."""
         return request.user.has_perm("responses_app.change_response")
 
+    def has_view_responses_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("responses_app.view_response")
+
     def has_decide_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("responses_app.decide_toolevent")
 

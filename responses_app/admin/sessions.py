@@ -1,7 +1,7 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.text import Truncator
@@ -34,6 +34,7 @@ class SessionAdmin(ResponseActions):
     sortable_by = ("last_active_at",)
     ordering = ("-last_active_at",)
     change_form_template = "admin/responses_app/session/change_form.html"
+
     fieldsets = (
         (
             None,
@@ -47,6 +48,10 @@ class SessionAdmin(ResponseActions):
         ),
     )
     actions = ("cancel", "fork", "export")
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """A session's page shows its responses."""
+        return super().has_view_permission(request, obj) and self.has_view_responses_permission(request)
 
     def chosen_responses(self, chosen: QuerySet, action: str) -> QuerySet[Response]:
         """What an action on a session is about: what runs, the newest turn, or all turns."""

@@ -1,6 +1,7 @@
 """Failed logins are limited by address and name, before a password is hashed."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -48,3 +49,17 @@ def test_behind_a_proxy_the_client_is_known_by_the_last_address_it_saw(
         assert log_in(server, "admin", "wrong", X_Forwarded_For="9.9.9.9, 1.1.1.1") == 200
     assert log_in(server, "admin", "wrong", X_Forwarded_For="8.8.8.8, 1.1.1.1") == 429
     assert log_in(server, "admin", "wrong", X_Forwarded_For="1.1.1.1, 2.2.2.2") == 200
+
+
+def test_logins_at_the_same_time_are_counted_too(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: log_in(server, "admin", "wrong"), range(12)))
+    assert answers.count(200) == 5
+
+
+@pytest.mark.parametrize("spelling", [" admin", "\uff41dmin"])
+def test_another_spelling_of_a_name_is_the_same_name(make_server: Callable[..., Server], spelling: str) -> None:
+    server = make_server()
+    assert [log_in(server, "admin", "wrong") for _ in range(5)] == [200] * 5
+    assert log_in(server, spelling, "wrong") == 429

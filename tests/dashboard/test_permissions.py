@@ -140,3 +140,9 @@ def test_the_live_view_shows_every_kind_of_input_item(server: Server, viewer: Op
     page = viewer.page(f"/live/{answer.json()['id']}")
     for shown in ("blue sky", "red sky", "and now?", "function_call_output"):
         assert shown in page
+
+
+def test_a_session_shows_and_exports_no_response_without_the_permission(server: Server) -> None:
+    make_staff(server, "session-viewer", "view_session")
+    with logged_in(server, "session-viewer", STAFF_PASSWORD) as operator:
+        assert operator.client.get("/admin/responses_app/session/").status_code == 403
