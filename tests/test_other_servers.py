@@ -10,6 +10,9 @@ from tests.harness import Server, created_id, script, streaming, text
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 
+ENSURE_ADMIN = "from gateway_app.firststart import ensure_admin; ensure_admin()"
+
+
 class Uvicorn(Server):
     command = ("-m", "uvicorn", "hermes_site.asgi:application", "--port", "{port}", "--log-level", "warning")
 
@@ -21,7 +24,7 @@ class PlainDaphne(Server):
 @pytest.mark.parametrize("kind", [Uvicorn, PlainDaphne])
 def test_a_cut_stream_goes_on_and_is_resumed(make_server: Callable[..., Server], kind: type[Server]) -> None:
     server = make_server(kind)
-    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    server.manage("shell", "-v0", "-c", ENSURE_ADMIN)
     asked = script({"say": "one two "}, {"gate": "go"}, {"say": "three"})
     with streaming(server, input=asked) as (_, received):
         response_id = created_id(next(received))
@@ -30,3 +33,15 @@ def test_a_cut_stream_goes_on_and_is_resumed(make_server: Callable[..., Server],
     server.kill()
     server.start()
     check_log(server, response_id)
+
+
+@pytest.mark.parametrize("kind", [Server, PlainDaphne])
+def test_no_client_moves_the_root_of_the_site(make_server: Callable[..., Server], kind: type[Server]) -> None:
+    """Daphne takes the root path from a header; links and redirects would lead where the client wants."""
+    server = make_server(kind)
+    server.manage("shell", "-v0", "-c", ENSURE_ADMIN)
+    with server.http() as client:
+        answer = client.get("/", headers={"Daphne-Root-Path": "/elsewhere"})
+        page = client.get("/admin/login/", headers={"Daphne-Root-Path": "/elsewhere"})
+    assert answer.headers["location"].startswith("/admin/login/")
+    assert "/elsewhere" not in page.text
