@@ -114,6 +114,13 @@ def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -
     assert "1 skipped." in told(operator.act(RESPONSES, "erase", response_id, confirmed="1"))
 
 
+def test_a_session_with_a_title_is_forked_too(server: Server, operator: Operator) -> None:
+    response_id = create(server, "titled", "with-a-title")
+    with server.http() as client:
+        assert client.patch("/api/sessions/with-a-title", json={"title": "One of a kind"}).status_code == 200
+    assert "1 forked." in told(operator.act(RESPONSES, "fork", response_id))
+
+
 def exported(answer: httpx.Response) -> list[dict[str, Any]]:
     """The records but for when they were read last, which is written a moment later."""
     records = [orjson.loads(line) for line in answer.content.splitlines()]
