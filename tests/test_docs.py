@@ -37,7 +37,7 @@ def test_every_variable_is_documented() -> None:
 
 def test_every_command_is_documented() -> None:
     ours = {name for name, app in get_commands().items() if app in ("responses_app", "gateway_app")}
-    documented = set(re.findall(r"^\| `(\w+)[^`]*` \|", read("docs/configuration.md"), re.MULTILINE))
+    documented = set(re.findall(r"^\| `(\w+)[^`]*` \|", read("docs/commands.md"), re.MULTILINE))
     assert ours <= documented
 
 
