@@ -1,4 +1,4 @@
-.PHONY: run test test-programs lint lock bench faults fuzz pictures
+.PHONY: run test test-programs lint lock bench faults fuzz pictures shape
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -58,6 +58,10 @@ faults: .venv/.ready-dev
 CASES ?= 20000
 fuzz: .venv/.ready-dev
 	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+
+# How the source is built, in figures: before, now, and the target. TREE=PATH measures another checkout.
+shape: .venv/.ready-dev
+	$(BIN)/python -m tests.shape $(if $(TREE),--tree $(TREE))
 
 # Those of the pages, in docs/pictures.
 pictures: .venv/.ready-dev
