@@ -1,17 +1,21 @@
-.PHONY: run test test-programs lint lock bench faults fuzz pictures shape
+.PHONY: help run test test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
 
-run: .venv/.ready
+help: ## List the targets, each with what it does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .venv/.ready ## Install what is missing, migrate the database and serve
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
 # Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
-test: .venv/.ready-dev test-programs
+test: .venv/.ready-dev test-programs ## Run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4
 
 # The tests that need a program skip, with a reason, where it is missing.
-test-programs:
+test-programs: ## Install the programs that tests need, or name those that are missing
 	@if ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing PostgreSQL for the tests ..."; \
@@ -38,39 +42,46 @@ test-programs:
 	fi
 	@command -v npm >/dev/null || echo "Without npm the tests of the Node SDK are left out: apt-get install npm"
 
-lint: .venv/.ready-dev
+# The hooks of .pre-commit-config.yaml call the parts.
+lint: lint-style lint-types lint-imports lint-django ## Check the source: style, types, imports, migrations, settings
+
+lint-style: .venv/.ready-dev ## Check style and format with Ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint-types: .venv/.ready-dev ## Check types with mypy
 	$(BIN)/mypy .
+
+lint-imports: .venv/.ready-dev ## Check which module may import which
 	$(BIN)/lint-imports
+
+lint-django: .venv/.ready-dev ## Check for missing migrations and unsafe settings
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check --deploy --fail-level WARNING
 
-bench: .venv/.ready-dev
+bench: .venv/.ready-dev ## Measure performance; bench/README.md explains the table
 	$(BIN)/python bench/run.py
 
 # Faults on purpose, on both databases: 10 rounds are what the suite does, 500 a night's work.
 ROUNDS ?= 10
-faults: .venv/.ready-dev
+faults: .venv/.ready-dev ## Inject faults: ROUNDS=10, SEED=number, ONLY=campaign
 	$(BIN)/python -m tests.campaigns --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 # Requests made from the OpenAPI document, against a server of its own.
 CASES ?= 20000
-fuzz: .venv/.ready-dev
+fuzz: .venv/.ready-dev ## Send generated requests: CASES=20000, SEED=number, ONLY=operation
 	$(BIN)/python -m tests.fuzz --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
-# How the source is built, in figures: before, now, and the target. TREE=PATH measures another checkout.
-shape: .venv/.ready-dev
+shape: .venv/.ready-dev ## Print figures of the source beside their targets: TREE=another checkout
 	$(BIN)/python -m tests.shape $(if $(TREE),--tree $(TREE))
 
-# Those of the pages, in docs/pictures.
-pictures: .venv/.ready-dev
+pictures: .venv/.ready-dev ## Take the screenshots of the pages in docs/pictures again
 	$(BIN)/python -m tests.pictures
 
 # After a change of requirements.in or requirements-dev.in. UPGRADE=NAME takes the newest of one package, UPGRADE=all of all.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
         --custom-compile-command 'make lock' $(if $(UPGRADE),$(if $(filter all,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
-lock: .venv/.ready-dev
+lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements.in -o requirements.txt
 	$(BIN)/$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
 
