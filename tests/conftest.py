@@ -10,6 +10,7 @@ from tests.harness import Server, copy_home, free_port
 from tests.model_cast import Cast
 from tests.model_stub import ModelStub
 from tests.nursery import Forked
+from tests.support.left_out import LeftOut
 
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
 
@@ -36,16 +37,9 @@ class Database:
         return kind(copy_home(self.template, home), **env)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     Server.launch = Forked
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What does not depend on the database is tested on one of them."""
-    spared = [item for item in items if item.get_closest_marker("any_database") and "postgresql" in item.name]
-    spared += [item for item in items if item.get_closest_marker("row_locks") and "sqlite" in item.name]
-    config.hook.pytest_deselected(items=spared)
-    items[:] = [item for item in items if item not in set(spared)]
+    config.pluginmanager.register(LeftOut())
 
 
 @pytest.fixture(scope="session")
