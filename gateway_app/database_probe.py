@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from django.db import Error
 
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog.availability import run_query
 from responses_app.postgresql.threads import limit_waits
+from responses_app.protocol.errors import StorageUnavailable
 
 T = TypeVar("T")
 

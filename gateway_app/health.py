@@ -20,8 +20,8 @@ from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.runtime.toolset import mcp_states
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
-from responses_app.door import door
 from responses_app.eventlog import event_store
+from responses_app.http.request_gate import door
 from responses_app.metrics import last_words
 from responses_app.models import Response
 from responses_app.models.responses import is_held, is_parked

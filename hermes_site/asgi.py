@@ -15,7 +15,7 @@ from gateway_app.runtime.signals import handle_signals  # noqa: E402
 from gateway_app.runtime.start import runtime  # noqa: E402
 from gateway_app.sessions.routing import SESSIONS_ROUTES  # noqa: E402
 from hermes_site.request_handler import RequestHandler  # noqa: E402
-from responses_app.edge import Edge  # noqa: E402
+from responses_app.http.middleware import Edge  # noqa: E402
 from responses_app.streaming.routing import RESPONSES_ROUTES, SOCKETS, SocketRouter, StreamingRouter  # noqa: E402
 
 routes = (*RESPONSES_ROUTES, *CHAT_ROUTES, *RUNS_ROUTES, *SESSIONS_ROUTES, *LIVE_ROUTES)

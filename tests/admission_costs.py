@@ -11,17 +11,17 @@ from typing import Any
 from django.db import connection, transaction
 
 from gateway_app.runtime.briefing import brief_turn
-from responses_app.compactions import Standing
 from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_whole
-from responses_app.events import decode_frames
-from responses_app.ids import new_response_id
 from responses_app.models import Response
-from responses_app.output import OutputBuilder
-from responses_app.services.admission import Admission
-from responses_app.services.admit import prepare, store_admission
-from responses_app.services.compactions import seal_compaction
-from responses_app.services.read_ahead import ReadAhead
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.compaction_markers import Standing
+from responses_app.protocol.events import decode_frames
+from responses_app.protocol.ids import new_response_id
+from responses_app.services.history.compaction import seal_compaction
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.admit import prepare, store_admission
+from responses_app.services.lifecycle.read_ahead import ReadAhead
 from tests.long_chains import Chain, analyze, message, store_chain
 
 FETCHED = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables"

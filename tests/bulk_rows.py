@@ -9,10 +9,10 @@ from django.db import connection
 from django.db.models import Model
 from django.utils import timezone
 
-from responses_app.fold import Item
 from responses_app.models import Response, Session
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.status import OPEN, OnDisconnect, Status
 from responses_app.services.conversations import ConversationHistory
-from responses_app.states import OPEN, OnDisconnect, Status
 
 
 def make_row(session: Session | None = None, *, at: datetime | None = None, **fields: Any) -> Response:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import httpx
 
-from responses_app.events import Event
-from responses_app.fold import fold, json_body
+from responses_app.protocol.events import Event
+from responses_app.protocol.snapshot import fold, json_body
 from tests.harness import TERMINAL, Server, created_id, events, eventually, frames, text
 
 TERMINAL_EVENTS = ("response.completed", "response.failed", "response.incomplete")

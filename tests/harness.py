@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import httpx
 import openai
 
-from responses_app.events import Event, decode_frame
+from responses_app.protocol.events import Event, decode_frame
 from tests.databases import change, query
 from tests.gates import EVERY_GATE, open_gate
 

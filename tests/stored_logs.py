@@ -4,12 +4,12 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
-from responses_app.bodies import initial_body
 from responses_app.eventlog import Numbering, Segment
-from responses_app.events import CREATED
-from responses_app.fold import ResponseBody
 from responses_app.models import Response, Session
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.events import CREATED
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.status import OnDisconnect, Status
 
 COMPLETED_BODY: ResponseBody = {
     "status": "completed",

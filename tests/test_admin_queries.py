@@ -28,7 +28,7 @@ from responses_app.models import (
     Session,
     ToolEvent,
 )
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.status import OnDisconnect, Status
 
 pytestmark = pytest.mark.django_db
 ROWS = 5000

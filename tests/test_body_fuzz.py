@@ -8,8 +8,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_app.errors import InvalidRequest
-from responses_app.requests.body import parse_object
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests.json_body import parse_object
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),

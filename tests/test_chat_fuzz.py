@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gateway_app.chat.request import read_chat
-from responses_app.errors import ApiError
-from responses_app.principals import Principal
+from responses_app.http.principals import Principal
+from responses_app.protocol.errors import ApiError
 
 ODD = st.sampled_from(
     [None, True, 0, -1, 1.5, "", "x", "function", "custom", [], {}, [None], [""], {"type": "function"}]

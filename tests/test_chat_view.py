@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from gateway_app.chat.view import ChatView
-from responses_app.bodies import initial_body
 from responses_app.eventlog import Numbering, Segment
-from responses_app.events import TOOL_CALLED, Event
-from responses_app.output import OutputBuilder
-from responses_app.states import Status
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import TOOL_CALLED, Event
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.status import Status
 
 CLIENTS = [{"type": "function", "name": "mine", "description": None, "parameters": None, "strict": None}]
 STARTED, FINISHED = "hermes.tool.started", "hermes.tool.finished"

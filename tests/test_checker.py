@@ -5,11 +5,16 @@ from typing import Any
 import httpx
 import pytest
 
-from responses_app.bodies import initial_body
-from responses_app.events import COMPLETED, CREATED, Event, encode_frame
-from responses_app.fold import fold
-from responses_app.output import OutputBuilder
-from responses_app.states import Status
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import (
+    COMPLETED,
+    CREATED,
+    Event,
+    encode_frame,
+)
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.snapshot import fold
+from responses_app.protocol.status import Status
 from tests.checker import DONE, History, check_effects, check_keys, check_log, check_seen, check_upstream_runs
 from tests.harness import Server
 

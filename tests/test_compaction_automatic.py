@@ -5,8 +5,8 @@ from typing import Any
 import openai
 import pytest
 
-from responses_app.compactions import MARK
-from responses_app.tokens import newest_that_fit
+from responses_app.protocol.compaction_markers import MARK
+from responses_app.protocol.token_estimate import newest_that_fit
 from tests.checker import check_log
 from tests.compactions import LONG, MANAGED, SUMMARY, THRESHOLD, create, kinds
 from tests.harness import Server, script, text

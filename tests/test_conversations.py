@@ -8,10 +8,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from openai.types.conversations import Conversation
 
-from responses_app.errors import ConversationNotFound, InvalidRequest
-from responses_app.fold import Item
-from responses_app.ids import item_id
 from responses_app.models import InputItem, Response
+from responses_app.protocol.errors import ConversationNotFound, InvalidRequest
+from responses_app.protocol.ids import item_id
+from responses_app.protocol.snapshot import Item
 from responses_app.services import conversations as service
 from tests.bulk_rows import make_row, read_items
 from tests.harness import Server

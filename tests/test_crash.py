@@ -10,7 +10,7 @@ import pytest
 
 from gateway_app.models import RuntimeProcess
 from gateway_app.runtime.processes import MACHINE, is_dead_here, started_at_tick
-from responses_app.events import decode_frame
+from responses_app.protocol.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
 

@@ -22,7 +22,7 @@ from gateway_app.health import current_work, processes
 from gateway_app.models import RuntimeProcess
 from responses_app.models import ApiKey, Response, Session, ToolEvent
 from responses_app.models.tool_events import ToolStatus
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.status import OnDisconnect, Status
 
 pytestmark = pytest.mark.django_db
 DASHBOARD_QUERIES = 20  # whatever is stored

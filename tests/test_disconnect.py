@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from responses_app.fold import fold
+from responses_app.protocol.snapshot import fold
 from tests.checker import check_witnessed
 from tests.harness import Server, created_id, events, eventually, script, streaming, text
 

@@ -10,7 +10,8 @@ from django.core.management import get_commands
 from django.urls import get_resolver
 
 from gateway_app.tools import builtin_tools
-from responses_app import fold, output
+from responses_app.protocol import builder as output
+from responses_app.protocol import snapshot as fold
 from tests.harness import ROOT, Server
 
 MAX_FILE_LINES = 300

@@ -6,13 +6,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from responses_app.bodies import initial_body
 from responses_app.eventlog.merging import merge
 from responses_app.eventlog.segments import Numbering, Segment
-from responses_app.events import CREATED, Event, decode_frames, split_frames
-from responses_app.fold import fold, json_body
-from responses_app.output import OutputBuilder
-from responses_app.states import Status
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import (
+    CREATED,
+    Event,
+    decode_frames,
+    split_frames,
+)
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.snapshot import fold, json_body
+from responses_app.protocol.status import Status
 
 RESPONSE_ID = "resp_" + "0" * 32
 STEPS = st.lists(

@@ -9,9 +9,9 @@ from django.contrib.auth import get_user_model
 from django.http import QueryDict
 from django.utils import timezone
 
-from responses_app.api.paging import cut, read_page
+from responses_app.api.pagination import cut, read_page
 from responses_app.models import Response, Session
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.status import OnDisconnect, Status
 from tests.harness import Server, eventually, script, text
 from tests.test_bad_input import assert_error
 

@@ -22,13 +22,13 @@ from gateway_app.sessions import openapi as sessions
 from gateway_app.sessions import requests as session_requests
 from hermes_site.asgi import routes
 from responses_app.api.approvals import ALIASES
-from responses_app.bodies import initial_body
 from responses_app.models.tool_events import Decision
-from responses_app.openapi import events, requests
-from responses_app.openapi.items import RESPONSE
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.status import Status
 from responses_app.requests import compact
 from responses_app.requests.create import ECHOED, OTHERS, UNECHOED, UNSUPPORTED
-from responses_app.states import Status
+from responses_app.schema import events, requests
+from responses_app.schema.items import RESPONSE
 from responses_app.streaming.routing import SOCKETS
 from tests.harness import ROOT, Server
 from tests.openapi_reader import METHODS, Reader

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from responses_app.bodies import initial_body
 from responses_app.eventlog import Numbering, event_store
-from responses_app.events import COMPLETED, CREATED
-from responses_app.ids import new_response_id
-from responses_app.states import Status
+from responses_app.protocol.events import COMPLETED, CREATED
+from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.status import Status
 from responses_app.streaming import pump
-from responses_app.streaming.http import HttpConsumer
-from responses_app.streaming.log_views import ResponsesView
+from responses_app.streaming.base import HttpConsumer
+from responses_app.streaming.renderers import ResponsesView
 
 
 class Recorder(HttpConsumer):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from responses_app.events import decode_frame
+from responses_app.protocol.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, created_id, eventually, script, streaming, text
 from tests.test_tool_runs import LEDGER, call, effects

@@ -10,10 +10,10 @@ from gateway_app.agent.tool_types import ToolCall, ToolResult
 from gateway_app.agent.types import RoundFinished, TurnFinished, Usage
 from gateway_app.runtime.recording import ATTEMPT_STARTED, MODEL_FINISHED
 from gateway_app.runtime.resumption import Resumed, read_so_far
-from responses_app.events import TOOL_CALLED
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
-from responses_app.output import OutputBuilder
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import TOOL_CALLED
 from tests.model_cast import CALL
 from tests.test_fold import RESPONSE_ID, opening
 

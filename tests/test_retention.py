@@ -12,9 +12,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from responses_app.models import Conversation, EventSegment, InputItem, Response, Session
-from responses_app.services.pruning import Search
-from responses_app.services.retention import Rules, days_ago, plan, select
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.status import OnDisconnect, Status
+from responses_app.services.archive.pruning import Search
+from responses_app.services.archive.retention import (
+    Rules,
+    days_ago,
+    plan,
+    select,
+)
 from tests.harness import Server, eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)

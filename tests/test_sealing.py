@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
-from responses_app.compactions import Standing
+from responses_app.protocol.compaction_markers import Standing
 from responses_app.sealing import PREFIX, NotSealedHere, seal, unseal
-from responses_app.services.compactions import Expanded, expand, open_compaction, seal_compaction
+from responses_app.services.history.compaction import (
+    Expanded,
+    expand,
+    open_compaction,
+    seal_compaction,
+)
 
 SAID: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "hello"}]
 

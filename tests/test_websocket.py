@@ -8,7 +8,7 @@ import openai
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from responses_app.events import decode_frame
+from responses_app.protocol.events import decode_frame
 from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
 from tests.sockets import Socket, socket

@@ -10,15 +10,15 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, OperationalError
 
-from responses_app.bodies import initial_body
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import EventStore, Fenced, Numbering, Segment
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import read_segments, read_whole
-from responses_app.events import CREATED, TERMINAL_TYPES
 from responses_app.models import EventSegment, Response, Session, ToolEvent
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.errors import StorageUnavailable
+from responses_app.protocol.events import CREATED, TERMINAL_TYPES
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.status import OnDisconnect, Status
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LEASE = timedelta(seconds=10)

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from hermes_site.asgi import application as product
-from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.base import HttpConsumer
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 FLOOD_CHUNKS = 3200

@@ -20,7 +20,7 @@ from gateway_app.agent.types import (
     TurnFinished,
     Usage,
 )
-from responses_app.compactions import Standing
+from responses_app.protocol.compaction_markers import Standing
 
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."
 

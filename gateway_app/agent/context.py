@@ -4,9 +4,14 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from gateway_app.agent.types import Item
-from responses_app.output import INTERRUPTED
-from responses_app.thoughts import idle_thoughts, is_from_model
-from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUT_OF, OUTPUTS
+from responses_app.protocol.builder import INTERRUPTED
+from responses_app.protocol.items import (
+    ARGUMENTS_OF,
+    CALLS,
+    OUTPUT_OF,
+    OUTPUTS,
+)
+from responses_app.protocol.reasoning import idle_thoughts, is_from_model
 
 WITH_TEXT = ("message", *OUTPUTS)
 OWN_LABEL = "hermes"  # as the server of the tools that are built in

@@ -24,7 +24,7 @@ from gateway_app.agent.types import (
     TurnParked,
     Usage,
 )
-from responses_app.tool_items import all_call_ids
+from responses_app.protocol.items import all_call_ids
 
 MAX_ITERATIONS = 90
 TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."

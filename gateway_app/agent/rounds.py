@@ -24,7 +24,7 @@ from gateway_app.agent.types import (
     Quirk,
     Usage,
 )
-from responses_app.tokens import tokens_of
+from responses_app.protocol.token_estimate import tokens_of
 
 MAX_CONTINUATIONS = 4  # of each model
 MAX_DROPS = 4

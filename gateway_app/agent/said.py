@@ -24,7 +24,7 @@ from gateway_app.agent.types import (
     RefusalDelta,
     TextDelta,
 )
-from responses_app.growing import GrowingText
+from responses_app.protocol.text_buffer import GrowingText
 
 CONTINUE = (
     "Your answer above was cut off by a lost connection. Go on exactly where it stops: "

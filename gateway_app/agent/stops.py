@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from gateway_app.agent.types import Item, ModelCall, ModelEvent, ModelFailed, ModelFinished, TextDelta, Usage
-from responses_app.tokens import estimate_tokens, tokens_of
+from responses_app.protocol.token_estimate import estimate_tokens, tokens_of
 
 
 def until_stop(events: AsyncGenerator[ModelEvent], call: ModelCall) -> AsyncGenerator[ModelEvent]:

@@ -6,9 +6,15 @@ import orjson
 
 from gateway_app.agent.context import as_note, text_of
 from gateway_app.agent.types import Item, ModelCall
-from responses_app.compactions import COMPACTION, KEPT, MARK, SUMMARY, Standing
-from responses_app.tokens import estimate_tokens
-from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUTS
+from responses_app.protocol.compaction_markers import (
+    COMPACTION,
+    KEPT,
+    MARK,
+    SUMMARY,
+    Standing,
+)
+from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS
+from responses_app.protocol.token_estimate import estimate_tokens
 
 PROMPT = (
     "You write the memory of an assistant whose conversation has become too long. The user's message holds that "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from gateway_app.agent.tool_types import Tool
-from responses_app.compactions import Standing
+from responses_app.protocol.compaction_markers import Standing
 
 Item = dict[str, Any]
 

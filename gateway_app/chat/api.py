@@ -12,16 +12,21 @@ from rest_framework.views import APIView
 from gateway_app.chat.completion import CompletionNotFound, completion, response_id_of
 from responses_app.api.authentication import owner_of
 from responses_app.api.lists import bodies_of
-from responses_app.api.paging import cut, envelope, read_page, read_word
-from responses_app.errors import InvalidRequest
+from responses_app.api.pagination import (
+    cut,
+    envelope,
+    read_page,
+    read_word,
+)
 from responses_app.eventlog import current_body
-from responses_app.fold import ResponseBody
 from responses_app.models import Response
 from responses_app.models.responses import Kind
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import SESSION_HEADER, has_controls
-from responses_app.services.delete import delete_response
+from responses_app.services.lifecycle.delete import delete_response
 from responses_app.services.lookup import note_access
-from responses_app.states import OnDisconnect
 
 
 class CompletionsView(APIView):

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from responses_app.errors import NotFound
-from responses_app.failures import TurnFailed, failed_turn
-from responses_app.fold import Item, ResponseBody
-from responses_app.ids import RESPONSE_PREFIX
+from responses_app.protocol.errors import NotFound
+from responses_app.protocol.failures import TurnFailed, failed_turn
+from responses_app.protocol.ids import RESPONSE_PREFIX
+from responses_app.protocol.items import CALLS
+from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.status import OPEN, Status
 from responses_app.requests.options import client_tool_names
-from responses_app.states import OPEN, Status
-from responses_app.tool_items import CALLS
 
 PREFIX = "chatcmpl-"
 _FAULTS = ("upstream_cut", "tool_call_dropped", "server_interrupted")  # ends that are nobody's wish

@@ -5,17 +5,17 @@ from typing import Any
 from gateway_app.chat.completion import completion, failure_of, trouble_of
 from gateway_app.chat.request import DETAIL_HEADER, ChatRequest, read_chat, wants_detail
 from gateway_app.chat.view import ChatView
-from responses_app.errors import InvalidRequest
 from responses_app.eventlog import event_store
-from responses_app.fold import ResponseBody
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
-from responses_app.requests.body import parse_body
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.snapshot import ResponseBody
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
-from responses_app.requests.server_tools import FORM_HEADER
-from responses_app.services.admit import Admitted
+from responses_app.requests.json_body import parse_body
+from responses_app.requests.tools import FORM_HEADER
+from responses_app.services.lifecycle.admit import Admitted
+from responses_app.streaming.base import Headers
 from responses_app.streaming.generating import GeneratingConsumer
-from responses_app.streaming.http import Headers
 from responses_app.streaming.pump import pump
 
 MAX_ERROR_CHARS = 200  # of a header

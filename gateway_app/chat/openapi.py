@@ -6,11 +6,8 @@ from gateway_app.chat.openapi_request import FIELDS
 from gateway_app.chat.progress import APPROVAL_REQUEST, APPROVAL_RESPONDED, PROGRESS
 from gateway_app.chat.request import DETAIL_HEADER
 from gateway_app.runs import openapi as runs
-from responses_app.openapi.answers import answer, generating, json, operation
-from responses_app.openapi.items import METADATA
-from responses_app.openapi.requests import TIERS
-from responses_app.openapi.responses import ADMITTED_HEADERS
-from responses_app.openapi.words import (
+from responses_app.requests.headers import SESSION_HEADER
+from responses_app.schema.builders import (
     ANYTHING,
     BOOLEAN,
     DONE_FRAME,
@@ -39,7 +36,15 @@ from responses_app.openapi.words import (
     text,
     union,
 )
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.schema.items import METADATA
+from responses_app.schema.operations import (
+    answer,
+    generating,
+    json,
+    operation,
+)
+from responses_app.schema.requests import TIERS
+from responses_app.schema.responses import ADMITTED_HEADERS
 
 # -- what is answered -------------------------------------------------------------------
 _USAGE = shape(

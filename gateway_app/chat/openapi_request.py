@@ -2,11 +2,10 @@
 
 from gateway_app.chat.messages import TEXT_FIELDS
 from gateway_app.chat.request import MAX_BIAS, MAX_STOP_CHARS, MAX_STOPS, SEEDS, UNSUPPORTED
-from responses_app.openapi import requests
-from responses_app.openapi.inputs import CHAT_IMAGE, ID, OTHER_ROLES, content, output
-from responses_app.openapi.requests import SHARED, number
-from responses_app.openapi.tools import CHAT_CHOICE, CHAT_FORMAT, CHAT_TOOL
-from responses_app.openapi.words import (
+from responses_app.requests.items import MAX_ITEMS
+from responses_app.requests.options import EFFORTS, MAX_TOKENS, MAX_TOOLS, VERBOSITIES
+from responses_app.schema import requests
+from responses_app.schema.builders import (
     ANYTHING,
     BOOLEAN,
     STRING,
@@ -23,8 +22,15 @@ from responses_app.openapi.words import (
     told,
     whole,
 )
-from responses_app.requests.items import MAX_ITEMS
-from responses_app.requests.options import EFFORTS, MAX_TOKENS, MAX_TOOLS, VERBOSITIES
+from responses_app.schema.inputs import (
+    CHAT_IMAGE,
+    ID,
+    OTHER_ROLES,
+    content,
+    output,
+)
+from responses_app.schema.requests import SHARED, number
+from responses_app.schema.tools import CHAT_CHOICE, CHAT_FORMAT, CHAT_TOOL
 
 _STOP = text("The answer ends there.", minLength=1, maxLength=MAX_STOP_CHARS)
 _CALLS = array(

@@ -8,7 +8,13 @@ from gateway_app.runs.calls import (
     approval_answer,
     approval_request,
 )
-from responses_app.events import APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED, TOOL_STARTED, Event
+from responses_app.protocol.events import (
+    APPROVAL_REQUESTED,
+    APPROVAL_RESOLVED,
+    TOOL_FINISHED,
+    TOOL_STARTED,
+    Event,
+)
 
 MAX_LABEL_CHARS = 60
 EMOJI = {

@@ -14,9 +14,9 @@ from gateway_app.chat.wording import SAME, TRANSLATED, Fields, in_chat_names, in
 from gateway_app.providers.chat_request import CHAT_ONLY_FIELDS
 from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.briefing import CHAT_FIELDS
-from responses_app.errors import InvalidRequest
+from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
-from responses_app.principals import Principal
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.create import CreateRequest, read_create
 from responses_app.requests.fields import (
     Reader,
@@ -29,7 +29,7 @@ from responses_app.requests.fields import (
     short_text,
     wrong_type,
 )
-from responses_app.services.admission import Admission
+from responses_app.services.lifecycle.admission import Admission
 
 MAX_STOPS = 4
 MAX_STOP_CHARS = 1000

@@ -16,14 +16,19 @@ from gateway_app.chat.completion import (
     usage,
 )
 from gateway_app.chat.progress import ToolProgress
-from responses_app.errors import ApiError
 from responses_app.eventlog import Segment
-from responses_app.events import CREATED, TERMINAL_TYPES, Event, decode_frames
-from responses_app.failures import TurnFailed
-from responses_app.fold import Item, ResponseBody
-from responses_app.states import Status
-from responses_app.streaming.log_views import LogView
-from responses_app.tool_items import CALLS
+from responses_app.protocol.errors import ApiError
+from responses_app.protocol.events import (
+    CREATED,
+    TERMINAL_TYPES,
+    Event,
+    decode_frames,
+)
+from responses_app.protocol.failures import TurnFailed
+from responses_app.protocol.items import CALLS
+from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.status import Status
+from responses_app.streaming.renderers import LogView
 
 _DROPPED = "The model was cut off in its call of {}, which you had begun to receive. Ask again."
 Frames = list[bytes]

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from gateway_app.chat.messages import Sent
-from responses_app.errors import InvalidRequest
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.create import LOGPROBS
 from responses_app.requests.fields import wrong_type
 

@@ -11,9 +11,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gateway_app.agent.context import text_of
 from gateway_app.dashboard.staff import PLAYGROUND, operator_of, staff_page
+from responses_app.http.principals import OPERATOR_SECS, operator_token
 from responses_app.models import InputItem, Response, Session
 from responses_app.models.input_items import opening_words
-from responses_app.principals import OPERATOR_SECS, operator_token
 from responses_app.services.profiles import default_model, profile_names
 
 SESSION_PREFIX = "playground-"  # which sessions the page lists

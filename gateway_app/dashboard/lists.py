@@ -12,8 +12,8 @@ from gateway_app.dashboard.windows import Window
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.input_items import asked_words, opening_words
 from responses_app.models.responses import is_held, is_parked
+from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
-from responses_app.states import Status
 
 SHOWN_OPEN = 25
 SHOWN_SESSIONS = 10

@@ -19,21 +19,21 @@ from gateway_app.dashboard.staff import (
     staff_page,
     user_of_cookies,
 )
-from responses_app.errors import ApiError, InvalidRequest, Unauthenticated
 from responses_app.eventlog import event_store
-from responses_app.fold import Item
+from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Response
 from responses_app.models.tool_events import Decision
-from responses_app.principals import operator_actor, operator_decider
+from responses_app.protocol.errors import ApiError, InvalidRequest, Unauthenticated
+from responses_app.protocol.snapshot import Item
 from responses_app.requests.headers import read_cursor
-from responses_app.services.approvals import decide
-from responses_app.services.cancel import request_cancel
-from responses_app.services.history import input_of
+from responses_app.services.history.chain import input_of
 from responses_app.services.keys import actor_names
+from responses_app.services.lifecycle.approvals import decide
+from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lookup import any_response
-from responses_app.streaming.http import HttpConsumer
-from responses_app.streaming.log_views import TimedLogView
+from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.pump import pump
+from responses_app.streaming.renderers import TimedLogView
 from responses_app.streaming.revocation import Credential
 from responses_app.streaming.routing import StreamingRoute
 

@@ -15,8 +15,8 @@ from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, Su
 from gateway_app.dashboard.windows import Window
 from responses_app.models import Response, ToolEvent
 from responses_app.models.tool_events import ToolStatus
+from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
-from responses_app.states import Status
 
 # Upper bounds in milliseconds; each is at most twice the one before, and a percentile is read between two.
 CLASSES_MS = (

@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
-from responses_app.principals import DECIDE_PERMISSION, PLAYGROUND_PERMISSION
+from responses_app.http.principals import DECIDE_PERMISSION, PLAYGROUND_PERMISSION
 
 VIEW = "responses_app.view_response"
 OPERATE = "responses_app.change_response"

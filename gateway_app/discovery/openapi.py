@@ -2,9 +2,7 @@
 
 from gateway_app.discovery.endpoints import ENDPOINTS
 from gateway_app.discovery.views import FEATURES, NOT_HERE
-from responses_app.openapi.answers import answer, json, operation
-from responses_app.openapi.requests import SHARED
-from responses_app.openapi.words import (
+from responses_app.schema.builders import (
     BOOLEAN,
     INTEGER,
     STRING,
@@ -16,6 +14,8 @@ from responses_app.openapi.words import (
     ref,
     shape,
 )
+from responses_app.schema.operations import answer, json, operation
+from responses_app.schema.requests import SHARED
 
 _KEPT = {"supported": BOOLEAN, "durable": BOOLEAN, "retention_seconds": INTEGER}
 _OWN = ("responses_websocket", "responses_resume", "responses_background", "reasoning_streaming", "cors")

@@ -13,7 +13,7 @@ from gateway_app.runtime.toolset import mcp_states
 from responses_app.api.authentication import principal_of
 from responses_app.models.idempotency import KEY_LIFETIME
 from responses_app.requests.headers import SESSION_HEADER, SESSION_KEY_HEADER
-from responses_app.requests.models import model_names, resolve_model
+from responses_app.requests.model_name import model_names, resolve_model
 
 OWN_TOOLSET = "hermes"
 # Each is there when its door is.

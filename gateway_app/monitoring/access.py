@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from responses_app.errors import Unauthenticated
-from responses_app.principals import authenticate, is_root
+from responses_app.http.principals import authenticate, is_root
+from responses_app.protocol.errors import Unauthenticated
 
 VIEW_PERMISSION = "responses_app.view_response"
 PROXY_HEADERS = ("Via", "Forwarded", "X-Real-IP")

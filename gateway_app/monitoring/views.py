@@ -22,8 +22,8 @@ from gateway_app.monitoring.detailed import all_fields, public_fields
 from gateway_app.monitoring.remote import NOBODY, probe
 from gateway_app.monitoring.status import Local, look, public_status, status
 from responses_app import metrics
-from responses_app.errors import ApiError
 from responses_app.eventlog import event_store
+from responses_app.protocol.errors import ApiError
 
 
 class DetailedHealthView(APIView):

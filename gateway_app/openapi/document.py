@@ -11,8 +11,7 @@ import gateway_app.monitoring.openapi as monitoring
 import gateway_app.openapi.pages as pages
 import gateway_app.runs.openapi as runs
 import gateway_app.sessions.openapi as sessions
-from responses_app.openapi import (
-    answers,
+from responses_app.schema import (
     conversations,
     events,
     inputs,
@@ -20,7 +19,16 @@ from responses_app.openapi import (
     requests,
     responses,
 )
-from responses_app.openapi.words import Operation, Paths, Schema, lifted, text
+from responses_app.schema import (
+    operations as answers,
+)
+from responses_app.schema.builders import (
+    Operation,
+    Paths,
+    Schema,
+    lifted,
+    text,
+)
 
 VERSION = "3.2.0"  # the first that can describe a stream of events
 _DOORS = (responses, conversations, chat, runs, sessions, discovery, monitoring, pages)

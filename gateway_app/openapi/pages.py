@@ -1,7 +1,12 @@
 """``/openapi.json`` and ``/docs``, described."""
 
-from responses_app.openapi.answers import answer, json, operation
-from responses_app.openapi.words import OPEN_OBJECT, STRING, Paths, Schema
+from responses_app.schema.builders import (
+    OPEN_OBJECT,
+    STRING,
+    Paths,
+    Schema,
+)
+from responses_app.schema.operations import answer, json, operation
 
 SCHEMAS: dict[str, Schema] = {}
 PATHS: Paths = {

@@ -15,7 +15,7 @@ from gateway_app.agent.summary import told_lines
 from gateway_app.agent.types import Item, ModelCall, ModelEvent
 from gateway_app.providers.sampling import choose_call, sample
 from gateway_app.providers.script import Fail, Say, Step, Think, after, asked_and_said, play, words
-from responses_app.tool_items import OUTPUTS
+from responses_app.protocol.items import OUTPUTS
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000

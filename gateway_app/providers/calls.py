@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gateway_app.agent.said import is_whole
 from gateway_app.agent.types import CallArguments, CallFinished, CallStarted, ModelCall, ModelEvent
-from responses_app.ids import new_call_id
-from responses_app.tool_items import CALLS
+from responses_app.protocol.ids import new_call_id
+from responses_app.protocol.items import CALLS
 
 MAX_ID_CHARS = MAX_NAME_CHARS = 200  # what the ledger stores
 

@@ -7,7 +7,7 @@ import orjson
 from gateway_app.agent.choices import allowed_names
 from gateway_app.agent.context import text_of
 from gateway_app.agent.types import Item, ModelCall, ModelFailed
-from responses_app.tool_items import CALLS, OUTPUTS
+from responses_app.protocol.items import CALLS, OUTPUTS
 
 if TYPE_CHECKING:  # the SDK behind it takes most of a second to import, and not everybody needs it
     from gateway_app.providers.upstream import Upstream

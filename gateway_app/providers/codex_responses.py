@@ -25,7 +25,7 @@ from gateway_app.providers.places import Place, Places
 from gateway_app.providers.protocols import Answer, Protocol
 from gateway_app.providers.sse import Event, WholeAnswer
 from gateway_app.providers.upstream import Opening, Upstream, UpstreamClient, read_usage
-from responses_app.tool_items import CALLS
+from responses_app.protocol.items import CALLS
 
 _SPOKEN = ("message", "reasoning", *CALLS)
 _ARGUMENTS = ("response.function_call_arguments.", "response.custom_tool_call_input.")

@@ -10,7 +10,7 @@ from gateway_app.providers.codex_responses import CODEX_RESPONSES
 from gateway_app.providers.failures import Refused
 from gateway_app.providers.upstream import FRESH, Upstream, UpstreamClient
 from responses_app.metrics import UpstreamRequest
-from responses_app.tokens import estimate_tokens
+from responses_app.protocol.token_estimate import estimate_tokens
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
 

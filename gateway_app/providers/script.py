@@ -23,7 +23,7 @@ from gateway_app.agent.types import (
     TextDelta,
     Usage,
 )
-from responses_app.tool_items import OUTPUTS
+from responses_app.protocol.items import OUTPUTS
 
 _WORD = re.compile(r"(?:\A\s*)?\S+\s*")  # the anchor keeps it linear on a text of spaces
 YIELD_EVERY_WORDS = 50  # an unpaced script must not keep the event loop to itself

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from gateway_app.runtime.recording import INTERNAL_TOOL_PREFIX
-from responses_app.events import TOOL_CALLED, Event
 from responses_app.models.tool_events import Approver, Decision, ToolStatus
+from responses_app.protocol.events import TOOL_CALLED, Event
 
 ARGUMENTS_DONE = ("response.function_call_arguments.done", "response.mcp_call_arguments.done")
 PREVIEW_CHARS = 120

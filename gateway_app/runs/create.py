@@ -3,18 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
-from responses_app.errors import InvalidRequest
 from responses_app.eventlog import event_store
-from responses_app.ids import run_id_of
+from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
-from responses_app.principals import Principal
-from responses_app.requests.body import parse_body
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.ids import run_id_of
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import an_object, array, text
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.items import read_input
-from responses_app.requests.server_tools import FORM_HEADER
-from responses_app.services.admission import Admission
+from responses_app.requests.json_body import parse_body
+from responses_app.requests.tools import FORM_HEADER
+from responses_app.services.lifecycle.admission import Admission
 from responses_app.streaming.generating import GeneratingConsumer
 
 HISTORY = "conversation_history"

@@ -5,14 +5,14 @@ from typing import Any
 from gateway_app.runs.events import RunEvents, ended_event
 from gateway_app.runs.statuses import runs_of
 from responses_app.api.approvals import shown_call
-from responses_app.errors import RunNotFound
 from responses_app.eventlog import Segment
 from responses_app.eventlog.snapshots import BodyFold, FoldCache
-from responses_app.events import Event
-from responses_app.ids import response_id_of, run_id_of
 from responses_app.models import Response
-from responses_app.services.approvals import Decider, waiting_calls
-from responses_app.services.transcript import text_of_output
+from responses_app.protocol.errors import RunNotFound
+from responses_app.protocol.events import Event
+from responses_app.protocol.ids import response_id_of, run_id_of
+from responses_app.services.history.transcript import text_of_output
+from responses_app.services.lifecycle.approvals import Decider, waiting_calls
 
 
 def find_run(owner_id: int, run_id: str) -> Response:

@@ -2,20 +2,8 @@
 
 from gateway_app.runs.statuses import RunStatus
 from responses_app.models.tool_events import Approver, Decision
-from responses_app.openapi.answers import (
-    CURSOR,
-    answer,
-    generating,
-    json,
-    operation,
-    sent,
-    session_id,
-)
-from responses_app.openapi.inputs import HISTORY, LOOSE_INPUT
-from responses_app.openapi.items import INCOMPLETE
-from responses_app.openapi.requests import RESPONSE_FIELDS
-from responses_app.openapi.responses import ADMITTED_HEADERS, WAITING_CALL
-from responses_app.openapi.words import (
+from responses_app.requests.headers import SESSION_HEADER
+from responses_app.schema.builders import (
     BOOLEAN,
     INTEGER,
     NUMBER,
@@ -43,7 +31,19 @@ from responses_app.openapi.words import (
     told,
     union,
 )
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.schema.inputs import HISTORY, LOOSE_INPUT
+from responses_app.schema.items import INCOMPLETE
+from responses_app.schema.operations import (
+    CURSOR,
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+    session_id,
+)
+from responses_app.schema.requests import RESPONSE_FIELDS
+from responses_app.schema.responses import ADMITTED_HEADERS, WAITING_CALL
 
 UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
 ALWAYS_STORED = told(const(True), "What is made here is always stored.")

@@ -6,7 +6,7 @@ from django.db.models import Case, CharField, Q, Value, When
 
 from responses_app.models import Response
 from responses_app.models.responses import Kind, ResponseQuerySet
-from responses_app.states import OPEN, IncompleteReason, Status
+from responses_app.protocol.status import OPEN, IncompleteReason, Status
 
 # A turn of a session's chat can be read and stopped as a run, too.
 RUN_KINDS = (Kind.RUNS, Kind.SESSION_CHAT)

@@ -4,9 +4,9 @@ from urllib.parse import parse_qs
 
 from gateway_app.runs.events import RunEventsView
 from gateway_app.runs.lookup import find_run
-from responses_app.errors import CursorAhead
 from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_last
+from responses_app.protocol.errors import CursorAhead
 from responses_app.requests.headers import (
     LAST_EVENT_HEADER,
     SESSION_HEADER,
@@ -14,7 +14,7 @@ from responses_app.requests.headers import (
     read_last_event_id,
 )
 from responses_app.services.lookup import note_access
-from responses_app.streaming.http import HttpConsumer
+from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.pump import pump
 
 

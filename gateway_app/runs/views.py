@@ -10,12 +10,18 @@ from gateway_app.runs.lookup import find_run, live_run_object, run_object
 from gateway_app.runs.statuses import RunStatus, runs_of
 from responses_app.api.approvals import decide_as_asked
 from responses_app.api.authentication import owner_of, principal_of
-from responses_app.api.paging import cut, envelope, read_choice, read_page, read_word
-from responses_app.errors import ResponseNotFound, RunNotFound
-from responses_app.ids import response_id_of
+from responses_app.api.pagination import (
+    cut,
+    envelope,
+    read_choice,
+    read_page,
+    read_word,
+)
 from responses_app.models import Response
+from responses_app.protocol.errors import ResponseNotFound, RunNotFound
+from responses_app.protocol.ids import response_id_of
 from responses_app.requests.headers import SESSION_HEADER
-from responses_app.services.cancel import request_cancel
+from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lookup import find_response, note_access
 
 

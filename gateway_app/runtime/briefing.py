@@ -13,24 +13,29 @@ from gateway_app.agent.summary import summary_call, unreadable
 from gateway_app.agent.types import ModelCall, ModelFailed
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.resumption import Resumed, read_so_far
-from responses_app.compactions import MARK
-from responses_app.errors import InvalidRequest
-from responses_app.events import Event
-from responses_app.fold import Item
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.responses import Kind
-from responses_app.output import OutputBuilder
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.compaction_markers import MARK
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.events import Event
+from responses_app.protocol.items import all_call_ids
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.status import Status
+from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.requests.options import CLIENT_TOOLS
-from responses_app.requests.server_tools import is_own
-from responses_app.services.admission import Admission
-from responses_app.services.answers import CallsMade, Last, check_answers
-from responses_app.services.chain import inherited_instructions
-from responses_app.services.compactions import expand
-from responses_app.services.context import Context, History, history_of, read_context
-from responses_app.services.history import input_of
-from responses_app.states import Status
-from responses_app.tokens import estimate_tokens
-from responses_app.tool_items import all_call_ids
+from responses_app.requests.tools import is_own
+from responses_app.services.history.call_answers import CallsMade, Last, check_answers
+from responses_app.services.history.chain import input_of
+from responses_app.services.history.chain_values import inherited_instructions
+from responses_app.services.history.compaction import expand
+from responses_app.services.history.context import (
+    Context,
+    History,
+    history_of,
+    read_context,
+)
+from responses_app.services.lifecycle.admission import Admission
 
 # Where a request leaves it to us at which length a conversation is compacted.
 COMPACT_SHARE = 0.8  # of the context window

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway_app.agent.types import Usage
-from responses_app.events import clean_text
-from responses_app.states import Status
+from responses_app.protocol.events import clean_text
+from responses_app.protocol.status import Status
 
 
 @dataclass(frozen=True)

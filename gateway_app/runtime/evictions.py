@@ -7,10 +7,10 @@ from functools import partial
 
 from django.conf import settings
 
-from responses_app.door import door
 from responses_app.eventlog import event_store
-from responses_app.services.pruning import Search
-from responses_app.services.retention import Rules, select, standing_rules
+from responses_app.http.request_gate import door
+from responses_app.services.archive.pruning import Search
+from responses_app.services.archive.retention import Rules, select, standing_rules
 
 logger = logging.getLogger(__name__)
 

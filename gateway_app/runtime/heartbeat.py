@@ -2,7 +2,7 @@
 
 import time
 
-from responses_app.services.claim import lease
+from responses_app.services.lifecycle.claim import lease
 
 
 class Heartbeat:

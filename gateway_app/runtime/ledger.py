@@ -14,14 +14,7 @@ from django.conf import settings
 from gateway_app.agent.tool_types import Tool, ToolCall, ToolContext, ToolResult
 from gateway_app.runtime.progress import Progress
 from responses_app.eventlog import event_store
-from responses_app.events import (
-    APPROVAL_REQUESTED,
-    APPROVAL_RESOLVED,
-    TOOL_FINISHED,
-    TOOL_STARTED,
-    Event,
-    clean_text,
-)
+from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
 from responses_app.models import Response, ToolEvent
 from responses_app.models.tool_events import (
@@ -31,9 +24,16 @@ from responses_app.models.tool_events import (
     ToolStatus,
     decisions_for,
 )
-from responses_app.output import INTERRUPTED
-from responses_app.principals import may_client_decide
-from responses_app.services.calls import (
+from responses_app.protocol.builder import INTERRUPTED
+from responses_app.protocol.events import (
+    APPROVAL_REQUESTED,
+    APPROVAL_RESOLVED,
+    TOOL_FINISHED,
+    TOOL_STARTED,
+    Event,
+    clean_text,
+)
+from responses_app.services.lifecycle.tool_ledger import (
     Intent,
     end_call,
     ledger_call_id,

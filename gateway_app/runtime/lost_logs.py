@@ -4,7 +4,7 @@ from gateway_app.runtime.resumption import past_of
 from responses_app.eventlog import Numbering, event_store
 from responses_app.eventlog.segments import stamped
 from responses_app.models import Response
-from responses_app.states import IncompleteReason, Status
+from responses_app.protocol.status import IncompleteReason, Status
 
 
 async def end_lost_log(response_id: str) -> None:

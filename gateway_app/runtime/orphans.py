@@ -10,10 +10,10 @@ from django.db.models import Q
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import processes
 from gateway_app.runtime.resumption import read_spent
-from responses_app.events import Event
 from responses_app.models import Response
-from responses_app.services.abandon import abandon
-from responses_app.services.failed_attempt import is_given_up
+from responses_app.protocol.events import Event
+from responses_app.services.lifecycle.abandon import abandon
+from responses_app.services.lifecycle.failed_attempt import is_given_up
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from responses_app.models import Response
-from responses_app.services.claim import lease
+from responses_app.services.lifecycle.claim import lease
 
 HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from responses_app.events import Event, clean_text
+from responses_app.protocol.events import Event, clean_text
 
 FLUSH_SECS = 0.2
 MAX_CHARS = 100_000  # of one call; its result is stored whole all the same

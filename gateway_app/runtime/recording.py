@@ -8,9 +8,9 @@ from gateway_app.agent import types
 from gateway_app.agent.context import OWN_LABEL
 from gateway_app.agent.tool_types import Tool
 from gateway_app.agent.types import AgentEvent
-from responses_app.compactions import Standing
-from responses_app.events import TOOL_CALLED
-from responses_app.output import OutputBuilder
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.compaction_markers import Standing
+from responses_app.protocol.events import TOOL_CALLED
 
 INTERNAL_TOOL_PREFIX = "_"
 ATTEMPT_STARTED = "hermes.attempt.started"

@@ -10,15 +10,21 @@ from gateway_app.agent.tool_types import ToolCall
 from gateway_app.agent.types import Item, RoundFinished, Usage
 from gateway_app.runtime.ledger import TOLD_ONCE, shown
 from gateway_app.runtime.recording import ATTEMPT_STARTED, COMPACTED, MODEL_FINISHED, QUIRK
-from responses_app.compactions import COMPACTION
 from responses_app.eventlog import Segment
 from responses_app.eventlog.damage import decode_log
 from responses_app.eventlog.segments import first_output_at, read_whole
-from responses_app.events import TOOL_CALLED, Event
 from responses_app.models import ToolEvent
-from responses_app.output import OutputBuilder
-from responses_app.tokens import tokens_of
-from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUTS, all_call_ids, output_ids
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.compaction_markers import COMPACTION
+from responses_app.protocol.events import TOOL_CALLED, Event
+from responses_app.protocol.items import (
+    ARGUMENTS_OF,
+    CALLS,
+    OUTPUTS,
+    all_call_ids,
+    output_ids,
+)
+from responses_app.protocol.token_estimate import tokens_of
 
 _TOLD_ANYWAY = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 

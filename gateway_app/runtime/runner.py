@@ -13,12 +13,19 @@ from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.turn import Stop, TurnRun
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import Segment, event_store
 from responses_app.models import Response
-from responses_app.services.claim import Claimed, claim, claimable_ids, has_expired, lease, next_in_session
-from responses_app.services.failed_attempt import end_attempt
-from responses_app.services.tidy import erase_some, tidy_next
+from responses_app.protocol.errors import StorageUnavailable
+from responses_app.services.lifecycle.claim import (
+    Claimed,
+    claim,
+    claimable_ids,
+    has_expired,
+    lease,
+    next_in_session,
+)
+from responses_app.services.lifecycle.failed_attempt import end_attempt
+from responses_app.services.lifecycle.housekeeping import erase_some, tidy_next
 
 logger = logging.getLogger(__name__)
 

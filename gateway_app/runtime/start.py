@@ -20,11 +20,11 @@ from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.runtime.toolset import start_toolset, stop_toolset
 from gateway_app.runtime.worker import GenerateConsumer
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
-from responses_app.door import door
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
-from responses_app.eventlog.complaints import Complaint
-from responses_app.services.checkpoint import checkpoint_forever
+from responses_app.eventlog.throttled_log import Complaint
+from responses_app.http.request_gate import door
+from responses_app.protocol.errors import StorageUnavailable
+from responses_app.services.lifecycle.checkpoint import checkpoint_forever
 
 logger = logging.getLogger(__name__)
 away = Complaint(logger, "The runner waits for the database")

@@ -24,14 +24,14 @@ from gateway_app.runtime.resumption import Past, past_of, read_past
 from gateway_app.runtime.toolset import connected
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import stamped
-from responses_app.events import Event
-from responses_app.output import OutputBuilder
-from responses_app.services.approvals import park
-from responses_app.services.claim import Claimed
-from responses_app.services.compactions import seal_compaction
-from responses_app.services.failed_attempt import is_given_up
-from responses_app.services.settle import begin, settle
-from responses_app.states import IncompleteReason, Status
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import Event
+from responses_app.protocol.status import IncompleteReason, Status
+from responses_app.services.history.compaction import seal_compaction
+from responses_app.services.lifecycle.approvals import park
+from responses_app.services.lifecycle.claim import Claimed
+from responses_app.services.lifecycle.failed_attempt import is_given_up
+from responses_app.services.lifecycle.settle import begin, settle
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from gateway_app.agent.context import build_items
 from gateway_app.agent.types import Item
 from gateway_app.runtime.agents import agent_of
 from responses_app.requests.items import is_kept
-from responses_app.requests.server_tools import is_own_call
-from responses_app.services.compactions import expand
+from responses_app.requests.tools import is_own_call
+from responses_app.services.history.compaction import expand
 
 REASONING = "reasoning"
 

@@ -7,12 +7,12 @@ from urllib.parse import unquote
 from django.conf import settings
 
 from responses_app.api.authentication import BearerAuthentication
-from responses_app.door import door
-from responses_app.edge import check_headers
-from responses_app.errors import ApiError, InternalError, ServerShuttingDown
 from responses_app.eventlog import event_store
-from responses_app.origins import Headers
-from responses_app.principals import Principal, authenticate, is_root
+from responses_app.http.cors import Headers
+from responses_app.http.middleware import check_headers
+from responses_app.http.principals import Principal, authenticate, is_root
+from responses_app.http.request_gate import door
+from responses_app.protocol.errors import ApiError, InternalError, ServerShuttingDown
 from responses_app.streaming.routing import api_view
 
 logger = logging.getLogger(__name__)

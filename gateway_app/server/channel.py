@@ -16,8 +16,8 @@ from twisted.web.http import HTTPChannel
 from gateway_app.server import refusals
 from gateway_app.server.body_admission import Head, check_key
 from gateway_app.server.limits import REFUSED_AT_ONCE, UNAUTHENTICATED_BODY_BYTES
-from responses_app.errors import ApiError, BodyTooLarge
-from responses_app.principals import missing_key
+from responses_app.http.principals import missing_key
+from responses_app.protocol.errors import ApiError, BodyTooLarge
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from gateway_app.server.channel import GatewayChannel
 from gateway_app.server.limits import ByteBudget, OpenConnections
 from gateway_app.server.request import CUT_SECS, GatewayRequest
 from gateway_app.server.websocket import GatewayWebSocket, GatewayWebSocketFactory
-from responses_app.handshakes import EXTENSION
-from responses_app.streaming.http import CHECKED_PRINCIPAL, CUTS
+from responses_app.http.websocket_rejection import EXTENSION
+from responses_app.streaming.base import CHECKED_PRINCIPAL, CUTS
 
 LISTEN_BACKLOG = 2048  # Daphne's 50 stalls a burst of connections
 PIECE_BYTES = 64 * 1024  # as much as Twisted's transport takes before it asks to wait

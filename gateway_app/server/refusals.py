@@ -4,8 +4,13 @@ from http import HTTPStatus
 
 import orjson
 
-from responses_app.edge import headers_of_every_answer
-from responses_app.errors import RETRY_AFTER_SECS, SERVER, ApiError, BodyTooLarge
+from responses_app.http.middleware import headers_of_every_answer
+from responses_app.protocol.errors import (
+    RETRY_AFTER_SECS,
+    SERVER,
+    ApiError,
+    BodyTooLarge,
+)
 
 MALFORMED = "malformed_request"
 

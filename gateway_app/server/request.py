@@ -13,9 +13,9 @@ from twisted.python.failure import Failure
 
 from gateway_app.server import refusals
 from gateway_app.server.limits import UNAUTHENTICATED_BODY_BYTES
-from responses_app.errors import ApiError, BodyTooLarge, InternalError
-from responses_app.origins import Headers
-from responses_app.principals import Principal
+from responses_app.http.cors import Headers
+from responses_app.http.principals import Principal
+from responses_app.protocol.errors import ApiError, BodyTooLarge, InternalError
 from responses_app.streaming.revocation import CHECK_SECS
 
 PATH_COMPLAINTS = ("Invalid characters in path", "Invalid query string")  # Daphne's words

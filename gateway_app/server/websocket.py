@@ -8,8 +8,8 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
-from responses_app.handshakes import EXTENSION
-from responses_app.streaming.socket import SERVICE_RESTART
+from responses_app.http.websocket_rejection import EXTENSION
+from responses_app.streaming.websocket.consumer import SERVICE_RESTART
 
 CLOSE_SECS = 10
 RESTART_CLOSE_SECS = 1  # whoever does not answer our farewell does not hold up the end of the process

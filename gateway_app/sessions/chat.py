@@ -5,19 +5,19 @@ from typing import Any
 from gateway_app.runs.events import failure
 from gateway_app.sessions.chat_view import ChatView, how_it_ended, runtime
 from gateway_app.sessions.requests import read_chat
-from responses_app.errors import SERVER, ApiError
 from responses_app.eventlog import event_store
-from responses_app.fold import ResponseBody
-from responses_app.ids import run_id_of
-from responses_app.requests.body import parse_body
-from responses_app.requests.server_tools import FORM_HEADER
-from responses_app.services.admission import Admission
-from responses_app.services.admit import Admitted
-from responses_app.services.history import input_of
+from responses_app.protocol.errors import SERVER, ApiError
+from responses_app.protocol.ids import run_id_of
+from responses_app.protocol.snapshot import ResponseBody
+from responses_app.requests.json_body import parse_body
+from responses_app.requests.tools import FORM_HEADER
+from responses_app.services.history.chain import input_of
+from responses_app.services.history.transcript import text_of_output, unanswered_calls
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.admit import Admitted
 from responses_app.services.sessions import find_session
-from responses_app.services.transcript import text_of_output, unanswered_calls
+from responses_app.streaming.base import Headers
 from responses_app.streaming.generating import GeneratingConsumer
-from responses_app.streaming.http import Headers
 from responses_app.streaming.pump import pump
 
 

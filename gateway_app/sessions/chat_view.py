@@ -14,13 +14,19 @@ from gateway_app.runs.calls import (
 )
 from gateway_app.runs.events import failure
 from gateway_app.runs.statuses import RunStatus, ended_status
-from responses_app import events
 from responses_app.eventlog import Segment
-from responses_app.events import APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED, TOOL_STARTED, Event
-from responses_app.fold import Item, ResponseBody
-from responses_app.ids import run_id_of
-from responses_app.services.transcript import messages_of, text_of_output
-from responses_app.streaming.log_views import TimedView
+from responses_app.protocol import events
+from responses_app.protocol.events import (
+    APPROVAL_REQUESTED,
+    APPROVAL_RESOLVED,
+    TOOL_FINISHED,
+    TOOL_STARTED,
+    Event,
+)
+from responses_app.protocol.ids import run_id_of
+from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.services.history.transcript import messages_of, text_of_output
+from responses_app.streaming.renderers import TimedView
 
 THINKING = "_thinking"
 Told = tuple[str, dict[str, Any]]

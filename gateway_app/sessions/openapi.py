@@ -4,18 +4,9 @@ from gateway_app.runs.openapi import ALWAYS_STORED, APPROVAL_ANSWER, APPROVAL_RE
 from gateway_app.sessions.paging import MAX_MESSAGES, MAX_OFFSET, MAX_SESSIONS, ORDERS, SESSIONS
 from gateway_app.sessions.requests import MAX_REASON_CHARS, MAX_SOURCE_CHARS
 from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
-from responses_app.openapi.answers import (
-    answer,
-    generating,
-    json,
-    operation,
-    sent,
-    session_id,
-)
-from responses_app.openapi.inputs import SESSION_INPUT
-from responses_app.openapi.requests import RESPONSE_FIELDS, SHARED, UNSUPPORTED, short
-from responses_app.openapi.responses import ADMITTED_HEADERS
-from responses_app.openapi.words import (
+from responses_app.requests.headers import IGNORED_HEADER
+from responses_app.requests.items import MAX_ID_CHARS
+from responses_app.schema.builders import (
     ANYTHING,
     BOOLEAN,
     INTEGER,
@@ -44,8 +35,22 @@ from responses_app.openapi.words import (
     told,
     whole,
 )
-from responses_app.requests.headers import IGNORED_HEADER
-from responses_app.requests.items import MAX_ID_CHARS
+from responses_app.schema.inputs import SESSION_INPUT
+from responses_app.schema.operations import (
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+    session_id,
+)
+from responses_app.schema.requests import (
+    RESPONSE_FIELDS,
+    SHARED,
+    UNSUPPORTED,
+    short,
+)
+from responses_app.schema.responses import ADMITTED_HEADERS
 
 _FLAG = query("include_hidden", {**BOOLEAN, "default": False}, "Hidden ones, too.")
 _OFFSET = query("offset", whole(0, MAX_OFFSET, default=0), "In place of a cursor.")

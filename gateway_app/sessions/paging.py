@@ -5,13 +5,21 @@ from typing import Any
 from django.http import QueryDict
 
 from gateway_app.sessions.shapes import session_objects, shown_sessions
-from responses_app.api.paging import Page, cut, cut_items, envelope, read_count, read_page, read_word
-from responses_app.errors import InvalidRequest
+from responses_app.api.pagination import (
+    Page,
+    cut,
+    cut_items,
+    envelope,
+    read_count,
+    read_page,
+    read_word,
+)
 from responses_app.models import Session
 from responses_app.models.sessions import SessionQuerySet
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import choice
 from responses_app.requests.headers import read_flag
-from responses_app.services.transcript import Message
+from responses_app.services.history.transcript import Message
 
 SESSIONS = 50
 MAX_SESSIONS = 200

@@ -9,17 +9,17 @@ from typing import Any
 from django.utils import timezone
 
 from gateway_app.runs.create import as_content, as_items
-from responses_app.errors import InvalidRequest
+from responses_app.http.principals import Principal
 from responses_app.models import Session
 from responses_app.models.responses import Kind
 from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
-from responses_app.principals import Principal
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import boolean, short_text, text
 from responses_app.requests.headers import read_session_id, read_turn_policy
 from responses_app.requests.items import read_input
-from responses_app.requests.models import resolve_model
-from responses_app.services.admission import Admission
+from responses_app.requests.model_name import resolve_model
+from responses_app.services.lifecycle.admission import Admission
 
 SOURCE = "api_server"
 MAX_SOURCE_CHARS = 20

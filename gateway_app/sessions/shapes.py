@@ -9,10 +9,10 @@ from django.db.models.functions import Cast
 
 from gateway_app.runtime.recording import INTERNAL_TOOL_PREFIX
 from gateway_app.sessions.transcript import session_messages
-from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session, ToolEvent
 from responses_app.models.sessions import SessionQuerySet
-from responses_app.services.transcript import Message, messages_of
+from responses_app.protocol.snapshot import Item
+from responses_app.services.history.transcript import Message, messages_of
 
 PREVIEW_CHARS = 80
 DETAILS = {

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session
-from responses_app.services.history import ids_before
-from responses_app.services.transcript import Message, messages_of
-from responses_app.states import IncompleteReason, Status
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.status import IncompleteReason, Status
+from responses_app.services.history.chain import ids_before
+from responses_app.services.history.transcript import Message, messages_of
 
 FINISH_REASONS = {Status.FAILED: "error", Status.CANCELLED: "cancelled", Status.INCOMPLETE: "incomplete"}
 

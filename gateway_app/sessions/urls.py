@@ -1,7 +1,7 @@
 from django.urls import path
 
 from gateway_app.sessions import views
-from responses_app.api.views import StreamedView
+from responses_app.api.responses import StreamedView
 
 urlpatterns = [
     path("api/sessions", views.SessionsView.as_view()),

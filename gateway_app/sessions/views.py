@@ -11,16 +11,16 @@ from gateway_app.sessions.requests import CREATE_FIELDS, read_changes, read_id, 
 from gateway_app.sessions.shapes import session_objects, shown_sessions
 from gateway_app.sessions.transcript import session_messages
 from responses_app.api.authentication import owner_of, principal_of
-from responses_app.api.bodies import read_body
-from responses_app.errors import InvalidRequest, SessionNotFound
+from responses_app.api.parsers import read_body
 from responses_app.eventlog import event_store
-from responses_app.ids import response_id_of
 from responses_app.models import Session
+from responses_app.protocol.errors import InvalidRequest, SessionNotFound
+from responses_app.protocol.ids import response_id_of
 from responses_app.requests.fields import short_text
 from responses_app.requests.headers import IGNORED_HEADER, ignored_value
 from responses_app.requests.items import MAX_ID_CHARS
-from responses_app.requests.models import resolve_model
-from responses_app.services.fork import fork_session
+from responses_app.requests.model_name import resolve_model
+from responses_app.services.history.fork import fork_session
 from responses_app.services.sessions import create_session, delete_session, find_session, update_session
 
 

@@ -15,15 +15,15 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from responses_app.admin.readonly import ReadOnlyAdmin
-from responses_app.errors import ApiError
 from responses_app.eventlog import event_store
 from responses_app.models import Response, Session
-from responses_app.services.archive import Selection
-from responses_app.services.cancel import request_cancel
-from responses_app.services.delete import delete_response
-from responses_app.services.export import json_lines
-from responses_app.services.fork import fork_behind
-from responses_app.services.retry import retry_response
+from responses_app.protocol.errors import ApiError
+from responses_app.services.archive.export import json_lines
+from responses_app.services.archive.records import Selection
+from responses_app.services.history.fork import fork_behind
+from responses_app.services.lifecycle.cancel import request_cancel
+from responses_app.services.lifecycle.delete import delete_response
+from responses_app.services.lifecycle.retry import retry_response
 
 MAX_CHOSEN = 1000  # more is a command's work: a browser would give up on it
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from responses_app.eventlog import current_body
 from responses_app.eventlog.formats import LogFormatNotSupported
-from responses_app.fold import Item
 from responses_app.models import InputItem, Response, Session, ToolEvent
+from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS
+from responses_app.protocol.snapshot import Item
 from responses_app.services.keys import actor_names
-from responses_app.tool_items import ARGUMENTS_OF, CALLS, OUTPUTS
 
 SHOWN_CHARS = 20_000  # a page of tool outputs must still open; the rest is in the API and in exports
 

@@ -11,10 +11,10 @@ from django.utils.html import format_html
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
+from responses_app.http.principals import operator_decider
 from responses_app.models import ApprovalGrant, ToolEvent
 from responses_app.models.tool_events import Decision
-from responses_app.principals import operator_decider
-from responses_app.services.approvals import ApprovalNotKept, ApprovalNotPending, decide
+from responses_app.services.lifecycle.approvals import ApprovalNotKept, ApprovalNotPending, decide
 
 
 @admin.register(ToolEvent)

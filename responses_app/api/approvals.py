@@ -7,12 +7,12 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from responses_app.api.authentication import owner_of, principal_of
-from responses_app.api.bodies import read_body
-from responses_app.errors import InvalidRequest
+from responses_app.api.parsers import read_body
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import Decision
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import boolean, short_text
-from responses_app.services.approvals import Decider, decide, waiting_calls
+from responses_app.services.lifecycle.approvals import Decider, decide, waiting_calls
 from responses_app.services.lookup import find_response
 
 ALIASES = {"approve": Decision.ONCE, "approved": Decision.ONCE, "allow": Decision.ONCE}

@@ -3,7 +3,7 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from responses_app.principals import Principal, authenticate
+from responses_app.http.principals import Principal, authenticate
 
 
 def principal_of(request: Request) -> Principal:

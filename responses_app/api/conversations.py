@@ -7,13 +7,13 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from responses_app.api.authentication import owner_of
-from responses_app.api.bodies import read_body
 from responses_app.api.lists import shown_item
-from responses_app.api.paging import cut, envelope, read_page
-from responses_app.errors import InvalidRequest
+from responses_app.api.pagination import cut, envelope, read_page
+from responses_app.api.parsers import read_body
 from responses_app.eventlog import event_store
-from responses_app.fold import Item
 from responses_app.models import Conversation, ConversationItem
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.snapshot import Item
 from responses_app.requests.fields import metadata, text, wrong_type
 from responses_app.requests.headers import IGNORED_HEADER, ignored_value
 from responses_app.requests.items import read_input
@@ -28,7 +28,7 @@ from responses_app.services.conversations import (
     resolved,
     update_metadata,
 )
-from responses_app.services.references import ItemNotFound
+from responses_app.services.history.item_references import ItemNotFound
 
 MAX_NEW_ITEMS = 20
 

@@ -9,9 +9,9 @@ from django.http import HttpRequest, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from responses_app.errors import ApiError, InternalError, NotFound
 from responses_app.eventlog.availability import AWAY, unavailable
-from responses_app.eventlog.complaints import Complaint
+from responses_app.eventlog.throttled_log import Complaint
+from responses_app.protocol.errors import ApiError, InternalError, NotFound
 
 logger = logging.getLogger(__name__)
 away = Complaint(logger, "Requests are refused for want of the database")

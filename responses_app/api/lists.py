@@ -7,7 +7,7 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from responses_app.api.authentication import owner_of
-from responses_app.api.paging import (
+from responses_app.api.pagination import (
     cut,
     cut_items,
     envelope,
@@ -15,15 +15,15 @@ from responses_app.api.paging import (
     read_page,
     read_word,
 )
-from responses_app.bodies import initial_body
 from responses_app.eventlog import current_body, final_bodies
 from responses_app.eventlog.formats import LogFormatNotSupported
-from responses_app.fold import Item, ResponseBody, json_body
-from responses_app.ids import place_of_item
 from responses_app.models import Response, Session
-from responses_app.services.history import sent_items
+from responses_app.protocol.ids import place_of_item
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.snapshot import Item, ResponseBody, json_body
+from responses_app.protocol.status import Status
+from responses_app.services.history.chain import sent_items
 from responses_app.services.lookup import find_response, note_access
-from responses_app.states import Status
 
 
 class ResponsesView(APIView):

@@ -1,6 +1,16 @@
 from django.urls import path
 
-from responses_app.api import approvals, conversations, lists, tokens, views
+from responses_app.api import (
+    approvals,
+    conversations,
+    lists,
+)
+from responses_app.api import (
+    input_tokens as tokens,
+)
+from responses_app.api import (
+    responses as views,
+)
 
 urlpatterns = [
     path("health", views.HealthView.as_view()),

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, connection
 from django.db.utils import InterfaceError, OperationalError
 
-from responses_app.errors import StorageUnavailable
+from responses_app.protocol.errors import StorageUnavailable
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from responses_app.eventlog.segments import Segment
-from responses_app.events import Event, decode_frames
-from responses_app.fold import Item, ResponseBody, Snapshot
+from responses_app.protocol.events import Event, decode_frames
+from responses_app.protocol.snapshot import Item, ResponseBody, Snapshot
 
 # What reading raises where bytes, frames, fields or places of a log are not as they were written.
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, zlib.error)

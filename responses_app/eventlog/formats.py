@@ -1,6 +1,6 @@
 """The format of a log, and what is answered about one that this version does not know."""
 
-from responses_app.errors import SERVER, ApiError
+from responses_app.protocol.errors import SERVER, ApiError
 
 
 class LogFormatNotSupported(ApiError):

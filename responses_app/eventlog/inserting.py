@@ -8,7 +8,7 @@ from responses_app.eventlog.segments import Segment
 from responses_app.metrics import events_appended
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import FORMAT_VERSION, Codec
-from responses_app.states import OPEN
+from responses_app.protocol.status import OPEN
 
 INSERT_ROWS = 500  # keeps a statement far below SQLite's limit of 32,766 parameters
 

@@ -12,7 +12,9 @@ from django.db.models import QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from responses_app.eventlog.formats import LogFormatNotSupported
-from responses_app.events import (
+from responses_app.models import EventSegment
+from responses_app.models.segments import FORMAT_VERSION, Codec
+from responses_app.protocol.events import (
     FRAME_END,
     INTERNAL_FRAME_PREFIX,
     TERMINAL_TYPES,
@@ -21,9 +23,7 @@ from responses_app.events import (
     is_internal,
     split_frames,
 )
-from responses_app.models import EventSegment
-from responses_app.models.segments import FORMAT_VERSION, Codec
-from responses_app.states import OPEN
+from responses_app.protocol.status import OPEN
 
 READ_SEGMENTS = 64  # bounds what one reader holds in memory
 READ_ROWS = 2000  # at once, of a log that is read whole

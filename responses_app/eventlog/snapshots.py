@@ -14,8 +14,8 @@ from weakref import WeakSet
 from django.db import connection
 
 from responses_app.eventlog.segments import READ_SEGMENTS, LogErased, Segment, read_last, read_on
-from responses_app.events import Event, decode_frame, split_frames
-from responses_app.fold import ResponseBody, Snapshot
+from responses_app.protocol.events import Event, decode_frame, split_frames
+from responses_app.protocol.snapshot import ResponseBody, Snapshot
 
 PAGE_SEGMENTS = 1000  # of a log that is folded from its start
 KEPT_FOLDS = 512

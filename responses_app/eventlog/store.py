@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 
 from django.db import connection, connections, transaction
 
-from responses_app.errors import CursorAhead, GoesOnLater, StorageUnavailable
 from responses_app.eventlog import snapshots
 from responses_app.eventlog.availability import run_query
-from responses_app.eventlog.complaints import Complaint
 from responses_app.eventlog.jobs import Append, Call, Fenced
 from responses_app.eventlog.positions import newest_positions, position_of_sequence
 from responses_app.eventlog.segments import (
@@ -26,11 +24,13 @@ from responses_app.eventlog.segments import (
 )
 from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.tails import Tail, Tails
+from responses_app.eventlog.throttled_log import Complaint
 from responses_app.eventlog.watcher import Watcher
 from responses_app.eventlog.writer import Writer
-from responses_app.fold import ResponseBody
 from responses_app.models import Response
 from responses_app.postgresql.threads import limit_waits
+from responses_app.protocol.errors import CursorAhead, GoesOnLater, StorageUnavailable
+from responses_app.protocol.snapshot import ResponseBody
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog.access import AccessNotes
-from responses_app.eventlog.complaints import Complaint
 from responses_app.eventlog.tails import Tail
+from responses_app.eventlog.throttled_log import Complaint
+from responses_app.protocol.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
 

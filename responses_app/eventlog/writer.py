@@ -20,7 +20,6 @@ from responses_app.eventlog.availability import (
     was_committed,
 )
 from responses_app.eventlog.batches import Performed, perform
-from responses_app.eventlog.complaints import Complaint
 from responses_app.eventlog.jobs import (
     Append,
     Delivery,
@@ -34,6 +33,7 @@ from responses_app.eventlog.jobs import (
 )
 from responses_app.eventlog.postponed import Postponed
 from responses_app.eventlog.segments import Segment
+from responses_app.eventlog.throttled_log import Complaint
 from responses_app.metrics import commit_seconds
 from responses_app.models import EventSegment
 from responses_app.postgresql.threads import limit_waits

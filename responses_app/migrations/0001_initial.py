@@ -2,9 +2,9 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import responses_app.ids
+import responses_app.protocol.ids
 import responses_app.models.conversations
-import responses_app.states
+import responses_app.protocol.status
 from django.conf import settings
 from django.db import migrations, models
 
@@ -75,10 +75,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Response',
             fields=[
-                ('id', models.CharField(default=responses_app.ids.new_response_id, max_length=64, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=responses_app.protocol.ids.new_response_id, max_length=64, primary_key=True, serialize=False)),
                 ('turn', models.PositiveIntegerField(help_text='Its place in the session.')),
                 ('kind', models.CharField(choices=[('responses', 'Responses'), ('chat', 'Chat'), ('runs', 'Runs'), ('session_chat', 'Session Chat')], default='responses', max_length=20)),
-                ('status', models.CharField(choices=[(responses_app.states.Status['QUEUED'], responses_app.states.Status['QUEUED']), (responses_app.states.Status['IN_PROGRESS'], responses_app.states.Status['IN_PROGRESS']), (responses_app.states.Status['COMPLETED'], responses_app.states.Status['COMPLETED']), (responses_app.states.Status['FAILED'], responses_app.states.Status['FAILED']), (responses_app.states.Status['INCOMPLETE'], responses_app.states.Status['INCOMPLETE']), (responses_app.states.Status['CANCELLED'], responses_app.states.Status['CANCELLED'])], max_length=20)),
+                ('status', models.CharField(choices=[(responses_app.protocol.status.Status['QUEUED'], responses_app.protocol.status.Status['QUEUED']), (responses_app.protocol.status.Status['IN_PROGRESS'], responses_app.protocol.status.Status['IN_PROGRESS']), (responses_app.protocol.status.Status['COMPLETED'], responses_app.protocol.status.Status['COMPLETED']), (responses_app.protocol.status.Status['FAILED'], responses_app.protocol.status.Status['FAILED']), (responses_app.protocol.status.Status['INCOMPLETE'], responses_app.protocol.status.Status['INCOMPLETE']), (responses_app.protocol.status.Status['CANCELLED'], responses_app.protocol.status.Status['CANCELLED'])], max_length=20)),
                 ('model', models.CharField(max_length=200)),
                 ('request', models.JSONField(default=dict, help_text='The request without its input.')),
                 ('ignored', models.JSONField(default=list, help_text='Fields of the request that nothing here acts on.')),
@@ -93,7 +93,7 @@ class Migration(migrations.Migration):
                 ('is_stored', models.BooleanField(default=True)),
                 ('is_background', models.BooleanField(default=False)),
                 ('waits_for_turn', models.BooleanField(default=False, help_text='The server supplies its history.')),
-                ('on_disconnect', models.CharField(choices=[(responses_app.states.OnDisconnect['CONTINUE'], responses_app.states.OnDisconnect['CONTINUE']), (responses_app.states.OnDisconnect['CANCEL'], responses_app.states.OnDisconnect['CANCEL'])], max_length=10)),
+                ('on_disconnect', models.CharField(choices=[(responses_app.protocol.status.OnDisconnect['CONTINUE'], responses_app.protocol.status.OnDisconnect['CONTINUE']), (responses_app.protocol.status.OnDisconnect['CANCEL'], responses_app.protocol.status.OnDisconnect['CANCEL'])], max_length=10)),
                 ('attempt', models.PositiveIntegerField(default=0)),
                 ('lease_owner', models.CharField(blank=True, default='', max_length=64)),
                 ('lease_until', models.DateTimeField(blank=True, null=True)),
@@ -188,11 +188,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='response',
-            index=models.Index(condition=models.Q(('status__in', [responses_app.states.Status['QUEUED'], responses_app.states.Status['IN_PROGRESS']])), fields=['created_at'], name='response_open'),
+            index=models.Index(condition=models.Q(('status__in', [responses_app.protocol.status.Status['QUEUED'], responses_app.protocol.status.Status['IN_PROGRESS']])), fields=['created_at'], name='response_open'),
         ),
         migrations.AddIndex(
             model_name='response',
-            index=models.Index(condition=models.Q(('status__in', [responses_app.states.Status['QUEUED'], responses_app.states.Status['IN_PROGRESS']])), fields=['session', 'turn'], name='response_open_turn'),
+            index=models.Index(condition=models.Q(('status__in', [responses_app.protocol.status.Status['QUEUED'], responses_app.protocol.status.Status['IN_PROGRESS']])), fields=['session', 'turn'], name='response_open_turn'),
         ),
         migrations.AddIndex(
             model_name='response',
@@ -216,7 +216,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='response',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', [responses_app.states.Status['QUEUED'], responses_app.states.Status['IN_PROGRESS'], responses_app.states.Status['COMPLETED'], responses_app.states.Status['FAILED'], responses_app.states.Status['INCOMPLETE'], responses_app.states.Status['CANCELLED']])), name='response_status_is_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', [responses_app.protocol.status.Status['QUEUED'], responses_app.protocol.status.Status['IN_PROGRESS'], responses_app.protocol.status.Status['COMPLETED'], responses_app.protocol.status.Status['FAILED'], responses_app.protocol.status.Status['INCOMPLETE'], responses_app.protocol.status.Status['CANCELLED']])), name='response_status_is_known'),
         ),
         migrations.AddConstraint(
             model_name='conversation',

@@ -10,7 +10,7 @@ from django.db.models.lookups import GreaterThan, LessThanOrEqual
 from django.utils import timezone
 
 from responses_app.models.segments import FORMAT_VERSION, EventSegment
-from responses_app.states import LEGAL_ORIGINS, TERMINAL, Status
+from responses_app.protocol.status import LEGAL_ORIGINS, TERMINAL, Status
 
 if TYPE_CHECKING:
     from responses_app.models.responses import Response

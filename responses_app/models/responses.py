@@ -3,10 +3,15 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from responses_app.ids import new_response_id
 from responses_app.models.response_queries import Kind, ResponseQuerySet, is_held, is_parked
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
-from responses_app.states import OPEN, TERMINAL, OnDisconnect, Status
+from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.status import (
+    OPEN,
+    TERMINAL,
+    OnDisconnect,
+    Status,
+)
 
 __all__ = ["Kind", "Response", "ResponseQuerySet", "is_held", "is_parked"]
 

@@ -5,8 +5,8 @@ from django.db import models
 from django.db.models import F
 from django.utils import timezone
 
-from responses_app.errors import SessionNotFound
-from responses_app.ids import new_session_id
+from responses_app.protocol.errors import SessionNotFound
+from responses_app.protocol.ids import new_session_id
 
 MAX_SESSION_ID_CHARS = 256
 MAX_SESSION_KEY_CHARS = 256

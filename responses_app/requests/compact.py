@@ -4,14 +4,14 @@ from typing import Any
 
 from django.conf import settings
 
-from responses_app.errors import InvalidRequest
+from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
-from responses_app.principals import Principal
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.create import ECHOED
 from responses_app.requests.items import is_kept, read_input
-from responses_app.requests.models import resolve_model
-from responses_app.requests.server_tools import is_own_call
-from responses_app.services.admission import Admission
+from responses_app.requests.model_name import resolve_model
+from responses_app.requests.tools import is_own_call
+from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.profiles import find_profile
 
 # Read as they are where a response is made.

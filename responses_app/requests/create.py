@@ -6,14 +6,14 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from responses_app.errors import InvalidRequest
-from responses_app.principals import Principal
+from responses_app.http.principals import Principal
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests import options
 from responses_app.requests.fields import Reader, boolean, choice, integer, metadata, number, short_text, text
 from responses_app.requests.items import MAX_ID_CHARS, read_input
-from responses_app.requests.models import resolve_model
-from responses_app.requests.server_tools import is_own, read_form, server_tool_names
-from responses_app.services.admission import Admission
+from responses_app.requests.model_name import resolve_model
+from responses_app.requests.tools import is_own, read_form, server_tool_names
+from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.profiles import find_profile
 
 LOGPROBS = "message.output_text.logprobs"

@@ -7,7 +7,7 @@ JSON an array can stand where a name belongs, and Python raises where an array i
 from collections.abc import Callable
 from typing import Any
 
-from responses_app.errors import InvalidRequest
+from responses_app.protocol.errors import InvalidRequest
 
 Reader = Callable[[Any, str], Any]
 

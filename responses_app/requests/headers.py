@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from responses_app.errors import InvalidRequest
 from responses_app.models.sessions import MAX_SESSION_ID_CHARS, MAX_SESSION_KEY_CHARS, TurnPolicy
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import choice
 
 SESSION_HEADER = "X-Hermes-Session-Id"

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from responses_app.compactions import COMPACTION
-from responses_app.errors import InvalidRequest
-from responses_app.fold import Item
+from responses_app.protocol.compaction_markers import COMPACTION
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import ARGUMENTS_OF
+from responses_app.protocol.snapshot import Item
 from responses_app.requests.content import read_content, read_tool_output
 from responses_app.requests.fields import (
     an_object,
@@ -17,9 +18,8 @@ from responses_app.requests.fields import (
     wrong_type,
 )
 from responses_app.sealing import NotSealedHere
-from responses_app.services.compactions import is_foreign, open_compaction
+from responses_app.services.history.compaction import is_foreign, open_compaction
 from responses_app.services.profiles import is_any_upstream_of_responses
-from responses_app.tool_items import ARGUMENTS_OF
 
 ROLES = ("user", "assistant", "system", "developer")
 MAX_ITEMS = 10_000

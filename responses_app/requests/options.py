@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from responses_app.errors import InvalidRequest
+from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import (
     an_object,
     array,
@@ -15,7 +15,7 @@ from responses_app.requests.fields import (
     text,
     wrong_type,
 )
-from responses_app.requests.server_tools import read_mcp
+from responses_app.requests.tools import read_mcp
 
 MAX_TOOLS = 512
 MAX_TOKENS = 2**31 - 1

@@ -11,13 +11,13 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
-from responses_app.compactions import COMPACTION
-from responses_app.errors import ConversationNotFound, InvalidRequest, NameTaken
-from responses_app.fold import Item
-from responses_app.ids import ITEM_PREFIXES
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
-from responses_app.services.compactions import expand
-from responses_app.tokens import estimate_tokens
+from responses_app.protocol.compaction_markers import COMPACTION
+from responses_app.protocol.errors import ConversationNotFound, InvalidRequest, NameTaken
+from responses_app.protocol.ids import ITEM_PREFIXES
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.services.history.compaction import expand
 
 ID_PREFIX = "conv_"
 MAX_NAME_CHARS = 200

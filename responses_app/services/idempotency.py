@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.utils import timezone
 
-from responses_app.errors import IdempotencyKeyReused, IdempotentResultNotStored, ResponseDeleted
 from responses_app.eventlog import Tail, current_body, event_store
-from responses_app.events import decode_frames
-from responses_app.fold import ResponseBody, fold
 from responses_app.models import IdempotencyKey, Response
 from responses_app.models.idempotency import RETRY_LIFETIME
-from responses_app.states import OPEN, OnDisconnect, Status
+from responses_app.protocol.errors import IdempotencyKeyReused, IdempotentResultNotStored, ResponseDeleted
+from responses_app.protocol.events import decode_frames
+from responses_app.protocol.snapshot import ResponseBody, fold
+from responses_app.protocol.status import OPEN, OnDisconnect, Status
 
 FORGET_AT_ONCE = 1000  # rows in one transaction, so that appends don't wait long for it
 

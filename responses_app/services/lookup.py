@@ -2,11 +2,11 @@
 
 from django.db.models import QuerySet
 
-from responses_app.errors import ResponseDeleted, ResponseNotFound
 from responses_app.eventlog import event_store
 from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.models import Response
 from responses_app.models.responses import Kind
+from responses_app.protocol.errors import ResponseDeleted, ResponseNotFound
 
 
 def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = True) -> Response:

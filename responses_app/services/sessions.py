@@ -8,12 +8,17 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from responses_app.dispatch import get_dispatcher
-from responses_app.errors import InvalidRequest, SessionExists, SessionNotFound, StorageUnavailable
 from responses_app.eventlog import event_store
-from responses_app.ids import new_session_id
 from responses_app.models import ApprovalGrant, Conversation, Response, Session
+from responses_app.protocol.errors import (
+    InvalidRequest,
+    SessionExists,
+    SessionNotFound,
+    StorageUnavailable,
+)
+from responses_app.protocol.ids import new_session_id
 from responses_app.services.conversations import SOURCE as CONVERSATIONS
-from responses_app.services.delete import ERASED_AT_ONCE, erase_all
+from responses_app.services.lifecycle.delete import ERASED_AT_ONCE, erase_all
 
 ERASED_IN_REQUEST = 200  # turns; a client would wait long for more
 

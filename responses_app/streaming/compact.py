@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from responses_app.compactions import COMPACTION
 from responses_app.eventlog import event_store
-from responses_app.failures import TurnFailed, failed_turn
-from responses_app.fold import Item, ResponseBody, json_body
-from responses_app.requests.body import parse_body
+from responses_app.protocol.compaction_markers import COMPACTION
+from responses_app.protocol.failures import TurnFailed, failed_turn
+from responses_app.protocol.snapshot import Item, ResponseBody, json_body
+from responses_app.protocol.status import Status
 from responses_app.requests.compact import read_compact
 from responses_app.requests.headers import SESSION_HEADER
-from responses_app.states import Status
+from responses_app.requests.json_body import parse_body
 from responses_app.streaming.generating import GeneratingConsumer
 
 

@@ -1,14 +1,14 @@
 """``POST /v1/responses``: admit, then be a reader like any other."""
 
 from responses_app.eventlog import event_store
-from responses_app.fold import json_body
-from responses_app.requests.body import parse_body
+from responses_app.protocol.snapshot import json_body
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
-from responses_app.requests.server_tools import FORM_HEADER
+from responses_app.requests.json_body import parse_body
+from responses_app.requests.tools import FORM_HEADER
 from responses_app.streaming.generating import GeneratingConsumer
-from responses_app.streaming.log_views import ResponsesView
 from responses_app.streaming.pump import pump
+from responses_app.streaming.renderers import ResponsesView
 
 
 class CreateResponseConsumer(GeneratingConsumer):

@@ -5,10 +5,10 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from responses_app.errors import ApiError, ResponseDeleted
 from responses_app.eventlog import LogErased, event_store
-from responses_app.fold import ResponseBody
-from responses_app.requests.body import run_beside_loop
+from responses_app.protocol.errors import ApiError, ResponseDeleted
+from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     SESSION_HEADER,
@@ -19,11 +19,11 @@ from responses_app.requests.headers import (
     read_turn_policy,
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
-from responses_app.services.admission import Admission
-from responses_app.services.admit import Admitted, admit
-from responses_app.services.cancel import leave
-from responses_app.states import OnDisconnect
-from responses_app.streaming.http import Headers, HttpConsumer
+from responses_app.requests.json_body import run_beside_loop
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.admit import Admitted, admit
+from responses_app.services.lifecycle.cancel import leave
+from responses_app.streaming.base import Headers, HttpConsumer
 
 logger = logging.getLogger(__name__)
 

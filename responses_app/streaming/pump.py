@@ -2,11 +2,11 @@
 
 import asyncio
 
-from responses_app.errors import GoesOnLater
 from responses_app.eventlog import LogErased, event_store
 from responses_app.metrics import events_delivered, streams_open
-from responses_app.streaming.http import HttpConsumer
-from responses_app.streaming.log_views import LogView
+from responses_app.protocol.errors import GoesOnLater
+from responses_app.streaming.base import HttpConsumer
+from responses_app.streaming.renderers import LogView
 
 INTERRUPTED_FRAME = b": the server is shutting down, and this goes on when it is back: resume after the last event\n\n"
 HEARTBEAT_SECS = 10  # clients and proxies commonly give up on a silent body at 20 s

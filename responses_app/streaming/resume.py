@@ -10,9 +10,9 @@ from responses_app.requests.headers import (
     read_last_event_id,
 )
 from responses_app.services.lookup import find_log, note_access
-from responses_app.streaming.http import HttpConsumer
-from responses_app.streaming.log_views import NumberedResponsesView, ResponsesView
+from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.pump import pump
+from responses_app.streaming.renderers import NumberedResponsesView, ResponsesView
 
 
 class ResumeResponseConsumer(HttpConsumer):

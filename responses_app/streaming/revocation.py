@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from responses_app.errors import StorageUnavailable, Unauthenticated
 from responses_app.eventlog import event_store
+from responses_app.http.principals import Principal, authenticate
 from responses_app.models import ApiKey
-from responses_app.principals import Principal, authenticate
+from responses_app.protocol.errors import StorageUnavailable, Unauthenticated
 
 logger = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from urllib.parse import parse_qs
 from django.urls import Resolver404, resolve
 from django.views import View
 
-from responses_app.errors import InvalidRequest, MethodNotAllowed, NotFound
-from responses_app.handshakes import refuse_handshake
+from responses_app.http.websocket_rejection import refuse_handshake
+from responses_app.protocol.errors import InvalidRequest, MethodNotAllowed, NotFound
 from responses_app.requests.headers import read_flag
 from responses_app.streaming.compact import CompactConsumer
 from responses_app.streaming.create import CreateResponseConsumer
 from responses_app.streaming.resume import ResumeResponseConsumer
-from responses_app.streaming.socket import ResponsesSocket
+from responses_app.streaming.websocket.consumer import ResponsesSocket
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 AsgiApp = Callable[[dict[str, Any], Any, Any], Awaitable[None]]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from responses_app.events import decode_frame
+from responses_app.protocol.events import decode_frame
 from tests.campaigns.base import Campaign
 from tests.checker import DONE, Seen
 from tests.harness import Server, frames, script

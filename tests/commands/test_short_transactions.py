@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from responses_app.management.pacing import PacedTransactions
 from responses_app.models import Response
-from responses_app.services.archive import response_record
+from responses_app.services.archive.records import response_record
 from tests.bulk_rows import copy_response, give_content, make_row
 from tests.query_plans import Execute
 

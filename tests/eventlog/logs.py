@@ -11,14 +11,14 @@ from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from responses_app.bodies import initial_body
 from responses_app.eventlog import EventStore, Numbering, Segment
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.store import READ_THREADS
-from responses_app.events import COMPLETED, CREATED, Event
-from responses_app.fold import ResponseBody
 from responses_app.models import Response, Session
-from responses_app.states import OnDisconnect, Status
+from responses_app.protocol.events import COMPLETED, CREATED, Event
+from responses_app.protocol.response_object import initial_body
+from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.status import OnDisconnect, Status
 
 MESSAGE: Event = {
     "type": "response.output_item.added",

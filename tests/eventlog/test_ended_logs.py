@@ -12,9 +12,9 @@ from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import read_last, read_on, read_stored, read_whole
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import Codec
-from responses_app.services.archive import response_record
-from responses_app.services.settle import settle
-from responses_app.states import Status
+from responses_app.protocol.status import Status
+from responses_app.services.archive.records import response_record
+from responses_app.services.lifecycle.settle import settle
 from tests.stored_logs import COMPLETED_BODY, delta, final, make_response, opening, progress
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from django.utils import timezone
 
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import EventStore, Fenced
 from responses_app.eventlog.segments import read_stored
 from responses_app.models import Response, Session
-from responses_app.services.settle import settle
+from responses_app.protocol.errors import StorageUnavailable
+from responses_app.services.lifecycle.settle import settle
 from tests.stored_logs import COMPLETED_BODY, delta, final, make_response, opening, unexpected
 
 pytestmark = pytest.mark.row_locks

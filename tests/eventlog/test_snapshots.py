@@ -14,11 +14,11 @@ from responses_app.eventlog import Fenced, Numbering, current_body, snapshots
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.segments import read_whole
 from responses_app.eventlog.snapshots import BodyFold, FoldCache
-from responses_app.events import Event, decode_frames
-from responses_app.fold import ResponseBody, fold
 from responses_app.models import EventSegment, Response
-from responses_app.output import OutputBuilder
-from responses_app.states import Status
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import Event, decode_frames
+from responses_app.protocol.snapshot import ResponseBody, fold
+from responses_app.protocol.status import Status
 from tests.eventlog.logs import body_of, counted_rows, ending, make_response, store_log, word
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from responses_app.services.calls import Intent
+from responses_app.services.lifecycle.tool_ledger import Intent
 from tests.harness import Server, eventually, script
 from tests.staff import STAFF_PASSWORD, logged_in, make_staff
 

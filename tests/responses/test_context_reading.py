@@ -6,19 +6,19 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from responses_app.compactions import KEPT, MARK, Standing
 from responses_app.eventlog import event_store
-from responses_app.fold import Item
-from responses_app.ids import new_response_id
 from responses_app.models import InputItem, Response
-from responses_app.services.admission import Admission
-from responses_app.services.admit import store_admission
-from responses_app.services.chain import Carried, inherited_instructions
-from responses_app.services.compactions import expand, seal_compaction
-from responses_app.services.context import count_context, read_context
-from responses_app.services.history import ChainHistory, ids_before, turns_before
-from responses_app.services.read_ahead import NotRead, ReadAhead
-from responses_app.tokens import estimate_tokens, newest_that_fit
+from responses_app.protocol.compaction_markers import KEPT, MARK, Standing
+from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
+from responses_app.services.history.chain import ChainHistory, ids_before, turns_before
+from responses_app.services.history.chain_values import Carried, inherited_instructions
+from responses_app.services.history.compaction import expand, seal_compaction
+from responses_app.services.history.context import count_context, read_context
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.admit import store_admission
+from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
 from tests.long_chains import Chain, message, store_chain
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from responses_app.errors import InvalidRequest
-from responses_app.requests.body import LOOP_BODY_BYTES, MAX_VALUES, parse_body, parse_object
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests.json_body import (
+    LOOP_BODY_BYTES,
+    MAX_VALUES,
+    parse_body,
+    parse_object,
+)
 from tests.harness import Server
 from tests.sockets import socket
 

@@ -8,14 +8,14 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection, connections
 
-from responses_app.errors import StorageUnavailable
 from responses_app.eventlog import event_store
 from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response
-from responses_app.services.admission import Admission
-from responses_app.services.admit import admit
-from responses_app.services.cancel import leave
+from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.idempotency import RequestIdentity
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.admit import admit
+from responses_app.services.lifecycle.cancel import leave
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUESTION = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}

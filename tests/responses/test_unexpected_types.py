@@ -13,15 +13,15 @@ from gateway_app.chat.request import read_chat
 from gateway_app.providers.script import count_tokens
 from gateway_app.runs.create import read_run
 from gateway_app.sessions.requests import read_chat as read_session_chat
-from responses_app.errors import ApiError
-from responses_app.fold import Item
+from responses_app.http.principals import Principal
 from responses_app.models import Session
-from responses_app.principals import Principal
+from responses_app.protocol.errors import ApiError
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.requests.compact import read_compact
 from responses_app.requests.create import read_create
-from responses_app.services.context_hash import hash_after
-from responses_app.services.transcript import messages_of
-from responses_app.tokens import estimate_tokens
+from responses_app.services.history.context_hash import hash_after
+from responses_app.services.history.transcript import messages_of
 from tests.harness import Server
 from tests.sockets import socket
 

@@ -13,12 +13,12 @@ from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import processes
 from gateway_app.runtime.orphans import find_dead, find_orphans
 from responses_app.models import IdempotencyKey, Response, Session
-from responses_app.services import tidy
-from responses_app.services.claim import claim, claimable_ids, next_in_session
+from responses_app.protocol.status import Status
+from responses_app.services.history.resent_history import _known
+from responses_app.services.history.turns import make_room
 from responses_app.services.idempotency import forget_expired, has_expired
-from responses_app.services.repeated import _known
-from responses_app.services.turns import make_room
-from responses_app.states import Status
+from responses_app.services.lifecycle import housekeeping as tidy
+from responses_app.services.lifecycle.claim import claim, claimable_ids, next_in_session
 from tests.bulk_rows import copy_response, copy_row, later, make_row
 from tests.query_plans import plan_lines, sqlite_steps, used_indexes
 

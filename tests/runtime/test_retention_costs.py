@@ -9,8 +9,13 @@ from django.db import connection
 from django.utils import timezone
 
 from responses_app.models import Response
-from responses_app.services.pruning import PAGE_ROWS, Search
-from responses_app.services.retention import Rules, days_ago, excess, select
+from responses_app.services.archive.pruning import PAGE_ROWS, Search
+from responses_app.services.archive.retention import (
+    Rules,
+    days_ago,
+    excess,
+    select,
+)
 from tests.bulk_rows import copy_response, give_content, make_row
 from tests.query_plans import plan_lines, sqlite_steps, used_indexes
 

@@ -13,9 +13,9 @@ from django.utils.dateparse import parse_date, parse_datetime
 from responses_app.management.owners import find_owner
 from responses_app.management.progress import Progress
 from responses_app.models import Response
-from responses_app.services.archive import Selection
-from responses_app.services.export import csv_lines, json_lines
-from responses_app.states import TERMINAL
+from responses_app.protocol.status import TERMINAL
+from responses_app.services.archive.export import csv_lines, json_lines
+from responses_app.services.archive.records import Selection
 
 
 class Command(BaseCommand):

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
-from responses_app.services.restore import BadRecord, Outcome, Restore
+from responses_app.services.archive.restore import BadRecord, Outcome, Restore
 
 
 class Command(BaseCommand):

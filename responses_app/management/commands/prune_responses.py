@@ -7,9 +7,15 @@ from django.core.management.base import BaseCommand, CommandError
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
-from responses_app.services.pruning import BATCH_ROWS, Search
-from responses_app.services.retention import Rules, days_ago, excess, plan, select
-from responses_app.states import TERMINAL
+from responses_app.protocol.status import TERMINAL
+from responses_app.services.archive.pruning import BATCH_ROWS, Search
+from responses_app.services.archive.retention import (
+    Rules,
+    days_ago,
+    excess,
+    plan,
+    select,
+)
 
 
 class Command(BaseCommand):

@@ -1,0 +1,48 @@
+"""``POST /v1/responses/input_tokens``: what a request would cost, without making it."""
+
+from rest_framework.request import Request
+from rest_framework.response import Response as JsonAnswer
+from rest_framework.views import APIView
+
+from responses_app.api.authentication import principal_of
+from responses_app.api.parsers import read_body
+from responses_app.protocol.errors import NotFound, PreviousResponseNotFound
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.requests.create import read_create
+from responses_app.services.conversations import find_conversation
+from responses_app.services.history.chain_values import inherited_instructions
+from responses_app.services.history.compaction import expand
+from responses_app.services.history.context import History, history_of, read_context
+from responses_app.services.history.item_references import resolve_references
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lookup import find_response
+
+
+class InputTokensView(APIView):
+    def post(self, request: Request) -> JsonAnswer:
+        principal = principal_of(request)
+        given = {name: value for name, value in read_body(request).items() if value is not None}
+        admission = read_create({"input": "", **given}, principal).admission
+        previous_id, history = _history(admission)
+        newer = expand(admission.owner_id, resolve_references(admission.owner_id, admission.items))
+        older = [] if newer.replaces_all else read_context(admission.owner_id, history).items
+        instructions = admission.echo.get("instructions")
+        if instructions is None:
+            instructions = inherited_instructions(previous_id)
+        tools = admission.echo.get("tools", [])
+        tokens = estimate_tokens([*older, *newer.items], instructions, tools)
+        return JsonAnswer({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+def _history(admission: Admission) -> tuple[str | None, History]:
+    """The turn that is continued, and what it continues."""
+    if admission.conversation is not None:
+        conversation = find_conversation(admission.owner_id, admission.conversation)
+        return None, history_of(conversation.pk, None)
+    if admission.previous_id is None:
+        return None, history_of(None, None)
+    try:
+        previous_id = find_response(admission.owner_id, admission.previous_id).pk
+    except NotFound:
+        raise PreviousResponseNotFound(admission.previous_id) from None
+    return previous_id, history_of(None, previous_id)

@@ -1,0 +1,145 @@
+"""Who asks: the owner behind a bearer key or an operator's token."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from importlib import import_module
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY, get_user_model
+from django.contrib.auth.models import User
+from django.core import signing
+
+from responses_app.eventlog import event_store
+from responses_app.models import ApiKey, Response
+from responses_app.models.keys import hash_key
+from responses_app.models.tool_events import Approver
+from responses_app.protocol.errors import Unauthenticated
+from responses_app.sealing import NotSealedHere, seal, unseal
+from responses_app.services.keys import KEY_ACTOR
+from responses_app.services.lifecycle.approvals import Decider
+
+SCHEME = "bearer "
+SPACES = " \t"  # all that HTTP allows around a header's value; Python would also strip what a key may hold
+OPERATOR_PREFIX = "hso-"  # no key begins so
+OPERATOR_SECS = 3600
+PLAYGROUND_PERMISSION = "responses_app.use_playground"
+DECIDE_PERMISSION = "responses_app.decide_toolevent"
+ROOT_ACTOR = f"{KEY_ACTOR}root"
+_OPERATOR_SALT = "responses_app.operator_token"
+
+
+@dataclass(frozen=True)
+class Principal:
+    owner_id: int
+    key_id: int | None = None  # None is the root key, or an operator
+    operator: str = ""
+    # Over tool calls that wait; None for a caller that HERMES_AUTH=off lets in without the root key.
+    authority: Approver | None = None
+    is_authenticated: bool = True  # for REST framework's permission
+
+    @property
+    def actor(self) -> str:
+        """As records of who did what name them."""
+        return operator_actor(self.operator) if self.operator else f"{KEY_ACTOR}{self.key_id or 'root'}"
+
+    @property
+    def decider(self) -> Decider:
+        return Decider(self.actor, self.authority)
+
+
+def operator_actor(name: str) -> str:
+    return f"operator {name}"
+
+
+def operator_decider(user: User) -> Decider:
+    """For staff pages, which check the permission to decide."""
+    return Decider(operator_actor(user.get_username()), Approver.OPERATOR)
+
+
+def may_client_decide(row: Response, approver: str) -> bool:
+    """Whether the key that made the request may decide about its calls."""
+    if settings.HERMES_AUTH == "off":
+        return False  # the caller may have sent none
+    return approver == Approver.CLIENT or row.requested_by == ROOT_ACTOR
+
+
+def authenticate(authorization: str | None) -> Principal:
+    """The principal of an Authorization header, or ``Unauthenticated``."""
+    secret = _bearer_secret(authorization)
+    if secret and _is_root(secret):
+        return Principal(root_owner_id(), authority=Approver.OPERATOR)
+    if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
+        return Principal(root_owner_id())
+    if not secret:
+        raise missing_key()
+    if secret.startswith(OPERATOR_PREFIX):
+        return _operator(secret.removeprefix(OPERATOR_PREFIX))
+    key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()
+    if key is None:
+        raise Unauthenticated("The API key is not valid, or it has been revoked.")
+    if key.needs_touch:
+        event_store.submit(lambda: ApiKey.objects.touch(key.pk))
+    return Principal(key.owner_id, key.pk, authority=Approver.CLIENT)
+
+
+def missing_key() -> Unauthenticated:
+    return Unauthenticated("Send your key as 'Authorization: Bearer <key>'.")
+
+
+def is_root(authorization: str | None) -> bool:
+    """Known without the database."""
+    secret = _bearer_secret(authorization)
+    return bool(secret) and _is_root(secret)
+
+
+def _bearer_secret(authorization: str | None) -> str:
+    """Empty without one."""
+    if authorization is None or not authorization.lower().startswith(SCHEME):
+        return ""
+    return authorization[len(SCHEME) :].strip(SPACES)
+
+
+def operator_token(user: User, session_key: str) -> str:
+    """An hour of the API for a browser page of a staff user, who owns what is made with it.
+
+    Nothing is stored: the token ends with the hour, the login, the password, or the user's rights. It is
+    signed, and its holder could read it: the key of the session, which is a login, is sealed.
+    """
+    sealed = seal(user.pk, session_key.encode())
+    return OPERATOR_PREFIX + signing.dumps([user.pk, user.get_session_auth_hash(), sealed], salt=_OPERATOR_SALT)
+
+
+def _operator(token: str) -> Principal:
+    try:
+        user_id, password_hash, sealed = signing.loads(token, salt=_OPERATOR_SALT, max_age=OPERATOR_SECS)
+        session_key = unseal(user_id, sealed).decode()
+    except (signing.BadSignature, NotSealedHere, ValueError):
+        raise Unauthenticated("The operator's token is not valid, or its hour is over.") from None
+    user = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
+    is_valid = user is not None and hmac.compare_digest(password_hash, user.get_session_auth_hash())
+    if user is None or not is_valid or not user.has_perm(PLAYGROUND_PERMISSION) or not _is_login(session_key, user):
+        raise Unauthenticated("The operator's token is not valid any more.")
+    authority = Approver.OPERATOR if user.has_perm(DECIDE_PERMISSION) else Approver.CLIENT
+    return Principal(user.pk, operator=user.get_username(), authority=authority)
+
+
+def _is_login(session_key: str, user: User) -> bool:
+    """Logging out deletes the session."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return bool(store.get(SESSION_KEY) == str(user.pk))
+
+
+def _is_root(secret: str) -> bool:
+    given = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+    root = hashlib.sha256(settings.API_SERVER_KEY.encode()).digest()
+    return hmac.compare_digest(given, root)
+
+
+def root_owner_id() -> int:
+    """The first admin owns what the root key makes."""
+    admins = get_user_model().objects.filter(is_superuser=True, is_active=True)
+    owner = admins.order_by("pk").values_list("pk", flat=True).first()
+    if owner is None:
+        raise Unauthenticated("There is no admin yet to own responses; start the server with 'make run' once.")
+    return int(owner)

@@ -1,0 +1,157 @@
+"""Items and the response object, as clients read them."""
+
+from responses_app.protocol.status import IncompleteReason, Status
+from responses_app.requests.items import KEPT_TYPES, ROLES
+from responses_app.schema.builders import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    OPEN_OBJECT,
+    STRING,
+    WHOLE_SECONDS,
+    Schema,
+    any_of,
+    array,
+    const,
+    enum,
+    loose,
+    nullable,
+    ref,
+    shape,
+    text,
+    told,
+    union,
+)
+
+ITEM_STATUSES = ("in_progress", "completed", "incomplete", "failed")
+METADATA: Schema = {"type": "object", "additionalProperties": STRING}
+
+_TOKEN: dict[str, Schema] = {"token": STRING, "bytes": array(INTEGER), "logprob": NUMBER}
+LOGPROB = shape({**_TOKEN, "top_logprobs": array(shape(_TOKEN))}, description="How sure the model was of a token.")
+PARTS = union(
+    "type",
+    {
+        "output_text": shape(
+            {"text": STRING, "annotations": array(OPEN_OBJECT), "logprobs": array(ref("Logprob"))}, ("logprobs",)
+        ),
+        "input_text": shape({"text": STRING}),
+        "input_image": shape({"image_url": STRING, "detail": STRING}, ("detail",)),
+        "refusal": shape({"refusal": STRING}),
+    },
+)
+SUMMARY_PART = shape({"type": const("summary_text"), "text": STRING})
+MCP_ERROR = shape(
+    {
+        "type": const("mcp_tool_execution_error"),
+        "content": array(shape({"type": const("text"), "text": STRING})),
+    }
+)
+
+
+def _item(properties: dict[str, Schema], *optional: str) -> Schema:
+    return shape({"id": STRING, "status": enum(ITEM_STATUSES), **properties}, optional)
+
+
+_CALL = {"call_id": STRING, "name": STRING}
+_ANSWER = {
+    "call_id": STRING,
+    "output": any_of(STRING, array(ref("Part")), description="A text in JSON bodies, parts in streams."),
+}
+KNOWN_ITEMS: dict[str, Schema] = {
+    "message": _item({"role": enum(ROLES), "content": array(ref("Part")), "phase": STRING}, "phase"),
+    "reasoning": _item(
+        {
+            "summary": array(loose(SUMMARY_PART)),
+            "content": array(loose(shape({"type": STRING, "text": STRING}))),
+            "encrypted_content": STRING,
+        },
+        *("content", "encrypted_content"),
+    ),
+    "function_call": _item({**_CALL, "arguments": text("JSON, as the model wrote it.")}),
+    "custom_tool_call": _item({**_CALL, "input": STRING}),
+    "function_call_output": _item(_ANSWER),
+    "custom_tool_call_output": _item(_ANSWER),
+    # One that a client sent is shown as it was sent.
+    "compaction": loose(_item({"encrypted_content": text("Opaque, and for its owner alone.")}, "status")),
+    "mcp_call": loose(
+        _item(
+            {
+                "server_label": STRING,
+                "name": STRING,
+                "arguments": STRING,
+                "approval_request_id": nullable(STRING),
+                "output": nullable(STRING),
+                "error": nullable(any_of(MCP_ERROR, STRING, OPEN_OBJECT)),
+            },
+            *("status", "approval_request_id", "output", "error"),
+        )
+    ),
+}
+OTHER_ITEM: Schema = {
+    "type": "object",
+    "description": f"What only other servers make is kept as it is, such as {', '.join(sorted(KEPT_TYPES))}.",
+    "properties": {"id": STRING, "type": {"type": "string", "not": enum(KNOWN_ITEMS)}},
+    "required": ["id", "type"],
+    "additionalProperties": True,
+}
+USAGE = shape(
+    {
+        "input_tokens": INTEGER,
+        "input_tokens_details": shape({"cached_tokens": INTEGER, "cache_write_tokens": INTEGER}),
+        "output_tokens": INTEGER,
+        "output_tokens_details": shape({"reasoning_tokens": INTEGER}),
+        "total_tokens": INTEGER,
+    }
+)
+INCOMPLETE = shape({"reason": enum(IncompleteReason), "message": STRING}, ("message",))
+
+# What a response repeats of its request.
+_ECHO: dict[str, Schema] = {
+    "background": BOOLEAN,
+    "conversation": nullable(shape({"id": STRING})),
+    "frequency_penalty": NUMBER,
+    "instructions": nullable(STRING),
+    "max_output_tokens": nullable(INTEGER),
+    "max_tool_calls": nullable(INTEGER),
+    "metadata": METADATA,
+    "parallel_tool_calls": BOOLEAN,
+    "presence_penalty": NUMBER,
+    "previous_response_id": nullable(STRING),
+    "prompt": told({"type": "null"}, "Stored prompts are not supported."),
+    "prompt_cache_key": nullable(STRING),
+    "reasoning": OPEN_OBJECT,
+    "safety_identifier": nullable(STRING),
+    "service_tier": STRING,
+    "store": BOOLEAN,
+    "temperature": NUMBER,
+    "text": OPEN_OBJECT,
+    "tool_choice": any_of(STRING, OPEN_OBJECT),
+    "tools": array(OPEN_OBJECT),
+    "top_logprobs": INTEGER,
+    "top_p": NUMBER,
+    "truncation": STRING,
+    "user": nullable(STRING),
+}
+RESPONSE = shape(
+    {
+        "id": text("resp_…"),
+        "object": const("response"),
+        "created_at": WHOLE_SECONDS,
+        "status": enum(Status),
+        "completed_at": nullable(WHOLE_SECONDS),
+        "error": nullable(shape({"code": STRING, "message": STRING})),
+        "incomplete_details": nullable(INCOMPLETE),
+        "model": STRING,
+        "output": array(ref("Item")),
+        "usage": nullable(ref("Usage")),
+        **_ECHO,
+    }
+)
+
+SCHEMAS: dict[str, Schema] = {
+    "Part": PARTS,
+    "Logprob": LOGPROB,
+    "Item": {"oneOf": [*union("type", KNOWN_ITEMS)["oneOf"], OTHER_ITEM]},
+    "Usage": USAGE,
+    "Response": RESPONSE,
+}

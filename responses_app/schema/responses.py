@@ -1,0 +1,211 @@
+"""``/v1/responses``, ``/v1/models`` and ``/health``."""
+
+from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from responses_app.models.tool_events import Approver, Decision
+from responses_app.protocol.status import Status
+from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, SESSION_KEY_HEADER
+from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
+from responses_app.schema import events
+from responses_app.schema.builders import (
+    BOOLEAN,
+    INTEGER,
+    NULL,
+    SECONDS,
+    STRING,
+    WHOLE_SECONDS,
+    WORD,
+    Paths,
+    Schema,
+    array,
+    const,
+    enum,
+    header,
+    list_of,
+    names_of,
+    paging,
+    query,
+    ref,
+    shape,
+    text,
+)
+from responses_app.schema.operations import (
+    CURSOR,
+    OF_GENERATING,
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+)
+
+WAITING_CALL: dict[str, Schema] = {
+    "request_id": STRING,
+    "call_id": STRING,
+    "tool": STRING,
+    "arguments": text("JSON, as the model wrote it."),
+    "reason": text("Why somebody is asked."),
+    "requested_at": SECONDS,
+    "expires_at": SECONDS,
+    "approver": enum(Approver.values),
+    "choices": array(enum(Decision.values), description="What your key may choose; empty where it may not decide."),
+}
+SOCKET = """\
+The same path takes WebSockets (`ws://…/v1/responses`, the key in the `Authorization` header of the handshake). Send
+`{"type": "response.create", …}` with the fields of this body, and read the events of the stream as frames, one JSON
+object each, without `[DONE]`. Errors are `{"type": "error", "status", "error"}` and leave the socket open.
+"""
+ADMITTED_HEADERS = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER)
+_EVENTS = names_of(events.EVENTS)
+_RESPONSE = answer(json(ref("Response")), "The response.", (SESSION_HEADER,))
+_RESUMED = answer(
+    {**json(ref("Response")), **events.NUMBERED_STREAM}, f"The response, or its events. {_EVENTS}", (SESSION_HEADER,)
+)
+_MADE = answer(
+    {**json(ref("Response")), **events.STREAM},
+    f"The response, or its events with `stream`. {_EVENTS}",
+    ADMITTED_HEADERS,
+)
+_LIST = paging(DEFAULT_LIMIT, MAX_LIMIT)
+_HEALTH = (200, answer(json(ref("Health")), "It answers."))
+
+SCHEMAS: dict[str, Schema] = {
+    "ResponseDeleted": shape({"id": STRING, "object": const("response"), "deleted": const(True)}),
+    "ResponseList": list_of(ref("Response")),
+    "ItemList": list_of(ref("Item")),
+    "InputTokens": shape({"object": const("response.input_tokens"), "input_tokens": INTEGER}),
+    "Compaction": shape(
+        {
+            "id": STRING,
+            "object": const("response.compaction"),
+            "created_at": WHOLE_SECONDS,
+            "output": array(ref("Item")),
+            "usage": ref("Usage"),
+        }
+    ),
+    "WaitingCall": shape(WAITING_CALL),
+    "Approval": shape(
+        {
+            "object": const("hermes.response.approval"),
+            "response_id": STRING,
+            "pending": array(ref("WaitingCall")),
+        }
+    ),
+    "Decided": shape(
+        {
+            "object": const("hermes.response.approval_response"),
+            "response_id": STRING,
+            "choice": enum(Decision.values),
+            "resolved": INTEGER,
+        }
+    ),
+    "Model": shape(
+        {
+            "id": STRING,
+            "object": const("model"),
+            "created": WHOLE_SECONDS,
+            "owned_by": STRING,
+            "permission": array(BOOLEAN, maxItems=0),
+            "root": STRING,
+            "parent": NULL,
+        }
+    ),
+    "ModelList": shape({"object": const("list"), "data": array(ref("Model"))}),
+    "Health": shape({"status": enum(("ok", "degraded")), "platform": const("hermes-agent"), "version": STRING}),
+}
+_COMPACTED = answer(json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER))
+
+PATHS: Paths = {
+    "/health": {"get": operation("health", "Does it answer?", _HEALTH, is_open=True)},
+    "/v1/health": {"get": operation("health_v1", "Does it answer?", _HEALTH, is_open=True)},
+    "/v1/models": {
+        "get": operation("list_models", "The models this key may use", (200, answer(json(ref("ModelList")))))
+    },
+    "/v1/models/{model}": {
+        "get": operation("get_model", "One of them", (200, answer(json(ref("Model")))), errors=("404",))
+    },
+    "/v1/responses": {
+        "post": generating(
+            "create_response",
+            "Make a response",
+            (200, _MADE),
+            description=SOCKET,
+            body="CreateResponse",
+            headers=(SESSION_HEADER,),
+        ),
+        "get": operation(
+            "list_responses",
+            "Your stored responses",
+            (200, answer(json(ref("ResponseList")))),
+            parameters=[
+                *_LIST,
+                query("status", enum(Status), "Only these."),
+                query("session", WORD, "Only those of this session."),
+                query("model", WORD, "Only those of this model."),
+            ],
+        ),
+    },
+    "/v1/responses/input_tokens": {
+        "post": operation(
+            "count_input_tokens",
+            "An estimate of the input tokens of a request, made without any model",
+            (200, answer(json(ref("InputTokens")))),
+            body=sent(ref("CountTokens")),
+            errors=("404",),
+        )
+    },
+    "/v1/responses/compact": {
+        "post": operation(
+            "compact_conversation",
+            "A conversation as what its user said, and one item that stands for the rest",
+            (200, _COMPACTED),
+            body=sent(ref("CompactConversation")),
+            parameters=[header(SESSION_KEY_HEADER), header(KEY_HEADER)],
+            errors=(*OF_GENERATING, "502", "503"),
+        )
+    },
+    "/v1/responses/{response_id}": {
+        "get": operation(
+            "get_response",
+            "The response as it is now, or its events",
+            (200, _RESUMED),
+            parameters=[
+                query("stream", {**BOOLEAN, "default": False}, "Its events from the first on, then live ones."),
+                query("starting_after", CURSOR, "With stream: those behind this sequence_number."),
+                header("Last-Event-ID"),
+            ],
+            errors=("404",),
+        ),
+        "delete": operation(
+            "delete_response",
+            "Erase it; one that runs is cancelled first",
+            (200, answer(json(ref("ResponseDeleted")))),
+            errors=("404", "503"),
+        ),
+    },
+    "/v1/responses/{response_id}/cancel": {
+        "post": operation(
+            "cancel_response", "Stop it; what it had written is kept", (200, _RESPONSE), errors=("404", "503")
+        )
+    },
+    "/v1/responses/{response_id}/approval": {
+        "get": operation(
+            "get_approval", "Tool calls that wait for consent", (200, answer(json(ref("Approval")))), errors=("404",)
+        ),
+        "post": operation(
+            "decide_approval",
+            "Decide about a tool call that waits",
+            (200, answer(json(ref("Decided")))),
+            body=sent(ref("Decision")),
+            errors=("404", "409", "503"),
+        ),
+    },
+    "/v1/responses/{response_id}/input_items": {
+        "get": operation(
+            "list_input_items",
+            "What its request brought",
+            (200, answer(json(ref("ItemList")))),
+            parameters=_LIST,
+            errors=("404",),
+        )
+    },
+}

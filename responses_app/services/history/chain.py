@@ -1,0 +1,118 @@
+"""The turns that lead to a response."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from responses_app.models import InputItem, Response
+from responses_app.protocol.compaction_markers import COMPACTION
+from responses_app.protocol.snapshot import Item
+from responses_app.services.history.chain_values import PAGE_TURNS, ids_back
+from responses_app.services.history.context_hash import spoken
+
+FIELDS = ("pk", "previous_id", "output", "deleted_at", "context_tokens")
+
+
+@dataclass(frozen=True)
+class Turn:
+    response_id: str
+    previous_id: str | None
+    input: list[Item]
+    output: list[Item]
+    is_counted: bool  # its row holds where the nearest compaction is
+
+    @property
+    def items(self) -> list[Item]:
+        return [*self.input, *self.output]
+
+
+def turns_back(previous_id: str | None, first_page: int = PAGE_TURNS[0]) -> Iterator[Turn]:
+    """The chain from ``previous_id`` to its beginning; deleted turns are left out."""
+    for page in ids_back(previous_id, first_page):
+        yield from _turns(page)
+
+
+def turns_before(previous_id: str | None) -> list[Turn]:
+    """The whole chain, oldest turn first."""
+    return list(turns_back(previous_id))[::-1]
+
+
+def ids_before(previous_id: str | None) -> list[str]:
+    """Of the whole chain, oldest first; deleted turns are among them."""
+    ids = [response_id for page in ids_back(previous_id) for response_id in page]
+    return ids[::-1]
+
+
+def _turns(ids: list[str]) -> Iterator[Turn]:
+    rows = {row["pk"]: row for row in Response.objects.filter(pk__in=ids).values(*FIELDS)}
+    inputs: dict[str, list[Item]] = {response_id: [] for response_id in ids}
+    stored = InputItem.objects.filter(response_id__in=ids).order_by("response_id", "position")
+    for response_id, item in stored.values_list("response_id", "item"):
+        inputs[response_id].append(item)
+    for response_id in ids:
+        row = rows.get(response_id)
+        if row is not None and row["deleted_at"] is None:
+            yield _turn(row, inputs[response_id])
+
+
+def _turn(row: dict[str, Any], brought: list[Item]) -> Turn:
+    is_counted = row["context_tokens"] is not None
+    return Turn(row["pk"], row["previous_id"], brought, row["output"] or [], is_counted)
+
+
+class ChainHistory:
+    """What a turn of a chain continues."""
+
+    def __init__(self, previous_id: str | None) -> None:
+        self._previous_id = previous_id
+        self._last: Turn | None = None
+        self.compaction_at = ""  # the nearest turn with a compaction, of those that were read
+
+    def back(self) -> Iterator[list[Item]]:
+        """The items of each turn, newest turn first; what is not asked for is not read."""
+        for turn in turns_back(self._previous_id):
+            self._last = turn
+            if not self.compaction_at and _compactions(turn):
+                self.compaction_at = turn.response_id
+            yield turn.items
+
+    def compactions_back(self) -> Iterator[Item]:
+        """Those before the last turn that was read, newest first; turns between are not read."""
+        at = None if self._last is None else self._last.previous_id
+        while at is not None:
+            start, at = _nearest_compaction(at), None
+            for turn in turns_back(start, first_page=1):
+                yield from reversed(_compactions(turn))
+                if turn.is_counted:
+                    at = turn.previous_id
+                    break
+
+
+def _nearest_compaction(response_id: str) -> str | None:
+    """The turn to look at next, up to this one: itself where its row does not hold which."""
+    rows = Response.objects.filter(pk=response_id)
+    found = rows.values_list("compaction_at", "context_tokens").first()
+    if found is None:
+        return None
+    compaction_at, tokens = found
+    return response_id if tokens is None else compaction_at or None
+
+
+def _compactions(turn: Turn) -> list[Item]:
+    return [item for item in turn.items if item["type"] == COMPACTION]
+
+
+def input_of(response_id: str) -> list[Item]:
+    return list(InputItem.objects.filter(response_id=response_id).order_by("position").values_list("item", flat=True))
+
+
+def sent_items(row: Response) -> list[Item]:
+    """The input as the client sent it: what it repeated is stored with the turns it repeats."""
+    own = input_of(row.pk)
+    if not row.is_history_resent:
+        return own
+    sent: list[Item] = []
+    for turn in turns_before(row.previous_id):
+        sent += turn.input
+        sent += spoken(turn.output) if row.is_history_spoken else turn.output
+    return sent + own

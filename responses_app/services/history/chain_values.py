@@ -1,0 +1,139 @@
+"""The chain that ends with a turn: the walk back, and the values that each row carries on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any
+
+from django.db import connection
+
+from responses_app.models import Response
+from responses_app.protocol.compaction_markers import COMPACTION
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.services.history.compaction import expand
+from responses_app.services.lifecycle.read_ahead import ReadAhead
+
+PAGE_TURNS = (16, 64, 256)  # most readers need few turns; the others need few queries
+WALK = """
+    WITH RECURSIVE chain (id, previous_id, step) AS (
+        SELECT id, previous_id, 1 FROM responses_app_response WHERE id = %s
+        UNION ALL
+        SELECT turn.id, turn.previous_id, chain.step + 1
+        FROM chain JOIN responses_app_response turn ON turn.id = chain.previous_id
+        WHERE chain.step < %s
+    )
+    SELECT id, previous_id FROM chain ORDER BY step
+"""
+
+
+class ChainLoops(Exception):
+    """A turn continues itself: the stored data is damaged."""
+
+
+def ids_back(start: str | None, first_page: int = PAGE_TURNS[0]) -> Iterator[list[str]]:
+    """The ids of a chain, newest first; one query for each page."""
+    seen: set[str] = set()
+    sizes = chain((first_page,), PAGE_TURNS[1:], repeat(PAGE_TURNS[-1]))
+    at = start
+    while at is not None:
+        if at in seen:
+            raise ChainLoops(at)
+        with connection.cursor() as cursor:
+            cursor.execute(WALK, (at, next(sizes)))
+            rows = cursor.fetchall()
+        if not rows:
+            return
+        page = [row[0] for row in rows]
+        seen.update(page)
+        yield page
+        at = rows[-1][1]
+
+
+# -- deleted turns ----------------------------------------------------------------------
+def deleted_before(previous: Response | None, reads: ReadAhead) -> tuple[str, ...]:
+    """Turns of a chain that were deleted, newest first: the model goes on without them."""
+    if previous is None:
+        return ()
+    deleted = Response.objects.filter(
+        chain_root=previous.chain_root,
+        chain_depth__lte=previous.chain_depth,
+        deleted_at__isnull=False,
+    )
+    depths = dict(deleted.values_list("pk", "chain_depth"))
+    if not depths:
+        return ()
+    turns = previous.chain_depth - min(depths.values()) + 1
+    return reads.get(DeletedTurns(previous.pk, frozenset(depths), turns))
+
+
+@dataclass(frozen=True)
+class DeletedTurns:
+    """Which of these turns a turn continues. Others are in branches beside it."""
+
+    previous_id: str
+    deleted: frozenset[str]
+    turns: int  # as far back as the oldest of them
+
+    def answer(self) -> tuple[str, ...]:
+        found: list[str] = []
+        turns = 0
+        for page in ids_back(self.previous_id):
+            found += [response_id for response_id in page if response_id in self.deleted]
+            turns += len(page)
+            if turns >= self.turns:
+                break
+        return tuple(found)
+
+
+# -- values that rows carry on ----------------------------------------------------------
+def first_values(
+    response_id: str, previous: Response | None, *, has_instructions: bool, brings_history: bool
+) -> dict[str, Any]:
+    """What is known of a turn's place in its chain when it is stored, and never changes."""
+    instructions_at = response_id if has_instructions else ""
+    if previous is None:
+        return {"chain_root": response_id, "chain_depth": 0, "instructions_at": instructions_at}
+    if not has_instructions and not brings_history:
+        instructions_at = previous.instructions_at
+    return {
+        "chain_root": previous.chain_root,
+        "chain_depth": previous.chain_depth + 1,
+        "instructions_at": instructions_at,
+    }
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a model is shown up to the end of a turn, and where the nearest compaction is."""
+
+    context_tokens: int | None = 0  # None: neither is known
+    compaction_at: str = ""
+
+    def behind(self, owner_id: int, response_id: str, items: list[Item]) -> "Carried":
+        """The same, with the items of the next turn."""
+        expanded = expand(owner_id, items)
+        tokens: int | None = estimate_tokens(expanded.items, None, [])
+        if not expanded.replaces_all:
+            tokens = None if self.context_tokens is None else self.context_tokens + (tokens or 0)
+        has_compaction = any(item["type"] == COMPACTION for item in items)
+        return Carried(tokens, response_id if has_compaction else self.compaction_at)
+
+
+def inherited_instructions(previous_id: str | None) -> str | None:
+    """The nearest instructions of a chain; an empty text clears those before it.
+
+    The instructions of a deleted turn are gone: those before it count again.
+    """
+    at = previous_id
+    while at is not None:
+        pointer = Response.objects.filter(pk=at).values_list("instructions_at", flat=True).first()
+        turns = Response.objects.filter(pk=pointer or "").values_list("request", "deleted_at", "previous_id")
+        for request, deleted_at, before in turns:
+            if deleted_at is None:
+                return request.get("instructions") or None
+            at = before
+            break
+        else:
+            return None
+    return None

@@ -1,0 +1,112 @@
+"""Does a request fit into the context window of its model?"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from responses_app.models import Conversation, Response
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.services.conversations import ConversationHistory, last_position
+from responses_app.services.history.chain import ChainHistory
+from responses_app.services.history.compaction import expand
+from responses_app.services.history.context import count_context
+from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.read_ahead import ReadAhead
+
+
+class Continued(Protocol):
+    """What new items follow."""
+
+    @property
+    def items(self) -> list[Item]: ...
+    @property
+    def previous(self) -> Response | None: ...
+    @property
+    def conversation(self) -> Conversation | None: ...
+    @property
+    def skipped(self) -> tuple[str, ...]: ...
+
+
+def check_window(admission: Admission, place: Continued, reads: ReadAhead) -> None:
+    """Where the window is known, a request that can't fit is refused before it costs anything."""
+    newer = expand(admission.owner_id, place.items)
+    echo = admission.echo
+    tokens = estimate_tokens(newer.items, echo.get("instructions"), echo.get("tools") or [])
+    if not newer.replaces_all:
+        tokens += _tokens_before(admission.owner_id, place, reads)
+    if tokens > admission.context_window:
+        raise InvalidRequest(
+            f"The input has about {tokens} tokens, and this model takes {admission.context_window}. "
+            "Shorten it, or send truncation: auto to drop the oldest turns.",
+            param="input",
+            code="context_length_exceeded",
+        )
+
+
+def _tokens_before(owner_id: int, place: Continued, reads: ReadAhead) -> int:
+    if place.conversation is not None:
+        return _tokens_of_conversation(place.conversation, reads)
+    previous = place.previous
+    if previous is None:
+        return 0
+    if previous.context_tokens is not None and not place.skipped:
+        return previous.context_tokens
+    counted = reads.get(ChainCount(owner_id, previous.pk, place.skipped))
+    if not place.skipped and not previous.is_open:
+        previous.context_tokens, previous.compaction_at = counted.tokens, counted.compaction_at
+        previous.save(update_fields=["context_tokens", "compaction_at"])
+    return counted.tokens
+
+
+def _tokens_of_conversation(conversation: Conversation, reads: ReadAhead) -> int:
+    if conversation.context_tokens is not None:
+        return conversation.context_tokens
+    last = last_position(conversation.pk)
+    owner_id, removals = conversation.owner_id, conversation.removals
+    counted = reads.get(ConversationCount(owner_id, conversation.pk, removals, last))
+    conversation.context_tokens = counted.tokens
+    conversation.compaction_position = counted.compaction_position
+    conversation.save(update_fields=["context_tokens", "compaction_position"])
+    return counted.tokens
+
+
+@dataclass(frozen=True)
+class CountedChain:
+    tokens: int
+    compaction_at: str
+
+
+@dataclass(frozen=True)
+class ChainCount:
+    """Of a chain whose rows hold no count, or one that includes deleted turns."""
+
+    owner_id: int
+    previous_id: str
+    skipped: tuple[str, ...]
+
+    def answer(self) -> CountedChain:
+        history = ChainHistory(self.previous_id)
+        tokens = count_context(self.owner_id, history)
+        return CountedChain(tokens, history.compaction_at)
+
+
+@dataclass(frozen=True)
+class CountedConversation:
+    tokens: int
+    compaction_position: int | None
+
+
+@dataclass(frozen=True)
+class ConversationCount:
+    """Of a conversation from which items were taken, or which was never counted."""
+
+    owner_id: int
+    conversation_id: str
+    removals: int
+    last_position: int
+
+    def answer(self) -> CountedConversation:
+        history = ConversationHistory(self.conversation_id)
+        tokens = count_context(self.owner_id, history)
+        return CountedConversation(tokens, history.compaction_position)

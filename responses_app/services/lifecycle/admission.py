@@ -1,0 +1,51 @@
+"""What somebody asks for, whichever door it came through."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from responses_app.models.responses import Kind
+from responses_app.models.sessions import TurnPolicy
+from responses_app.protocol.snapshot import Item
+from responses_app.protocol.status import OnDisconnect
+from responses_app.services.idempotency import RequestIdentity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """What somebody asks for, checked and in our own terms."""
+
+    owner_id: int
+    model: str
+    items: list[Item]
+    requested_by: str = ""
+    echo: dict[str, Any] = field(default_factory=dict)
+    request: dict[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    kind: Kind = Kind.RESPONSES
+    previous_id: str | None = None
+    conversation: str | None = None
+    session_id: str | None = None
+    groups_with: str | None = None  # the session of a turn that brings its history: it counts there and never waits
+    is_session_chosen: bool = False  # that session takes the turn, wherever its history comes from
+    brings_history: bool = False  # in its items, whatever else it names
+    history_ends: dict[str, int] = field(default_factory=dict)  # see possible_ends()
+    turn_policy: TurnPolicy | None = None  # instead of the session's own
+    session_key: str | None = None  # from X-Hermes-Session-Key
+    retry_of: str | None = None  # takes the place of that response: the same history and session
+    tool_items: str = "function_call"
+    context_window: int = 0  # in tokens; 0 means unknown
+    is_stored: bool = True
+    is_background: bool = False
+    stops_with_client: bool = False  # even if it is stored
+    identity: RequestIdentity | None = None  # without one, it is never taken for a repetition
+
+    @property
+    def may_repeat_history(self) -> bool:
+        names = (self.previous_id, self.conversation, self.session_id, self.retry_of)
+        names_history = any(name is not None for name in names)
+        return self.is_stored and (self.brings_history or not names_history)
+
+    @property
+    def on_disconnect(self) -> OnDisconnect:
+        is_detached = self.is_stored and not self.stops_with_client
+        return OnDisconnect.CONTINUE if is_detached else OnDisconnect.CANCEL

@@ -1,0 +1,144 @@
+"""Approvals: the wait for somebody's consent, and what was decided.
+
+What writes here runs in the writer's transaction.
+"""
+
+from dataclasses import dataclass
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from responses_app.dispatch import get_dispatcher
+from responses_app.eventlog import event_store
+from responses_app.models import ApprovalGrant, Response, ToolEvent
+from responses_app.models.tool_events import Approver, Decision, ToolStatus, decisions_for
+from responses_app.protocol.errors import ApiError, InvalidRequest
+from responses_app.services.lifecycle.tool_ledger import Intent
+from responses_app.services.lookup import owner_of
+
+KEPT_DECISIONS = (Decision.SESSION, Decision.ALWAYS)
+
+
+class ApprovalNotAllowed(ApiError):
+    status = 403
+    code = "approval_not_allowed"
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(
+            f"This key may not decide about the calls of {response_id} that wait. An operator with "
+            "the permission responses_app.decide_toolevent may, and so may the root key."
+        )
+
+
+class ApprovalNotKept(InvalidRequest):
+    code = "invalid_approval_choice"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"choice must be once or deny for this call of {tool}: it runs outside the sandbox, "
+            "where the same command can do something else the next time.",
+            param="choice",
+        )
+
+
+class ApprovalNotPending(ApiError):
+    status = 409
+    code = "approval_not_pending"
+    headers = {"x-should-retry": "false"}
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(f"No tool call of {response_id} waits for this decision; it may be decided or over.")
+
+
+def park(row: Response) -> bool:
+    """Wait without a lease; not at all when somebody was quicker with the decision."""
+    waiting = ToolEvent.objects.filter(response_id=row.pk, status=ToolStatus.AWAITING_APPROVAL)
+    is_decided = waiting.exclude(decision="").exists()
+    until = None if is_decided else waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
+    return Response.objects.park(row.pk, row.attempt, until)
+
+
+def waiting_calls(response_id: str) -> list[ToolEvent]:
+    return list(ToolEvent.objects.undecided().filter(response_id=response_id).order_by("pk"))
+
+
+@dataclass(frozen=True)
+class Decider:
+    """Who decides: the name that is recorded, and the authority, which an unknown caller lacks."""
+
+    actor: str
+    authority: Approver | None
+
+    def may_decide(self, event: ToolEvent) -> bool:
+        return self.authority is not None and self.authority.covers(event.approver)
+
+    def choices(self, event: ToolEvent) -> list[str]:
+        if not self.may_decide(event):
+            return []
+        return list(decisions_for(can_keep_consent=event.can_keep_consent))
+
+
+def decide(
+    response_id: str,
+    decision: Decision,
+    decider: Decider,
+    *,
+    call_id: str | None = None,
+    is_for_all: bool = False,
+) -> list[str]:
+    """Decide about the call named, about all, or about the one that waits longest.
+
+    Returns the ids of the calls. Those that the decider may not decide are left out.
+    """
+    owner_id = owner_of(response_id)
+    decided = event_store.submit(
+        lambda: _decide(response_id, decision, decider, call_id, is_for_all=is_for_all),
+        lambda _: get_dispatcher().generate(response_id, owner_id),
+    )
+    return decided.result()
+
+
+def _decide(
+    response_id: str,
+    decision: Decision,
+    decider: Decider,
+    call_id: str | None,
+    *,
+    is_for_all: bool,
+) -> list[str]:
+    waiting = ToolEvent.objects.undecided().filter(response_id=response_id, expires_at__gt=Now())
+    if call_id is not None:
+        waiting = waiting.filter(call_id=call_id)
+    found = list(waiting.select_for_update().order_by("pk"))
+    allowed = [event for event in found if decider.may_decide(event)]
+    if decider.authority is None or (found and not allowed):
+        raise ApprovalNotAllowed(response_id)
+    chosen = allowed if is_for_all else allowed[:1]
+    if not chosen:
+        raise ApprovalNotPending(response_id)
+    for event in chosen:
+        _record(event, decision, decider)
+    Response.objects.unpark(response_id)
+    return [event.call_id for event in chosen]
+
+
+def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
+    if decision not in decisions_for(can_keep_consent=event.can_keep_consent):
+        raise ApprovalNotKept(event.name)
+    event.decision, event.decided_by, event.decided_at = decision, decider.actor, timezone.now()
+    event.save(update_fields=["decision", "decided_by", "decided_at"])
+    if decision in KEPT_DECISIONS:
+        _grant(event, decision, decider)
+
+
+def _grant(event: ToolEvent, decision: Decision, decider: Decider) -> None:
+    assert decider.authority is not None
+    owner_id, session_id = Response.objects.values_list("owner_id", "session_id").get(pk=event.response_id)
+    ApprovalGrant.objects.create(
+        owner_id=owner_id,
+        session_id=session_id if decision is Decision.SESSION else None,
+        name=event.name,
+        arguments_digest=Intent(event.call_id, event.name, event.arguments).digest,
+        granted_by=decider.actor,
+        approver=decider.authority,
+    )

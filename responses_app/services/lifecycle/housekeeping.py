@@ -1,0 +1,72 @@
+"""Tidy: what is done with a log once its response has ended."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from responses_app.eventlog import Segment, event_store
+from responses_app.eventlog.merging import merge, replace_with_merged
+from responses_app.eventlog.segments import read_stored
+from responses_app.models import IdempotencyKey, Response
+from responses_app.models.responses import Kind, ResponseQuerySet
+from responses_app.services.idempotency import forget_expired, has_expired
+from responses_app.services.lifecycle.delete import ERASED_AT_ONCE, erase, erase_all
+
+TIDY_AFTER = timedelta(seconds=5)  # readers in other processes may still follow the live log
+
+
+async def erase_some() -> bool:
+    """Erase a few deleted responses; False when there are none. They do not wait behind logs to merge."""
+    response_ids = await event_store.read(_next_deleted)
+    if response_ids:
+        await event_store.write(lambda: erase_all(response_ids))
+    return bool(response_ids)
+
+
+def _next_deleted() -> list[str]:
+    rows = _untidy().filter(deleted_at__isnull=False).order_by("finished_at")
+    return list(rows.values_list("pk", flat=True)[:ERASED_AT_ONCE])
+
+
+async def tidy_next() -> bool:
+    """Merge one log, or forget old requests; False when there is nothing to do."""
+    row = await event_store.read(_next_untidy)
+    if row is None:
+        is_due = await event_store.read(has_expired)
+        if is_due:
+            await event_store.write(_forget)
+        return is_due
+    if row.kind == Kind.COMPACTION and await event_store.write(lambda: _erase_spent([row.pk])):
+        return True
+    merged = await event_store.read(_merged, row.pk)
+    await event_store.write(lambda: replace_with_merged(row.pk, merged))
+    return True
+
+
+def _merged(response_id: str) -> list[tuple[Segment, bytes]]:
+    """Nothing for a damaged log: joined to its neighbour, a broken event would break that one too."""
+    segments = read_stored(response_id)
+    return merge(segments) if all(segment.is_whole for segment in segments) else []
+
+
+def _next_untidy() -> Response | None:
+    kept = _untidy().filter(deleted_at__isnull=True).in_known_format()
+    return kept.only("pk", "kind").order_by("finished_at").first()
+
+
+def _untidy() -> ResponseQuerySet:
+    return Response.objects.filter(is_log_merged=False, finished_at__lt=timezone.now() - TIDY_AFTER)
+
+
+def _forget() -> None:
+    _erase_spent(forget_expired())
+
+
+def _erase_spent(response_ids: list[str]) -> bool:
+    """Compactions that no repeated request can ask for any more: nobody else could read or delete them."""
+    asked_for = IdempotencyKey.objects.current().filter(response_id__in=response_ids).values("response_id")
+    spent = Response.objects.filter(pk__in=response_ids, kind=Kind.COMPACTION).exclude(pk__in=asked_for)
+    for row in spent.filter(deleted_at__isnull=True):
+        Response.objects.filter(pk=row.pk).update(deleted_at=timezone.now())
+        erase(row.pk)  # one that still runs is erased when it has ended
+    return spent.exists()

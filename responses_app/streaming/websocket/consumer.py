@@ -1,0 +1,230 @@
+"""``ws://…/v1/responses``: turns on one connection, each admitted and read like any other."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import Any
+
+import orjson
+from channels.consumer import AsyncConsumer
+from channels.exceptions import StopConsumer
+from django.conf import settings
+
+from responses_app.http.request_gate import door
+from responses_app.http.websocket_rejection import refuse_handshake
+from responses_app.protocol.errors import (
+    ApiError,
+    BodyTooLarge,
+    GoesOnLater,
+    InternalError,
+    InvalidRequest,
+)
+from responses_app.requests.headers import (
+    SESSION_HEADER,
+    SESSION_KEY_HEADER,
+    TURN_POLICY_HEADER,
+    read_session_id,
+    read_session_key,
+    read_turn_policy,
+)
+from responses_app.requests.json_body import parse_body
+from responses_app.streaming.revocation import credential_of, revocation
+from responses_app.streaming.websocket.turn import Connection, SocketTurn, read_stream_id
+
+logger = logging.getLogger(__name__)
+
+Message = dict[str, Any]
+MAX_TURNS_WAITING = 32  # on one socket, those that run included
+GOING_AWAY = 1001
+POLICY_VIOLATION = 1008
+SERVICE_RESTART = 1012  # a code after which SDKs connect again
+HTTP_STATUS = {"previous_response_not_found": 400}  # where clients of sockets expect another than those of HTTP
+
+
+class ResponsesSocket(AsyncConsumer):
+    """Turns of one lane (``stream_id``, or none) run one after the other, lanes beside each other."""
+
+    channel_layer_alias = "none"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lanes: dict[str | None, asyncio.Task[None]] = {}
+        self._turns: dict[asyncio.Task[None], SocketTurn] = {}
+        self._limit: asyncio.Task[None] | None = None
+        self._farewell: asyncio.Task[None] | None = None
+        self._is_over = False
+        self._watches = ExitStack()  # of the key this connection was opened with
+        self._revoked: asyncio.Task[None] | None = None
+        self._connection: Connection
+
+    async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._abandon()
+
+    # -- messages -----------------------------------------------------------------------
+    async def websocket_connect(self, message: Message) -> None:
+        try:
+            self._connection = Connection(
+                header=self._header,
+                session_id=read_session_id(self._header(SESSION_HEADER)),
+                session_key=read_session_key(self._header(SESSION_KEY_HEADER)),
+                turn_policy=read_turn_policy(self._header(TURN_POLICY_HEADER)),
+            )
+            principal = await self._connection.principal()
+        except ApiError as error:
+            await refuse_handshake(error, self.scope, self.send)
+            raise StopConsumer from None
+        credential = credential_of(principal, self._header("authorization"))
+        self._watches.enter_context(revocation.watched(credential, self._revoke))
+        self._limit = asyncio.create_task(self._end_in_time())
+        door.farewells.add(self._say_farewell)
+        await self.send({"type": "websocket.accept"})
+
+    async def websocket_receive(self, message: Message) -> None:
+        stream_id: str | None = None
+        try:
+            body = await self._parsed(message)
+            stream_id = read_stream_id(body.pop("stream_id", None))
+            await self._take(body, stream_id)
+        except ApiError as error:
+            await self._send_error(error, stream_id)
+
+    async def websocket_disconnect(self, message: Message) -> None:
+        self._abandon()
+        raise StopConsumer
+
+    # -- the steps ----------------------------------------------------------------------
+    async def _parsed(self, message: Message) -> dict[str, Any]:
+        raw: bytes = (message.get("text") or "").encode("utf-8", "surrogatepass") or message.get("bytes") or b""
+        if len(raw) > settings.MAX_BODY_BYTES:
+            raise BodyTooLarge(settings.MAX_BODY_BYTES)
+        return await parse_body(raw)
+
+    async def _take(self, body: dict[str, Any], stream_id: str | None) -> None:
+        kind = body.pop("type", None)
+        if kind == "response.steer":
+            return await self._refuse_steering(body, stream_id)
+        if kind != "response.create":
+            raise InvalidRequest(
+                f"type is {kind!r}; this server takes response.create.", param="type", code="unknown_event_type"
+            )
+        if self._is_over:
+            raise limit_reached()
+        if len(self._turns) >= MAX_TURNS_WAITING:
+            raise ApiError(
+                f"{MAX_TURNS_WAITING} turns run or wait on this socket. Wait for one to end, or open another socket.",
+                status=429,
+                code="too_many_turns",
+            )
+        self._start(SocketTurn(self._connection, body, self._sender(stream_id)), stream_id)
+
+    def _start(self, turn: SocketTurn, lane: str | None) -> None:
+        task = asyncio.create_task(self._run_after(self._lanes.get(lane), turn, lane))
+        self._lanes[lane] = task
+        self._turns[task] = turn
+        task.add_done_callback(lambda _: self._ended(task, lane))
+
+    async def _run_after(self, earlier: asyncio.Task[None] | None, turn: SocketTurn, lane: str | None) -> None:
+        """One turn; whatever goes wrong in it, the socket stays open for the next."""
+        if earlier is not None:
+            await asyncio.wait({earlier})
+        try:
+            await turn.run()
+        except GoesOnLater:
+            return  # the farewell says it, with a code of its own
+        except ApiError as error:
+            await self._send_error(error, lane)
+        except Exception:
+            logger.exception("A turn of a WebSocket failed")
+            await self._send_error(InternalError(), lane)
+
+    def _ended(self, task: asyncio.Task[None], lane: str | None) -> None:
+        del self._turns[task]
+        if self._lanes.get(lane) is task:
+            del self._lanes[lane]
+
+    async def _end_in_time(self) -> None:
+        """An hour after it was opened the socket ends, but no turn is cut."""
+        await asyncio.sleep(settings.HERMES_SOCKET_SECS)
+        self._is_over = True
+        while self._turns:
+            await asyncio.wait(set(self._turns))
+        await self._send_error(limit_reached())
+        await self._close(GOING_AWAY)
+
+    def _revoke(self) -> None:
+        if self._revoked is None:
+            self._revoked = asyncio.create_task(self._refuse_further())
+
+    async def _refuse_further(self) -> None:
+        """Nothing more is sent to a key that is revoked; stored turns go on."""
+        self._stop_reading()
+        await self._close(POLICY_VIOLATION)
+
+    def _say_farewell(self) -> None:
+        self._farewell = asyncio.create_task(self._leave_service())
+
+    async def _leave_service(self) -> None:
+        """The process ends: whatever is still to be said goes on elsewhere."""
+        while self._turns:
+            await asyncio.wait(set(self._turns))
+        await self._close(SERVICE_RESTART)
+
+    async def _close(self, code: int) -> None:
+        try:
+            await self.send({"type": "websocket.close", "code": code})
+        except Exception:  # Daphne by itself refuses to send any code but 1000
+            await self.send({"type": "websocket.close"})
+
+    def _abandon(self) -> None:
+        """The client is gone: stored turns go on and can be read over HTTP, the others end."""
+        for turn in self._stop_reading():
+            turn.leave()
+
+    def _stop_reading(self) -> list[SocketTurn]:
+        door.farewells.discard(self._say_farewell)
+        self._watches.close()
+        if self._limit is not None:
+            self._limit.cancel()
+        turns = list(self._turns.items())
+        for task, _ in turns:
+            task.cancel()
+        return [turn for _, turn in turns]
+
+    async def _refuse_steering(self, body: dict[str, Any], stream_id: str | None) -> None:
+        steer = {"previous_response_id": body.get("previous_response_id"), "input": body.get("input")}
+        error = {
+            "type": "invalid_request_error",
+            "code": "steering_not_supported",
+            "message": "A running response can't be steered here; wait for its end, or cancel it.",
+        }
+        await self._sender(stream_id)({"type": "response.steer.failed", "error": error, "steer": steer})
+
+    async def _send_error(self, error: ApiError, stream_id: str | None = None) -> None:
+        status = HTTP_STATUS.get(error.code or "", error.status)
+        await self._sender(stream_id)({"type": "error", "status": status, **error.body()})
+
+    def _sender(self, stream_id: str | None) -> Callable[[dict[str, Any] | bytes], Awaitable[None]]:
+        """Events as frames; those of a lane say which."""
+        mark = b"" if stream_id is None else b',"stream_id":' + orjson.dumps(stream_id)
+
+        async def send(event: dict[str, Any] | bytes) -> None:
+            encoded = event if isinstance(event, bytes) else orjson.dumps(event)
+            await self.send({"type": "websocket.send", "text": (encoded[:-1] + mark + b"}").decode()})
+
+        return send
+
+    def _header(self, name: str) -> str | None:
+        found = dict(self.scope["headers"]).get(name.lower().encode())
+        return None if found is None else str(found.decode("latin-1"))
+
+
+def limit_reached() -> ApiError:
+    minutes = settings.HERMES_SOCKET_SECS / 60
+    return InvalidRequest(
+        f"This WebSocket has been open for {minutes:g} minutes. Open another to go on.",
+        code="websocket_connection_limit_reached",
+    )
