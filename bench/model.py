@@ -6,7 +6,13 @@ import time
 from collections.abc import AsyncGenerator
 
 from gateway_app.agent.context import text_of
-from gateway_app.agent.types import ModelCall, ModelEvent, ModelFinished, TextDelta, Usage
+from gateway_app.agent.events import (
+    ModelCall,
+    ModelEvent,
+    ModelFinished,
+    TextDelta,
+    Usage,
+)
 
 
 class ClockProvider:

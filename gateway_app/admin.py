@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db.models import URLField
 
+from gateway_app.config.profiles import models_of, read_toolset
 from gateway_app.models import RuntimeProcess
-from gateway_app.providers.profiles import models_of, read_toolset
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.models import Profile
 from responses_app.services.profiles import profile_of_row

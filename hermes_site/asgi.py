@@ -8,12 +8,12 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hermes_site.settings")
 django.setup(set_prefix=False)  # what follows imports models
 
-from gateway_app.chat.routing import CHAT_ROUTES  # noqa: E402
-from gateway_app.dashboard.live import LIVE_ROUTES  # noqa: E402
-from gateway_app.runs.routing import RUNS_ROUTES  # noqa: E402
+from gateway_app.api.chat.routing import CHAT_ROUTES  # noqa: E402
+from gateway_app.api.runs.routing import RUNS_ROUTES  # noqa: E402
+from gateway_app.api.sessions.routing import SESSIONS_ROUTES  # noqa: E402
+from gateway_app.operations.dashboard.live import LIVE_ROUTES  # noqa: E402
+from gateway_app.runtime.bootstrap import runtime  # noqa: E402
 from gateway_app.runtime.signals import handle_signals  # noqa: E402
-from gateway_app.runtime.start import runtime  # noqa: E402
-from gateway_app.sessions.routing import SESSIONS_ROUTES  # noqa: E402
 from hermes_site.request_handler import RequestHandler  # noqa: E402
 from responses_app.http.middleware import Edge  # noqa: E402
 from responses_app.streaming.routing import RESPONSES_ROUTES, SOCKETS, SocketRouter, StreamingRouter  # noqa: E402

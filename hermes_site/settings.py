@@ -7,15 +7,25 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
-from gateway_app.kept_secret import kept_secret
-from gateway_app.providers.config import API_MODES, Model, check_model, read_fallbacks
-from gateway_app.providers.profiles import read_profiles
-from gateway_app.tools.mcp.config import read_mcp_servers
-from hermes_site.databases import read_database
-from hermes_site.env import Env, is_loopback, open_home, read_config
-from hermes_site.fallback import temporary_home, why_not_writable
+from gateway_app.config.databases import read_database
+from gateway_app.config.environment import (
+    Env,
+    is_loopback,
+    open_home,
+    read_config,
+)
+from gateway_app.config.home import temporary_home, why_not_writable
+from gateway_app.config.mcp import read_mcp_servers
+from gateway_app.config.models import (
+    API_MODES,
+    Model,
+    check_model,
+    read_fallbacks,
+)
+from gateway_app.config.profiles import read_profiles
+from gateway_app.config.secrets import kept_secret
+from gateway_app.config.terminal import read_limits
 from hermes_site.logs import ContentFreeFormatter, is_news, without_details
-from hermes_site.terminal import read_limits
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -78,9 +88,9 @@ HERMES_CLIENT_WRITE_TIMEOUT = env.seconds("HERMES_CLIENT_WRITE_TIMEOUT", 30, low
 
 # --- the model -------------------------------------------------------------------------
 HERMES_PROVIDERS = {
-    "builtin": "gateway_app.providers.builtin.BuiltinProvider",
-    "openai": "gateway_app.providers.openai.OpenAIProvider",
-    "custom": "gateway_app.providers.openai.OpenAIProvider",
+    "builtin": "gateway_app.providers.builtin.provider.BuiltinProvider",
+    "openai": "gateway_app.providers.openai.provider.OpenAIProvider",
+    "custom": "gateway_app.providers.openai.provider.OpenAIProvider",
 }
 HERMES_PROVIDER = env.choice("HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider")
 HERMES_BASE_URL = env.text("HERMES_BASE_URL", config_path="model.base_url")
@@ -141,7 +151,7 @@ HERMES_SHUTDOWN_GRACE = env.seconds("HERMES_SHUTDOWN_GRACE", 20, low=0, high=360
 GATEWAY_HEALTH_URL = env.web_address("GATEWAY_HEALTH_URL")
 GATEWAY_HEALTH_TIMEOUT = env.seconds("GATEWAY_HEALTH_TIMEOUT", 3, low=0.1, high=60)
 GATEWAY_HEALTH_KEY = env.secret("GATEWAY_HEALTH_KEY")
-HERMES_DISPATCHER = "gateway_app.runtime.dispatcher.InProcessDispatcher"
+HERMES_DISPATCHER = "gateway_app.runtime.dispatch.InProcessDispatcher"
 
 # --- Django ----------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -157,7 +167,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "responses_app",
     "gateway_app",
-    "gateway_app.dashboard",
+    "gateway_app.operations.dashboard",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -168,8 +178,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "gateway_app.dashboard.security.ContentSecurityPolicy",
-    "gateway_app.dashboard.login_throttle.LoginThrottle",
+    "gateway_app.operations.dashboard.security.ContentSecurityPolicy",
+    "gateway_app.operations.dashboard.login_throttle.LoginThrottle",
 ]
 CACHES = {
     "default": {

@@ -4,13 +4,13 @@ from django.urls import include, path
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("responses_app.api.urls")),
-    path("", include("gateway_app.chat.urls")),
-    path("", include("gateway_app.runs.urls")),
-    path("", include("gateway_app.sessions.urls")),
-    path("", include("gateway_app.discovery.urls")),
-    path("", include("gateway_app.monitoring.urls")),
-    path("", include("gateway_app.dashboard.urls")),
-    path("", include("gateway_app.openapi.urls")),
+    path("", include("gateway_app.api.chat.urls")),
+    path("", include("gateway_app.api.runs.urls")),
+    path("", include("gateway_app.api.sessions.urls")),
+    path("", include("gateway_app.api.discovery.urls")),
+    path("", include("gateway_app.operations.monitoring.urls")),
+    path("", include("gateway_app.operations.dashboard.urls")),
+    path("", include("gateway_app.api.schema.urls")),
 ]
 
 handler400 = "responses_app.api.exceptions.bad_request"

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from gateway_app.runtime.briefing import brief_turn
+from gateway_app.runtime.turn_context import brief_turn
 from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_whole
 from responses_app.models import Response

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.mcp.config import McpServer
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset, ServerState
 from tests.harness import ROOT, Server, free_port

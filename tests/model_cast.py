@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_app.agent.rounds import ask
-from gateway_app.agent.said import Said
-from gateway_app.agent.types import (
+from gateway_app.agent.answer_buffer import Said
+from gateway_app.agent.events import (
     Cut,
     ModelCall,
     ModelEvent,
@@ -16,8 +15,9 @@ from gateway_app.agent.types import (
     TextDelta,
     Usage,
 )
-from gateway_app.providers.openai import OpenAIProvider
-from gateway_app.providers.upstream import Upstream
+from gateway_app.agent.rounds import ask
+from gateway_app.providers.openai.client import Upstream
+from gateway_app.providers.openai.provider import OpenAIProvider
 from tests.model_stub import ModelStub
 
 KEY = "sk-secret-0123456789"

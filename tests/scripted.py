@@ -16,9 +16,19 @@ from typing import Any
 from django.conf import settings
 
 from gateway_app.agent.context import text_of
-from gateway_app.agent.types import ModelCall, ModelEvent
-from gateway_app.providers.builtin import compose
-from gateway_app.providers.script import Call, Fail, Say, Step, Think, Wait, after, asked_and_said, play
+from gateway_app.agent.events import ModelCall, ModelEvent
+from gateway_app.providers.builtin.provider import compose
+from gateway_app.providers.builtin.script import (
+    Call,
+    Fail,
+    Say,
+    Step,
+    Think,
+    Wait,
+    after,
+    asked_and_said,
+    play,
+)
 from responses_app.protocol.items import CALLS, OUTPUTS
 from tests.gates import passed
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext
 from gateway_app.tools.support.limits import Limits
 from tests.gates import passed
 

@@ -3,10 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import ToolContext
-from gateway_app.agent.types import ModelCall, TextDelta
-from gateway_app.providers.builtin import BuiltinProvider, compose
-from gateway_app.providers.script import Call, Fail, Say, Think
+from gateway_app.agent.events import ModelCall, TextDelta
+from gateway_app.agent.tools import ToolContext
+from gateway_app.providers.builtin.provider import BuiltinProvider, compose
+from gateway_app.providers.builtin.script import (
+    Call,
+    Fail,
+    Say,
+    Think,
+)
 from gateway_app.tools import builtin_tools
 
 CALCULATE = builtin_tools("off")["calculate"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from gateway_app.chat.request import read_chat
+from gateway_app.api.chat.requests import read_chat
 from responses_app.http.principals import Principal
 from responses_app.protocol.errors import ApiError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.chat.view import ChatView
+from gateway_app.api.chat.renderers import ChatView
 from responses_app.eventlog import Numbering, Segment
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import TOOL_CALLED, Event

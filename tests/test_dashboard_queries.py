@@ -14,12 +14,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from gateway_app.dashboard import lists
-from gateway_app.dashboard.numbers import CLASSES_MS, numbers, percentile
-from gateway_app.dashboard.windows import WINDOWS
-from gateway_app.diagnosis import check_database
-from gateway_app.health import current_work, processes
 from gateway_app.models import RuntimeProcess
+from gateway_app.operations.dashboard import lists
+from gateway_app.operations.dashboard.numbers import CLASSES_MS, numbers, percentile
+from gateway_app.operations.dashboard.windows import WINDOWS
+from gateway_app.operations.doctor.checks import check_database
+from gateway_app.operations.health import current_work, processes
 from responses_app.models import ApiKey, Response, Session, ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.status import OnDisconnect, Status

@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from gateway_app.agent.events import (
+    AgentEvent,
+    CallStarted,
+    ToolFinished,
+    TurnFinished,
+)
 from gateway_app.agent.loop import SoFar, run_turn
-from gateway_app.agent.tool_types import ToolCall, ToolResult
-from gateway_app.agent.types import AgentEvent, CallStarted, ToolFinished, TurnFinished
+from gateway_app.agent.tools import ToolCall, ToolResult
 from tests.model_cast import CALL, Cast, hear
 from tests.model_stub import Begun, Call, Calls, Cut, Finish, Raw, Step, Text, sse
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
-from gateway_app.firststart import LOGIN_FILE, ensure_admin
+from gateway_app.operations.first_start import LOGIN_FILE, ensure_admin
 
 pytestmark = pytest.mark.django_db
 

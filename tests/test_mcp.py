@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_app.agent.tool_types import ToolContext
-from gateway_app.tools.mcp.config import McpServer
+from gateway_app.agent.tools import ToolContext
+from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset
 from tests.harness import free_port

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.tools.mcp.config import McpServer, read_mcp_servers
+from gateway_app.config.mcp import McpServer, read_mcp_servers
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.transport import redacted
 from tests.harness import Server, eventually, popen
@@ -105,7 +105,7 @@ def test_secrets_of_the_configuration_are_not_repeated() -> None:
 
 
 def test_without_servers_the_package_is_never_loaded(tmp_path: Path) -> None:
-    code = "import sys, gateway_app.runtime.start; print('mcp' in sys.modules)"
+    code = "import sys, gateway_app.runtime.bootstrap; print('mcp' in sys.modules)"
     server = Server(tmp_path)
     server.launch = popen  # a forked one has all packages
     assert server.manage("shell", "-v0", "-c", code) == "False"

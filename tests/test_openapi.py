@@ -11,15 +11,15 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
-from gateway_app.chat import openapi_request as chat
-from gateway_app.chat import request as chat_request
-from gateway_app.dashboard.live import LIVE_ROUTES
-from gateway_app.dashboard.security import POLICY
-from gateway_app.openapi.document import document
-from gateway_app.providers.chat_request import CHAT_ONLY_FIELDS
-from gateway_app.runs import openapi as runs
-from gateway_app.sessions import openapi as sessions
-from gateway_app.sessions import requests as session_requests
+from gateway_app.api.chat import openapi_request as chat
+from gateway_app.api.chat import requests as chat_request
+from gateway_app.api.runs import openapi as runs
+from gateway_app.api.schema.document import document
+from gateway_app.api.sessions import openapi as sessions
+from gateway_app.api.sessions import requests as session_requests
+from gateway_app.operations.dashboard.live import LIVE_ROUTES
+from gateway_app.operations.dashboard.security import POLICY
+from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
 from hermes_site.asgi import routes
 from responses_app.api.approvals import ALIASES
 from responses_app.models.tool_events import Decision
@@ -35,7 +35,7 @@ from tests.openapi_reader import METHODS, Reader
 
 pytestmark = pytest.mark.any_database
 
-FOR_PEOPLE = ("django.", "gateway_app.dashboard.")  # modules of pages: the admin, and the operators' own
+FOR_PEOPLE = ("django.", "gateway_app.operations.dashboard.")  # modules of pages: the admin, and the operators' own
 BROWSER = shutil.which("chromium")
 
 
@@ -113,9 +113,9 @@ def test_the_response_has_every_key() -> None:
 def test_streams_have_the_events_that_are_told() -> None:
     listed = (ROOT / "docs/api.md").read_text().split("## Events")[1].split("## Errors")[0]
     assert events.EVENTS.keys() == set(re.findall(r"`(response\.[\w.]+)`", listed))
-    told = set(re.findall(r'_told\("([\w.]+)"', (ROOT / "gateway_app/runs/events.py").read_text()))
+    told = set(re.findall(r'_told\("([\w.]+)"', (ROOT / "gateway_app/api/runs/renderers.py").read_text()))
     assert runs.EVENTS.keys() == told
-    written = (ROOT / "gateway_app/sessions/chat_view.py").read_text()
+    written = (ROOT / "gateway_app/api/sessions/renderers.py").read_text()
     yielded = re.findall(r'yield "([\w.]+)"(?: if [^"]+ else "([\w.]+)")?', written)
     assert sessions.EVENTS.keys() == {name for pair in yielded for name in pair if name}
 

@@ -10,7 +10,7 @@ from tests.harness import Server, created_id, script, streaming, text
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
 
-ENSURE_ADMIN = "from gateway_app.firststart import ensure_admin; ensure_admin()"
+ENSURE_ADMIN = "from gateway_app.operations.first_start import ensure_admin; ensure_admin()"
 
 
 class Uvicorn(Server):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.types import (
+from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
     CallStarted,
@@ -19,7 +19,7 @@ from gateway_app.agent.types import (
     TextDelta,
     Usage,
 )
-from gateway_app.providers.openai import OpenAIProvider
+from gateway_app.providers.openai.provider import OpenAIProvider
 from tests.harness import eventually
 from tests.model_cast import KEY, Cast
 from tests.model_stub import Answer, Call, Calls, Cut, Finish, Gate, Raw, Refusal, Spoken, Text, Thought, sse

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.types import CallArguments, CallStarted, ModelFailed, ReasoningDelta, TextDelta
+from gateway_app.agent.events import (
+    CallArguments,
+    CallStarted,
+    ModelFailed,
+    ReasoningDelta,
+    TextDelta,
+)
 from tests.model_cast import CALL, COUNTED, Cast, Heard, hear
 from tests.model_stub import Answer, Call, Calls, Cut, Finish, Raw, Refusal, Spoken, Step, Text, Thought, sse
 

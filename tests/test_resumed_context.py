@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.said import CONTINUE
+from gateway_app.agent.answer_buffer import CONTINUE
 from tests.checker import check_log
 from tests.harness import Server, eventually, script, text
 from tests.model_stub import Begun, Call, Calls, Cut, Finish, Gate, ModelStub, Raw, Step, Text, Thought, sse

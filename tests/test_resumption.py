@@ -5,10 +5,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from gateway_app.agent.events import RoundFinished, TurnFinished, Usage
 from gateway_app.agent.loop import SoFar, run_turn
-from gateway_app.agent.tool_types import ToolCall, ToolResult
-from gateway_app.agent.types import RoundFinished, TurnFinished, Usage
-from gateway_app.runtime.recording import ATTEMPT_STARTED, MODEL_FINISHED
+from gateway_app.agent.tools import ToolCall, ToolResult
+from gateway_app.runtime.recorder import ATTEMPT_STARTED, MODEL_FINISHED
 from gateway_app.runtime.resumption import Resumed, read_so_far
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus

@@ -9,13 +9,18 @@ from typing import Any
 
 import pytest
 
+from gateway_app.agent.answer_buffer import CONTINUE, Said, continued
+from gateway_app.agent.events import Cut as Broken
+from gateway_app.agent.events import (
+    ModelFailed,
+    TextDelta,
+    TurnFinished,
+    Usage,
+)
 from gateway_app.agent.loop import SoFar, run_turn
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
-from gateway_app.agent.said import CONTINUE, Said, continued
-from gateway_app.agent.tool_types import ToolCall, ToolResult
-from gateway_app.agent.types import Cut as Broken
-from gateway_app.agent.types import ModelFailed, TextDelta, TurnFinished, Usage
-from gateway_app.providers.upstream import Upstream
+from gateway_app.agent.tools import ToolCall, ToolResult
+from gateway_app.providers.openai.client import Upstream
 from tests.model_cast import CALL, COUNTED, KEY, Cast, hear
 from tests.model_stub import (
     Answer,

@@ -231,7 +231,7 @@ def test_a_plain_post_is_told_where_to_look_and_not_to_ask_again(make_server: Ca
 def test_a_shutdown_is_no_client_that_left(make_server: Callable[..., Server], kind: type[Server]) -> None:
     """Of a chat that is not stored for its client, what it asked for ends with the connection; but not with ours."""
     server = make_server(kind)
-    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    server.manage("shell", "-v0", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
     answers: list[httpx.Response] = []
 
     def post() -> None:
@@ -270,7 +270,7 @@ def test_what_can_not_go_on_ends_for_its_reader(
 
 def test_under_uvicorn_it_is_the_same(make_server: Callable[..., Server]) -> None:
     server = make_server(Uvicorn)
-    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    server.manage("shell", "-v0", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
     reader = Reader(server, input=GOES_ON)
     eventually(lambda: reader.has_read(b"before "))
     assert signalled(server) < 1 + EXIT_SECS
@@ -283,7 +283,7 @@ def test_under_uvicorn_it_is_the_same(make_server: Callable[..., Server]) -> Non
 
 def test_under_plain_daphne_nothing_durable_is_lost(make_server: Callable[..., Server]) -> None:
     server = make_server(PlainDaphne)
-    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    server.manage("shell", "-v0", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
     reader = Reader(server, input=script(call("effect", text="daphne", gate="x")))
     with background(server, GOES_ON) as other:
         eventually(lambda: text(server.body(other)) == "before ")

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_app.monitoring.remote import base_url
+from gateway_app.operations.monitoring.remote import base_url
 from tests.browser import credentials
 from tests.harness import Server, eventually, free_port
 from tests.test_dashboard import log_in

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.tool_types import ToolContext
+from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools, search_files
-from gateway_app.tools.output import MAX_RESULT_CHARS
-from gateway_app.tools.tree import is_match
-from gateway_app.tools.workspace import PathRefused, locate, opened_folder
+from gateway_app.tools.support.output import MAX_RESULT_CHARS
+from gateway_app.tools.support.tree import is_match
+from gateway_app.tools.support.workspace import PathRefused, locate, opened_folder
 
 TOOLS = builtin_tools("off")
 Run = Callable[..., Awaitable[str]]

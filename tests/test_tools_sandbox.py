@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway_app.agent.tool_types import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext
 from gateway_app.tools import builtin_tools
-from gateway_app.tools.sandbox import bubblewrap, wrapped
 from gateway_app.tools.support.limits import DEFAULT_LIMITS
+from gateway_app.tools.support.sandbox import bubblewrap, wrapped
 from gateway_app.tools.terminal import make_terminal
 
 Shell = Callable[[str], Awaitable[str]]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.tool_types import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext
 from gateway_app.tools import builtin_tools
-from gateway_app.tools.output import MAX_REPORTED_CHARS, MAX_RESULT_CHARS
-from gateway_app.tools.sandbox import bubblewrap
+from gateway_app.tools.support.output import MAX_REPORTED_CHARS, MAX_RESULT_CHARS
+from gateway_app.tools.support.sandbox import bubblewrap
 
 Shell = Callable[..., Coroutine[Any, Any, str]]
 needs_bubblewrap = pytest.mark.skipif(

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.types import CallArguments, ModelCall, ModelEvent, ModelFinished, TextDelta
-from gateway_app.providers.openai import OpenAIProvider
-from gateway_app.providers.sse import EventSplitter
-from gateway_app.providers.upstream import Upstream
+from gateway_app.agent.events import (
+    CallArguments,
+    ModelCall,
+    ModelEvent,
+    ModelFinished,
+    TextDelta,
+)
+from gateway_app.providers.openai.client import Upstream
+from gateway_app.providers.openai.provider import OpenAIProvider
+from gateway_app.providers.openai.sse import EventSplitter
 from tests.checker import check_log
 from tests.harness import Server, created_id, events, eventually, streaming, text
 from tests.model_stub import Answer, Call, Calls, Finish, Gate, ModelStub, Raw, Refusal, Text, Thought, sse

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.said import CONTINUE
-from gateway_app.agent.types import CallFinished, CallStarted
+from gateway_app.agent.answer_buffer import CONTINUE
+from gateway_app.agent.events import CallFinished, CallStarted
 from tests.model_cast import Cast, Heard, hear
 from tests.model_stub import (
     Answer,

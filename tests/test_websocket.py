@@ -220,7 +220,7 @@ def test_an_old_socket_ends_and_no_turn_is_cut(
     make_server: Callable[..., Server], kind: type[Server], code: int
 ) -> None:
     server = make_server(kind, TEST_SOCKET_SECS="1")
-    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    server.manage("shell", "-v0", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
     with socket(server) as ws:
         ws.create(input=script({"gate": "old"}, {"say": "an old socket"}), store=False)
         assert [ws.receive()["type"], ws.receive()["type"]] == ["response.created", "response.in_progress"]
@@ -247,7 +247,7 @@ def test_a_message_over_the_limit_is_refused(server: Server) -> None:
 @pytest.mark.parametrize("kind", [Uvicorn, PlainDaphne])
 def test_other_servers_serve_it_too(make_server: Callable[..., Server], kind: type[Server]) -> None:
     server = make_server(kind)
-    server.manage("shell", "-v0", "-c", "from gateway_app.firststart import ensure_admin; ensure_admin()")
+    server.manage("shell", "-v0", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
     with socket(server) as ws:
         assert ws.ask(input="x")["type"] == "response.completed"
     with pytest.raises(InvalidStatus) as caught, socket(server, key="wrong"):

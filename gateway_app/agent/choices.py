@@ -1,7 +1,7 @@
 """Which tools a request's choice leaves."""
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.types import ModelCall
+from gateway_app.agent.events import ModelCall
 
 
 def allowed_names(call: ModelCall) -> set[str] | None:

@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from gateway_app.agent.types import ModelEvent, ModelFinished, TextDelta
+from gateway_app.agent.events import ModelEvent, ModelFinished, TextDelta
 from responses_app.protocol.events import clean_text
 
 

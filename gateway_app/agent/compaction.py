@@ -4,11 +4,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from gateway_app.agent.answer_buffer import Said
 from gateway_app.agent.context import text_of
-from gateway_app.agent.rounds import ask
-from gateway_app.agent.said import Said
-from gateway_app.agent.summary import summary_note
-from gateway_app.agent.types import (
+from gateway_app.agent.events import (
     AgentEvent,
     Compaction,
     Item,
@@ -20,6 +18,8 @@ from gateway_app.agent.types import (
     TurnFinished,
     Usage,
 )
+from gateway_app.agent.rounds import ask
+from gateway_app.agent.summary import summary_note
 from responses_app.protocol.compaction_markers import Standing
 
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from gateway_app.agent.types import Item
+from gateway_app.agent.events import Item
 from responses_app.protocol.builder import INTERRUPTED
 from responses_app.protocol.items import (
     ARGUMENTS_OF,

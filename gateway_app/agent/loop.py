@@ -5,12 +5,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from gateway_app.agent.answer_buffer import Said, follow
 from gateway_app.agent.compaction import compact
-from gateway_app.agent.rounds import ask
-from gateway_app.agent.said import Said, follow
-from gateway_app.agent.summary import plan_compaction, summary_call
-from gateway_app.agent.tool_types import RunTool, ToolCall
-from gateway_app.agent.types import (
+from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
@@ -24,6 +21,9 @@ from gateway_app.agent.types import (
     TurnParked,
     Usage,
 )
+from gateway_app.agent.rounds import ask
+from gateway_app.agent.summary import plan_compaction, summary_call
+from gateway_app.agent.tools import RunTool, ToolCall
 from responses_app.protocol.items import all_call_ids
 
 MAX_ITERATIONS = 90

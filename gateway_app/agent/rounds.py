@@ -10,11 +10,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from gateway_app.agent.answer_buffer import Said, continued, interrupted
 from gateway_app.agent.cleaning import clean_event
 from gateway_app.agent.context import as_note
-from gateway_app.agent.said import Said, continued, interrupted
-from gateway_app.agent.stops import until_stop
-from gateway_app.agent.types import (
+from gateway_app.agent.events import (
     Cut,
     ModelCall,
     ModelEvent,
@@ -24,6 +23,7 @@ from gateway_app.agent.types import (
     Quirk,
     Usage,
 )
+from gateway_app.agent.stream_filters import until_stop
 from responses_app.protocol.token_estimate import tokens_of
 
 MAX_CONTINUATIONS = 4  # of each model

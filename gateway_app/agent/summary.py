@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import orjson
 
 from gateway_app.agent.context import as_note, text_of
-from gateway_app.agent.types import Item, ModelCall
+from gateway_app.agent.events import Item, ModelCall
 from responses_app.protocol.compaction_markers import (
     COMPACTION,
     KEPT,

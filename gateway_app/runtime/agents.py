@@ -10,11 +10,11 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.tool_types import Tool
-from gateway_app.agent.types import wire_name
-from gateway_app.providers.config import Model
-from gateway_app.providers.profiles import models_of
-from gateway_app.runtime.toolset import mcp_tools
+from gateway_app.agent.events import wire_name
+from gateway_app.agent.tools import Tool
+from gateway_app.config.models import Model
+from gateway_app.config.profiles import models_of
+from gateway_app.runtime.mcp import mcp_tools
 from responses_app.agent_profiles import AgentProfile
 from responses_app.requests.options import CLIENT_TOOLS
 from responses_app.services.profiles import DEFAULT, default_model, find_profile

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_app.agent.types import Usage
+from gateway_app.agent.events import Usage
 from responses_app.protocol.events import clean_text
 from responses_app.protocol.status import Status
 

@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
+from gateway_app.agent.events import Item, RoundFinished, Usage
 from gateway_app.agent.loop import SoFar
-from gateway_app.agent.tool_types import ToolCall
-from gateway_app.agent.types import Item, RoundFinished, Usage
-from gateway_app.runtime.ledger import TOLD_ONCE, shown
-from gateway_app.runtime.recording import ATTEMPT_STARTED, COMPACTED, MODEL_FINISHED, QUIRK
+from gateway_app.agent.tools import ToolCall
+from gateway_app.runtime.recorder import (
+    ATTEMPT_STARTED,
+    COMPACTED,
+    MODEL_FINISHED,
+    QUIRK,
+)
+from gateway_app.runtime.tool_runner import TOLD_ONCE, shown
 from responses_app.eventlog import Segment
 from responses_app.eventlog.damage import decode_log
 from responses_app.eventlog.segments import first_output_at, read_whole

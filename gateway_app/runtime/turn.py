@@ -13,15 +13,23 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
 from gateway_app.agent.compaction import run_compaction
+from gateway_app.agent.events import (
+    Compaction,
+    ModelFailed,
+    Quirk,
+    RoundFinished,
+    TurnFinished,
+    TurnParked,
+    Usage,
+)
 from gateway_app.agent.loop import run_turn
-from gateway_app.agent.types import Compaction, ModelFailed, Quirk, RoundFinished, TurnFinished, TurnParked, Usage
-from gateway_app.providers import get_providers
-from gateway_app.runtime.briefing import Brief, brief_turn
+from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.ends import End, failed, incomplete
-from gateway_app.runtime.ledger import Ledger
-from gateway_app.runtime.recording import ATTEMPT_STARTED, Recorder
+from gateway_app.runtime.mcp import connected
+from gateway_app.runtime.recorder import ATTEMPT_STARTED, Recorder
 from gateway_app.runtime.resumption import Past, past_of, read_past
-from gateway_app.runtime.toolset import connected
+from gateway_app.runtime.tool_runner import Ledger
+from gateway_app.runtime.turn_context import Brief, brief_turn
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import stamped
 from responses_app.protocol.builder import OutputBuilder

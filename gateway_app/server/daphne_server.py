@@ -11,8 +11,8 @@ from django.conf import settings
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
+from gateway_app.runtime.bootstrap import runtime
 from gateway_app.runtime.signals import handle_signals
-from gateway_app.runtime.start import runtime
 from gateway_app.server.channel import GatewayChannel
 from gateway_app.server.limits import ByteBudget, OpenConnections
 from gateway_app.server.request import CUT_SECS, GatewayRequest

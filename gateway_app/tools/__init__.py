@@ -1,6 +1,6 @@
 """The tools the server can run; a new one is a file here and a line below."""
 
-from gateway_app.agent.tool_types import Tool
+from gateway_app.agent.tools import Tool
 from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
 from gateway_app.tools.support.limits import DEFAULT_LIMITS, Limits
 

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext
 
 Number = int | float
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Number]] = {

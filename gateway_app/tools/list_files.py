@@ -5,11 +5,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.output import shown
-from gateway_app.tools.schema import checked, parameters_of
-from gateway_app.tools.tree import MAX_DEPTH, SKIPPED_FOLDERS, Entry, Walk, is_match
-from gateway_app.tools.workspace import PATH, explained, locate
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.tools.support.output import shown
+from gateway_app.tools.support.schema import checked, parameters_of
+from gateway_app.tools.support.tree import (
+    MAX_DEPTH,
+    SKIPPED_FOLDERS,
+    Entry,
+    Walk,
+    is_match,
+)
+from gateway_app.tools.support.workspace import PATH, explained, locate
 
 MAX_LISTED = 1000
 MAX_PATTERN_CHARS = 500

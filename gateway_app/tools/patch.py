@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.schema import checked, parameters_of
-from gateway_app.tools.workspace import PATH, PathRefused, explained, locate, open_regular, opened_folder
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.tools.support.schema import checked, parameters_of
+from gateway_app.tools.support.workspace import (
+    PATH,
+    PathRefused,
+    explained,
+    locate,
+    open_regular,
+    opened_folder,
+)
 from gateway_app.tools.write_file import encoded, replace_file
 
 MAX_FILE_BYTES = 10_000_000

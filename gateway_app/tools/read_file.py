@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.schema import checked, parameters_of
-from gateway_app.tools.workspace import PATH, PathRefused, explained, opened_file
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.tools.support.schema import checked, parameters_of
+from gateway_app.tools.support.workspace import (
+    PATH,
+    PathRefused,
+    explained,
+    opened_file,
+)
 
 MAX_LINES = 2000
 MAX_CHARS = 40_000  # so that the model sees all of it, with the word how to go on

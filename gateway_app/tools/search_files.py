@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools import search_worker
-from gateway_app.tools.output import Output
-from gateway_app.tools.processes import Program, run_program
-from gateway_app.tools.schema import checked, parameters_of
-from gateway_app.tools.tree import SKIPPED_FOLDERS
-from gateway_app.tools.workspace import PATH, PathRefused
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.tools.support import search_worker
+from gateway_app.tools.support.output import Output
+from gateway_app.tools.support.processes import Program, run_program
+from gateway_app.tools.support.schema import checked, parameters_of
+from gateway_app.tools.support.tree import SKIPPED_FOLDERS
+from gateway_app.tools.support.workspace import PATH, PathRefused
 
 MAX_SEARCH_SECS = 20
 MAX_RESULTS = 1000

@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.output import Output
-from gateway_app.tools.processes import Program, run_program
-from gateway_app.tools.sandbox import Sandbox, bubblewrap
-from gateway_app.tools.schema import checked, parameters_of
-from gateway_app.tools.shell_state import ShellState, read_state, state_file
+from gateway_app.agent.tools import Tool, ToolContext
 from gateway_app.tools.support.cgroups import new_group
 from gateway_app.tools.support.limits import DEFAULT_LIMITS, Limits
-from gateway_app.tools.workspace import prepared
+from gateway_app.tools.support.output import Output
+from gateway_app.tools.support.processes import Program, run_program
+from gateway_app.tools.support.sandbox import Sandbox, bubblewrap
+from gateway_app.tools.support.schema import checked, parameters_of
+from gateway_app.tools.support.shell_state import ShellState, read_state, state_file
+from gateway_app.tools.support.workspace import prepared
 
 DEFAULT_TIMEOUT_SECS = 60
 MAX_TIMEOUT_SECS = 600

@@ -7,9 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.schema import checked, parameters_of
-from gateway_app.tools.workspace import PATH, PathRefused, check_regular, explained, locate, opened_folder
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.tools.support.schema import checked, parameters_of
+from gateway_app.tools.support.workspace import (
+    PATH,
+    PathRefused,
+    check_regular,
+    explained,
+    locate,
+    opened_folder,
+)
 
 PARAMETERS = parameters_of(
     {

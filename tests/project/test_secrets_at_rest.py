@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_app.kept_secret import kept_secret
+from gateway_app.config.secrets import kept_secret
 from tests.harness import Server, eventually
 
 DATABASE_FILES = ("hermes.sqlite3", "hermes.sqlite3-wal", "hermes.sqlite3-shm")

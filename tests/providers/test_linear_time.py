@@ -10,11 +10,11 @@ import httpx2
 import openai
 import pytest
 
-from gateway_app.agent.tool_types import Tool
-from gateway_app.agent.types import ModelCall
-from gateway_app.providers.builtin import compose
-from gateway_app.providers.failures import failure_in, refusal
-from gateway_app.providers.script import Call, words
+from gateway_app.agent.events import ModelCall
+from gateway_app.agent.tools import Tool
+from gateway_app.providers.builtin.provider import compose
+from gateway_app.providers.builtin.script import Call, words
+from gateway_app.providers.openai.errors import failure_in, refusal
 
 LENGTH = 2_000_000
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_app.openapi.document import document
+from gateway_app.api.schema.document import document
 from tests.harness import Server
 from tests.openapi_reader import Reader
 

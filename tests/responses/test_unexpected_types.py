@@ -7,12 +7,12 @@ import orjson
 import pytest
 
 from gateway_app.agent.context import build_items
+from gateway_app.agent.events import ModelCall
 from gateway_app.agent.summary import summary_call
-from gateway_app.agent.types import ModelCall
-from gateway_app.chat.request import read_chat
-from gateway_app.providers.script import count_tokens
-from gateway_app.runs.create import read_run
-from gateway_app.sessions.requests import read_chat as read_session_chat
+from gateway_app.api.chat.requests import read_chat
+from gateway_app.api.runs.consumers import read_run
+from gateway_app.api.sessions.requests import read_chat as read_session_chat
+from gateway_app.providers.builtin.script import count_tokens
 from responses_app.http.principals import Principal
 from responses_app.models import Session
 from responses_app.protocol.errors import ApiError

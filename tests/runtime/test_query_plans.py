@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from gateway_app.health import current_work, newer_logs
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
-from gateway_app.runtime.orphans import find_dead, find_orphans
+from gateway_app.runtime.recovery import find_dead, find_orphans
 from responses_app.models import IdempotencyKey, Response, Session
 from responses_app.protocol.status import Status
 from responses_app.services.history.resent_history import _known

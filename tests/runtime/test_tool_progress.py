@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway_app.runtime.progress import Progress
+from gateway_app.runtime.tool_progress import Progress
 from responses_app.protocol.events import Event
 from tests.checker import check_log
 from tests.harness import Server, eventually, script

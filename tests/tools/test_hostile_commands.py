@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gateway_app.tools.sandbox import bubblewrap
 from gateway_app.tools.support import cgroups
 from gateway_app.tools.support.limits import counts_processes
+from gateway_app.tools.support.sandbox import bubblewrap
 from tests.conftest import Database
 from tests.harness import Server, eventually, script
 from tests.tools import hostile

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_app.agent.tool_types import ToolContext
+from gateway_app.agent.tools import ToolContext
 from gateway_app.tools.patch import MAX_FILE_BYTES, patch, workspace_lock
 
 MEGABYTE = 1_000_000

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.tool_types import ToolContext
+from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools
-from gateway_app.tools.sandbox import bubblewrap
 from gateway_app.tools.support import cgroups, seccomp
 from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.support.private_files import PrivateFiles
+from gateway_app.tools.support.sandbox import bubblewrap
 from tests.harness import ROOT, Server, script
 
 pytestmark = pytest.mark.skipif(bubblewrap() is None, reason="bubblewrap does not work: apt-get install bubblewrap")
@@ -28,7 +28,7 @@ ORDINARY_USER = 65534
 AS_ORDINARY_USER = """
 import asyncio, json, sys
 from pathlib import Path
-from gateway_app.agent.tool_types import ToolContext
+from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.support.private_files import PrivateFiles

@@ -4,8 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway_app import diagnosis, diagnosis_remote
-from gateway_app.diagnosis import Finding, Grade
+from gateway_app.operations.doctor import checks as diagnosis
+from gateway_app.operations.doctor import remote as diagnosis_remote
+from gateway_app.operations.doctor.checks import Finding, Grade
 
 TIMEOUT_SECS = 5.0
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from gateway_app.runtime import orphans
+from gateway_app.runtime import recovery as orphans
 from responses_app.management.progress import Progress
 
 

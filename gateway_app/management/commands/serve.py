@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
-from gateway_app.firststart import ensure_admin, greeting, warning
+from gateway_app.operations.first_start import ensure_admin, greeting, warning
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files

@@ -16,8 +16,8 @@ from mcp.client import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from pydantic import ValidationError
 
-from gateway_app.agent.tool_types import Tool, ToolContext
-from gateway_app.tools.mcp.config import McpServer
+from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.results import as_text, progress_text
 from gateway_app.tools.mcp.transport import Line, open_transport, redacted

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypedDict
 
-from gateway_app.agent.tool_types import Tool
-from gateway_app.tools.mcp.config import McpServer
+from gateway_app.agent.tools import Tool
+from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.connection import Connection, Limits
 
 

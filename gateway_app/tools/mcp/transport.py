@@ -13,7 +13,7 @@ import httpx2
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from gateway_app.tools.mcp.config import McpServer
+from gateway_app.config.mcp import McpServer
 
 logger = logging.getLogger(__name__)
 

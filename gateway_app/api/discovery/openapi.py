@@ -1,0 +1,79 @@
+"""``/v1/capabilities`` and ``/v1/toolsets``, described."""
+
+from gateway_app.api.discovery.endpoints import ENDPOINTS
+from gateway_app.api.discovery.views import FEATURES, NOT_HERE
+from responses_app.schema.builders import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    Paths,
+    Schema,
+    array,
+    const,
+    query,
+    ref,
+    shape,
+)
+from responses_app.schema.operations import answer, json, operation
+from responses_app.schema.requests import SHARED
+
+_KEPT = {"supported": BOOLEAN, "durable": BOOLEAN, "retention_seconds": INTEGER}
+_OWN = ("responses_websocket", "responses_resume", "responses_background", "reasoning_streaming", "cors")
+_FEATURES = shape(
+    {
+        **dict.fromkeys((*FEATURES, *NOT_HERE, *_OWN), BOOLEAN),
+        "idempotency": shape({**_KEPT, "streams": BOOLEAN, "joins_sdk_retries": BOOLEAN}),
+        "runs_idempotency": shape(_KEPT),
+        "session_continuity_header": STRING,
+        "session_key_header": STRING,
+        "max_body_bytes": INTEGER,
+    }
+)
+_ENDPOINT = shape({"method": STRING, "path": STRING})
+SCHEMAS: dict[str, Schema] = {
+    "Capabilities": shape(
+        {
+            "object": const("hermes.api_server.capabilities"),
+            "platform": const("hermes-agent"),
+            "version": STRING,
+            "model": STRING,
+            "auth": shape({"type": const("bearer"), "required": BOOLEAN}),
+            "runtime": shape(
+                {"mode": STRING, "tool_execution": STRING, "split_runtime": BOOLEAN, "description": STRING}
+            ),
+            "features": _FEATURES,
+            "endpoints": shape(
+                dict.fromkeys(ENDPOINTS, _ENDPOINT), ENDPOINTS, "Only what is served here, each under its name."
+            ),
+        }
+    ),
+    "ToolsetList": shape(
+        {
+            "object": const("list"),
+            "platform": const("api_server"),
+            "data": array(
+                shape(
+                    {
+                        **dict.fromkeys(("name", "label", "description"), STRING),
+                        **dict.fromkeys(("enabled", "configured"), BOOLEAN),
+                        "tools": array(STRING),
+                    }
+                )
+            ),
+        }
+    ),
+}
+PATHS: Paths = {
+    "/v1/capabilities": {
+        "get": operation("get_capabilities", "What this server can do", (200, answer(json(ref("Capabilities")))))
+    },
+    "/v1/toolsets": {
+        "get": operation(
+            "list_toolsets",
+            "The tools the server runs",
+            (200, answer(json(ref("ToolsetList")))),
+            parameters=[query("model", SHARED["model"], "For this model; absent, for the default agent.")],
+            errors=("404",),
+        )
+    },
+}

@@ -1,0 +1,206 @@
+"""``/v1/runs``, described."""
+
+from gateway_app.api.runs.statuses import RunStatus
+from responses_app.models.tool_events import Approver, Decision
+from responses_app.requests.headers import SESSION_HEADER
+from responses_app.schema.builders import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    SECONDS,
+    STRING,
+    WORD,
+    Paths,
+    Schema,
+    any_of,
+    array,
+    const,
+    enum,
+    fields,
+    frame,
+    header,
+    list_of,
+    names_of,
+    nullable,
+    paging,
+    query,
+    ref,
+    shape,
+    stream,
+    text,
+    told,
+    union,
+)
+from responses_app.schema.inputs import HISTORY, LOOSE_INPUT
+from responses_app.schema.items import INCOMPLETE
+from responses_app.schema.operations import (
+    CURSOR,
+    answer,
+    generating,
+    json,
+    operation,
+    sent,
+    session_id,
+)
+from responses_app.schema.requests import RESPONSE_FIELDS
+from responses_app.schema.responses import ADMITTED_HEADERS, WAITING_CALL
+
+UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
+ALWAYS_STORED = told(const(True), "What is made here is always stored.")
+FIELDS: dict[str, Schema] = {
+    **RESPONSE_FIELDS,
+    "input": LOOSE_INPUT,
+    "store": ALWAYS_STORED,
+    "conversation_history": told(HISTORY, "Messages before the input."),
+    "session_id": session_id("The session that takes the turn."),
+    **dict.fromkeys(("background", "model_options", "provider", "stream", "stream_options"), UNUSED),
+}
+
+# -- events -----------------------------------------------------------------------------
+TOOL_CALL = shape(
+    {"id": STRING, "type": const("function"), "function": shape({"name": STRING, "arguments": STRING})},
+    description="Of your own tools.",
+)
+APPROVAL_REQUEST: dict[str, Schema] = {
+    "request_id": STRING,
+    "tool": STRING,
+    "command": text("The call in one line."),
+    "arguments": STRING,
+    "description": text("Why somebody is asked."),
+    "expires_at": SECONDS,
+    "approver": enum(Approver.values),
+    "choices": array(
+        enum(Decision.values), description="What the key of the request may choose; empty where it may not decide."
+    ),
+}
+APPROVAL_ANSWER: dict[str, Schema] = {
+    "request_id": STRING,
+    "tool": STRING,
+    "choice": enum(Decision.values),
+    "resolved": INTEGER,
+    "expired": BOOLEAN,
+}
+_SAID = {"output": STRING, "usage": nullable(ref("Usage"))}
+_PARTIAL = {"partial": const(True), "incomplete_details": INCOMPLETE, "tool_calls": array(TOOL_CALL)}
+_NAMED = {"tool": STRING, "call_id": STRING}
+EVENTS: dict[str, dict[str, Schema]] = {
+    "message.delta": {"delta": STRING},
+    "reasoning.delta": {"delta": STRING},
+    "reasoning.available": {"text": STRING},
+    "tool.started": {**_NAMED, "preview": STRING},
+    "tool.completed": {**_NAMED, "duration": NUMBER, "error": BOOLEAN},
+    "approval.request": APPROVAL_REQUEST,
+    "approval.responded": APPROVAL_ANSWER,
+    "run.completed": {**_SAID, **_PARTIAL},
+    "run.failed": {**_SAID, "error": STRING},
+    "run.cancelled": _SAID,
+}
+_STAMP = {"run_id": STRING, "timestamp": SECONDS}
+_STREAM = stream(frame(ref("RunEvent"), id_="Its place in the log, for `after`.", is_id_sure=True))
+
+# -- the run ----------------------------------------------------------------------------
+_RUN: dict[str, Schema] = {
+    "object": const("hermes.run"),
+    "id": text("run_…"),
+    "run_id": STRING,
+    "response_id": STRING,
+    "status": enum(RunStatus),
+    "created_at": SECONDS,
+    "updated_at": SECONDS,
+    "session_id": STRING,
+    "model": STRING,
+}
+_AS_KNOWN: dict[str, Schema] = {
+    "last_event": enum(EVENTS),
+    **_SAID,
+    **_PARTIAL,
+    "error": STRING,
+    "approval": shape({**WAITING_CALL, "pending": array(ref("WaitingCall"))}),
+}
+SCHEMAS: dict[str, Schema] = {
+    "CreateRun": fields(FIELDS, ("input",)),
+    "RunStarted": shape(
+        {
+            "run_id": STRING,
+            "status": const("started"),
+            "replayed": BOOLEAN,
+            "response_id": STRING,
+            "session_id": STRING,
+        }
+    ),
+    "Run": shape({**_RUN, **_AS_KNOWN}, _AS_KNOWN),
+    "RunList": list_of(ref("Run")),
+    "RunStopping": shape({"run_id": STRING, "status": const("stopping")}),
+    "RunDecided": shape(
+        {
+            "object": const("hermes.run.approval_response"),
+            "run_id": STRING,
+            "choice": enum(Decision.values),
+            "resolved": INTEGER,
+        }
+    ),
+    "RunEvent": union("event", {name: shape({**more, **_STAMP}, _PARTIAL) for name, more in EVENTS.items()}),
+}
+_DECIDED = (200, answer(json(ref("RunDecided"))))
+PATHS: Paths = {
+    "/v1/runs": {
+        "post": generating(
+            "create_run",
+            "Start a run",
+            (202, answer(json(ref("RunStarted")), "It is stored, and will run.", ADMITTED_HEADERS)),
+            body="CreateRun",
+            headers=(SESSION_HEADER,),
+        ),
+        "get": operation(
+            "list_runs",
+            "Your runs",
+            (200, answer(json(ref("RunList")))),
+            parameters=[
+                *paging(),
+                query("status", enum(RunStatus), "Only these."),
+                query("session_id", WORD, "Only those of this session."),
+            ],
+        ),
+    },
+    "/v1/runs/{run_id}": {
+        "get": operation(
+            "get_run",
+            "The run as it is now",
+            (200, answer(json(ref("Run")), "The run.", (SESSION_HEADER,))),
+            errors=("404",),
+        )
+    },
+    "/v1/runs/{run_id}/events": {
+        "get": operation(
+            "stream_run_events",
+            "Its events from the first on, then live ones",
+            (
+                200,
+                answer(
+                    _STREAM,
+                    f"{names_of(EVENTS)} Ends with the comment `: stream closed`; without it, it was cut.",
+                    (SESSION_HEADER,),
+                ),
+            ),
+            parameters=[query("after", CURSOR, "Those behind the one with this id."), header("Last-Event-ID")],
+            errors=("404",),
+        )
+    },
+    "/v1/runs/{run_id}/approval": {
+        "post": operation(
+            "decide_run_approval",
+            "Decide about a tool call that waits",
+            _DECIDED,
+            body=sent(ref("Decision")),
+            errors=("404", "409", "503"),
+        )
+    },
+    "/v1/runs/{run_id}/stop": {
+        "post": operation(
+            "stop_run",
+            "Stop it; what it had written is kept",
+            (200, answer(json(any_of(ref("RunStopping"), ref("Run"))), "It will stop; or the run, if it has ended.")),
+            errors=("404", "503"),
+        )
+    },
+}

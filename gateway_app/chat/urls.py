@@ -1,8 +1,0 @@
-from django.urls import path
-
-from gateway_app.chat import api
-
-urlpatterns = [
-    path("v1/chat/completions", api.CompletionsView.as_view()),
-    path("v1/chat/completions/<str:completion_id>", api.CompletionView.as_view()),
-]

@@ -1,0 +1,64 @@
+"""The settings of a database, from its address."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from gateway_app.config.home import make_private, temporary_home, why_not_writable
+
+SQLITE = "django.db.backends.sqlite3"
+POSTGRESQL = "django.db.backends.postgresql"
+MAX_WAITING = 500  # requests for a connection of the pool; each holds a thread
+
+Database = dict[str, Any]
+
+
+def read_database(url: str, timeout_secs: float, pool_size: int) -> tuple[Database, str]:
+    """The settings, and why a temporary folder holds the database; empty when all is well."""
+    try:
+        database: Database = dict(dj_database_url.parse(url))
+    except (ValueError, dj_database_url.ParseError) as error:
+        raise ImproperlyConfigured(f"DATABASE_URL cannot be understood: {error}") from error
+    if database["ENGINE"] == SQLITE:
+        return _sqlite(database)
+    if database["ENGINE"] == POSTGRESQL:
+        return _postgresql(database, timeout_secs, pool_size), ""
+    raise ImproperlyConfigured("DATABASE_URL must name a sqlite or a postgres database.")
+
+
+def _sqlite(database: Database) -> tuple[Database, str]:
+    file = Path(database["NAME"])
+    folder = file.parent.resolve()
+    reason = why_not_writable(folder, file.name)
+    if reason:
+        database["NAME"] = str(temporary_home(folder) / file.name)
+    make_private(Path(database["NAME"]))
+    database["OPTIONS"] = {
+        # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        # Erased content is overwritten, also on pages that are freed; no temporary file has any.
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+        "PRAGMA busy_timeout=20000; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY",
+    }
+    return database, reason
+
+
+def _postgresql(database: Database, timeout_secs: float, pool_size: int) -> Database:
+    database["ENGINE"] = "responses_app.postgresql"
+    database["OPTIONS"] = {
+        "connect_timeout": max(2, math.ceil(timeout_secs)),  # libpq takes no less
+        "tcp_user_timeout": math.ceil(1000 * timeout_secs),
+        "keepalives_idle": 30,
+        **database.get("OPTIONS", {}),
+        "pool": {
+            "min_size": 0,
+            "max_size": pool_size,
+            "timeout": timeout_secs,
+            "max_waiting": MAX_WAITING,
+        },
+    }
+    return database

@@ -1,9 +1,0 @@
-from django.urls import path
-
-from gateway_app.monitoring.views import DetailedHealthView, MetricsView, StatusView
-
-urlpatterns = [
-    path("health/detailed", DetailedHealthView.as_view()),
-    path("api/status", StatusView.as_view()),
-    path("metrics", MetricsView.as_view()),
-]

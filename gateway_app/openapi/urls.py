@@ -1,8 +1,0 @@
-from django.urls import path
-
-from gateway_app.openapi import views
-
-urlpatterns = [
-    path("openapi.json", views.OpenApiView.as_view()),
-    path("docs", views.DocsView.as_view()),
-]

@@ -1,0 +1,81 @@
+"""``/chat``: a playground over the public API, with a token of the operator's own."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from gateway_app.agent.context import text_of
+from gateway_app.operations.dashboard.staff import PLAYGROUND, operator_of, staff_page
+from responses_app.http.principals import OPERATOR_SECS, operator_token
+from responses_app.models import InputItem, Response, Session
+from responses_app.models.input_items import opening_words
+from responses_app.services.profiles import default_model, profile_names
+
+SESSION_PREFIX = "playground-"  # which sessions the page lists
+SHOWN_CHATS = 15
+SEARCHED_SESSIONS = 300  # a key of the same user may have made many others
+SHOWN_TURNS = 100
+SESSION_ID = re.compile(r"playground-[a-z0-9]{8,40}")
+
+
+@require_GET
+@staff_page(PLAYGROUND)
+def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpResponseBase:
+    """The chat of that id; without one, the newest, so that whoever closed the tab finds the answer."""
+    chats = _chats(request)
+    if session_id is None and chats and "new" not in request.GET:
+        return redirect("chat-session", chats[0].session.public_id)
+    if session_id is not None and SESSION_ID.fullmatch(session_id) is None:
+        return redirect("chat")
+    turns = _turns(request, session_id)
+    return render(
+        request,
+        "dashboard/chat.html",
+        {
+            "page": "chat",
+            "chats": chats,
+            "session_id": session_id or "",
+            "prefix": SESSION_PREFIX,
+            "turns": turns,
+            "models": [default_model(), *profile_names()],
+            "model": turns[-1]["model"] if turns else default_model(),
+        },
+    )
+
+
+@require_POST
+@staff_page(PLAYGROUND)
+def token(request: HttpRequest) -> HttpResponseBase:
+    """A POST, and so safe from other sites; the root key never reaches a browser."""
+    token = operator_token(operator_of(request), request.session.session_key or "")
+    return JsonResponse({"token": token, "expires_in": OPERATOR_SECS})
+
+
+@dataclass(frozen=True)
+class Chat:
+    session: Session
+    name: str  # what it began with
+
+
+def _chats(request: HttpRequest) -> list[Chat]:
+    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[:SEARCHED_SESSIONS]
+    chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
+    openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(opening=opening_words())
+    names = dict(openings.values_list("pk", "opening"))
+    return [Chat(session, session.title or names.get(session.pk) or session.public_id) for session in chosen]
+
+
+def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]:
+    """What was asked; the answers come from the log, through the API."""
+    mine = Response.objects.visible_to(operator_of(request).pk).filter(deleted_at__isnull=True)
+    found = mine.filter(session__public_id=session_id, session__owner=operator_of(request)).order_by("-turn")
+    rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])[::-1]
+    asked: dict[str, list[str]] = {row.pk: [] for row in rows}
+    for item in InputItem.objects.filter(response_id__in=asked).order_by("position"):
+        asked[item.response_id].append(text_of(item.item))
+    return [{"id": row.pk, "model": row.model, "asked": "\n".join(asked[row.pk])} for row in rows]

@@ -1,0 +1,84 @@
+"""The dashboard's lists: short, newest or worst first, each read along an index."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Case, QuerySet, Value, When
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from gateway_app.operations.dashboard.numbers import ended_in
+from gateway_app.operations.dashboard.windows import Window
+from responses_app.models import Response, Session, ToolEvent
+from responses_app.models.input_items import asked_words, opening_words
+from responses_app.models.responses import is_held, is_parked
+from responses_app.protocol.status import Status
+from responses_app.services.keys import actor_names
+
+SHOWN_OPEN = 25
+SHOWN_SESSIONS = 10
+SHOWN_ENDED = 8
+SHOWN_APPROVALS = 25
+
+# Enough for a line of a list: the rows hold whole requests and answers.
+LINE = (
+    *("id", "status", "kind", "model", "created_at", "finished_at", "total_ms", "first_output_ms", "attempt"),
+    *("cancel_requested_at", "incomplete_reason", "error", "requested_by"),
+    *("session__public_id", "session__title", "owner__username"),
+)
+
+
+@dataclass(frozen=True)
+class Running:
+    row: Response
+    state: str
+    age: timedelta
+    asked_by: str
+
+
+def open_responses() -> list[Running]:
+    now = timezone.now()
+    lines = _lines(Response.objects.open()).annotate(asked=asked_words(), state=_state())
+    rows = list(lines.order_by("created_at")[:SHOWN_OPEN])
+    names = actor_names(row.requested_by for row in rows)
+    return [
+        Running(row, row.state, now - row.created_at, names.get(row.requested_by, row.requested_by)) for row in rows
+    ]
+
+
+def _state() -> Case:
+    return Case(
+        When(cancel_requested_at__isnull=False, then=Value("being cancelled")),
+        When(is_held(), then=Value("running")),
+        When(is_parked(), then=Value("awaiting approval")),
+        default=Value("queued"),
+    )
+
+
+def recent_sessions() -> list[Session]:
+    newest = Session.objects.select_related("owner").annotate(opening=opening_words())
+    return list(newest.order_by("-last_active_at")[:SHOWN_SESSIONS])
+
+
+def waiting_approvals() -> list[ToolEvent]:
+    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=Now())
+    return list(waiting.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
+
+
+def slowest(window: Window) -> list[Response]:
+    return _found(ended_in(window).order_by("-total_ms", "id").values_list("pk", flat=True))
+
+
+def failed(window: Window) -> list[Response]:
+    return _found(ended_in(window).filter(status=Status.FAILED).order_by("-finished_at").values_list("pk", flat=True))
+
+
+def _found(ids: "QuerySet[Response, str]") -> list[Response]:
+    """Chosen in the index, then read: a sort over whole rows would read them all."""
+    chosen = list(ids[:SHOWN_ENDED])
+    rows = {row.pk: row for row in _lines(Response.objects.filter(pk__in=chosen))}
+    return [rows[pk] for pk in chosen if pk in rows]
+
+
+def _lines(rows: "QuerySet[Response]") -> "QuerySet[Response]":
+    return rows.select_related("session", "owner").only(*LINE)

@@ -1,0 +1,133 @@
+"""``/live/{response_id}``: any stored response as it happens, and the operator's two words in it."""
+
+import re
+import time
+from collections.abc import Collection
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from gateway_app.operations.dashboard.staff import (
+    DECIDE,
+    OPERATE,
+    VIEW,
+    may_view,
+    operator_of,
+    staff_page,
+    user_of_cookies,
+)
+from responses_app.eventlog import event_store
+from responses_app.http.principals import operator_actor, operator_decider
+from responses_app.models import Response
+from responses_app.models.tool_events import Decision
+from responses_app.protocol.errors import ApiError, InvalidRequest, Unauthenticated
+from responses_app.protocol.snapshot import Item
+from responses_app.requests.headers import read_cursor
+from responses_app.services.history.chain import input_of
+from responses_app.services.keys import actor_names
+from responses_app.services.lifecycle.approvals import decide
+from responses_app.services.lifecycle.cancel import request_cancel
+from responses_app.services.lookup import any_response
+from responses_app.streaming.base import HttpConsumer
+from responses_app.streaming.pump import pump
+from responses_app.streaming.renderers import TimedLogView
+from responses_app.streaming.revocation import Credential
+from responses_app.streaming.routing import StreamingRoute
+
+
+@require_GET
+@staff_page(VIEW)
+def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    try:
+        row = any_response(response_id, must_be_stored=False)
+    except ApiError as error:
+        return render(request, "dashboard/missing.html", {"message": error.message}, status=error.status)
+    neighbours = Response.objects.filter(session_id=row.session_id, turn__in=(row.turn - 1, row.turn + 1))
+    turns = dict(neighbours.values_list("turn", "pk"))
+    return render(
+        request,
+        "dashboard/live.html",
+        {
+            "row": row,
+            "asked_by": actor_names([row.requested_by]).get(row.requested_by, row.requested_by),
+            "input": [_card(item) for item in input_of(row.pk)],
+            "earlier": turns.get(row.turn - 1),
+            "later": turns.get(row.turn + 1),
+            "may_cancel": request.user.has_perm(OPERATE),
+            "decisions": Decision.values if request.user.has_perm(DECIDE) else [],
+            "server_ms": round(time.time() * 1000),
+        },
+    )
+
+
+def _card(item: Item) -> dict[str, Any]:
+    """An input item as the page shows it: its title and its texts."""
+    content = item.get("content") or item.get("output") or item.get("arguments") or item.get("input") or ""
+    parts = content if isinstance(content, list) else [{"text": str(content)}]
+    texts = [part.get("text") or part.get("refusal") or f"[{part.get('type', 'content')}]" for part in parts]
+    return {"role": item.get("role", "item"), "title": item.get("role") or item["type"], "texts": texts}
+
+
+@require_POST
+@staff_page(OPERATE)
+def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    try:
+        row = any_response(response_id, must_be_stored=False)
+        operator = operator_of(request)
+        is_asked = request_cancel(row.pk, operator_actor(operator.get_username()), operator).result()
+    except ApiError as error:
+        return _refused(error)
+    return JsonResponse({"response_id": row.pk, "requested": is_asked})
+
+
+@require_POST
+@staff_page(DECIDE)
+def approve(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    try:
+        row = any_response(response_id)
+        resolved = decide(
+            row.pk,
+            _choice(request.POST.get("choice", "")),
+            operator_decider(operator_of(request)),
+            call_id=request.POST.get("call_id") or None,
+        )
+    except ApiError as error:
+        return _refused(error)
+    return JsonResponse({"response_id": row.pk, "resolved": resolved})
+
+
+def _choice(value: str) -> Decision:
+    if value not in Decision.values:
+        raise InvalidRequest(
+            "choice must be once, session, always or deny.", param="choice", code="invalid_approval_choice"
+        )
+    return Decision(value)
+
+
+def _refused(error: ApiError) -> HttpResponse:
+    return JsonResponse(error.body(), status=error.status)
+
+
+def _viewers(cookies: Collection[str]) -> set[str]:
+    """In a reader's thread: both the sessions and the permissions are read from the database."""
+    return {header for header in cookies if may_view(user_of_cookies(header))}
+
+
+class LiveConsumer(HttpConsumer):
+    """The log for a browser of the staff: the pump of every reader, by cookie instead of by key."""
+
+    async def answer(self, body: bytes) -> None:
+        cookies = self.header("cookie") or ""
+        if not await event_store.read(_viewers, [cookies]):
+            raise Unauthenticated(f"Log in as staff with the permission {VIEW} to watch a response.")
+        self.end_when_revoked(Credential(_viewers, cookies))
+        row = await event_store.read(any_response, self.path_args["response_id"])
+        seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
+        await self.start_stream([])
+        await pump(self, row.pk, -1 if seen is None else seen, TimedLogView())
+
+
+LIVE_ROUTES = (StreamingRoute("GET", re.compile(r"/live/(?P<response_id>[^/]+)/events"), LiveConsumer.as_asgi()),)

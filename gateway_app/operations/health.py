@@ -1,0 +1,282 @@
+"""How the gateway is: what ``/health/detailed`` says and the dashboard shows."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import connection
+from django.db.models import Case, Count, Min, Value, When
+from django.utils import timezone
+
+from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.database_probe import TROUBLE, ask
+from gateway_app.operations.doctor.remote import IN_MEMORY, layer_round_trip
+from gateway_app.runtime.mcp import mcp_states
+from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
+from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
+from responses_app.eventlog import event_store
+from responses_app.http.request_gate import door
+from responses_app.metrics import last_words
+from responses_app.models import Response
+from responses_app.models.responses import is_held, is_parked
+
+OK, DEGRADED = "ok", "degraded"
+QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then
+DISK_PERCENT = 90
+SHOWN_PROCESSES = 12
+SHOWN_NEWER = 20
+PLATFORMS = {"api_server": {"state": "connected"}}
+LAG_SECS = 5  # a commit takes milliseconds; behind somebody else's lock it waits longer
+LAYER_SECS = 1.0
+UPSTREAM_SECS = 300  # an older failure says nothing about now
+UPSTREAM_CODES = ("server_error", "rate_limit_exceeded")  # the others are about what was asked
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is not ended yet, and who has it."""
+
+    running: int
+    queued: int
+    awaiting_approval: int
+    oldest_queued_secs: float | None
+    oldest_ready_secs: float | None  # of those that wait for a process, not for an earlier turn of their session
+
+
+@dataclass(frozen=True)
+class Process:
+    id: str
+    role: str
+    host: str
+    pid: int
+    state: str
+    active_responses: int
+    started_at: datetime
+    heartbeat_at: datetime
+    exit_reason: str
+    is_silent: bool
+    is_alive_here: bool  # runs, and this host knows its pid
+
+
+@dataclass(frozen=True)
+class Storage:
+    database_bytes: int | None
+    disk_free_bytes: int
+    disk_used_percent: float
+
+
+def current_work() -> Work:
+    now = timezone.now()
+    is_waiting = ~is_held() & ~is_parked()
+    found = Response.objects.open().aggregate(
+        running=Count("pk", filter=is_held()),
+        parked=Count("pk", filter=is_parked() & ~is_held()),
+        queued=Count("pk", filter=is_waiting),
+        oldest=Min("created_at", filter=is_waiting),
+    )
+    ready = Response.objects.claimable("").aggregate(oldest=Min("created_at"))
+    return Work(
+        running=found["running"],
+        queued=found["queued"],
+        awaiting_approval=found["parked"],
+        oldest_queued_secs=_age(found["oldest"], now),
+        oldest_ready_secs=_age(ready["oldest"], now),
+    )
+
+
+def newer_logs() -> list[str]:
+    """Responses that only a newer version can go on with."""
+    waiting = Response.objects.open().in_newer_format().order_by("created_at")
+    return list(waiting.values_list("pk", flat=True)[:SHOWN_NEWER])
+
+
+def _age(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else round((now - since).total_seconds(), 3)
+
+
+def processes() -> list[Process]:
+    """The running ones, then those that ended last."""
+    silence = Case(When(is_silent(), then=Value(True)), default=Value(False))
+    rows = RuntimeProcess.objects.annotate(silence=silence).order_by("-heartbeat_at")
+    running = rows.filter(state=ProcessState.RUNNING)
+    ended = rows.exclude(state=ProcessState.RUNNING)[:SHOWN_PROCESSES]
+    return [_process(row) for row in (*running, *ended)]
+
+
+def _process(row: RuntimeProcess) -> Process:
+    is_running = row.state == ProcessState.RUNNING
+    return Process(
+        id=row.pk,
+        role=row.role,
+        host=row.host,
+        pid=row.pid,
+        state=row.state,
+        active_responses=row.active_responses,
+        started_at=row.started_at,
+        heartbeat_at=row.heartbeat_at,
+        exit_reason=row.exit_reason,
+        is_silent=is_running and row.silence,  # type: ignore[attr-defined]
+        is_alive_here=is_running and is_here(row) and not is_dead_here(row),
+    )
+
+
+def storage(database_bytes: int | None) -> Storage | None:
+    try:
+        disk = shutil.disk_usage(settings.HERMES_HOME)
+    except OSError:
+        return None
+    return Storage(database_bytes, disk.free, round(100 * disk.used / disk.total, 1))
+
+
+def _database_bytes() -> int:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT pg_database_size(current_database())")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+@dataclass(frozen=True)
+class Health:
+    """Everything at one moment; what could not be found out is None."""
+
+    work: Work | None
+    processes: list[Process] | None
+    storage: Storage | None
+    mcp: list[dict[str, Any]]
+    checks: dict[str, dict[str, Any]]
+
+    @property
+    def status(self) -> str:
+        return DEGRADED if self.degraded else OK
+
+    @property
+    def degraded(self) -> list[str]:
+        return [name for name, check in self.checks.items() if check["status"] != OK]
+
+    @property
+    def running_processes(self) -> list[Process]:
+        return [process for process in self.processes or [] if process.state == ProcessState.RUNNING]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What only the database knows; ``trouble`` is why it could not be asked."""
+
+    work: Work | None = None
+    processes: list[Process] | None = None
+    database_bytes: int | None = None
+    newer_logs: list[str] | None = None
+    trouble: str = ""
+
+
+def read_stored() -> Stored:
+    return Stored(current_work(), processes(), _database_bytes(), newer_logs())
+
+
+def look() -> Health:
+    """For a page that needs the database for itself."""
+    return _assess_found(read_stored)
+
+
+def look_soon() -> Health:
+    """For monitors: answers within two seconds, with or without the database."""
+    return _assess_found(partial(ask, read_stored))
+
+
+def _assess_found(read: Callable[[], Stored]) -> Health:
+    try:
+        return assess(read())
+    except TROUBLE as error:
+        return assess(Stored(trouble=str(error) or type(error).__name__))
+
+
+def assess(found: Stored) -> Health:
+    stored = storage(found.database_bytes)
+    states = [dict(state) for state in mcp_states()]
+    writer = event_store.writer
+    checks = {
+        "state_db": _check(not found.trouble, error=found.trouble or None),
+        "home": _check(not settings.HERMES_DEGRADED, error=settings.HERMES_DEGRADED or None),
+        "layer": _layer_check(),
+        "model": _model_check(),
+        "disk": _check(
+            stored is not None and stored.disk_used_percent < DISK_PERCENT,
+            used_percent=stored and stored.disk_used_percent,
+        ),
+        "gateway": _gateway_check(found.processes),
+        "background_queues": _queue_check(found.work),
+        "writer": _check(
+            writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
+            lag_secs=round(writer.lag_secs, 3),
+            pending_bytes=writer.pending_bytes,
+        ),
+        "log_formats": _check(found.newer_logs == [], newer=found.newer_logs),
+        "terminal": _terminal_check(),
+        "mcp": _check(all(state["state"] != "down" for state in states), servers=len(states)),
+    }
+    return Health(found.work, found.processes, stored, states, checks)
+
+
+def _check(is_ok: bool, **details: Any) -> dict[str, Any]:
+    return {"status": OK if is_ok else DEGRADED, **details}
+
+
+def _layer_check() -> dict[str, Any]:
+    backend = settings.CHANNEL_LAYERS["default"]["BACKEND"]
+    if backend == IN_MEMORY:
+        return _check(True, backend=backend)
+    try:
+        async_to_sync(layer_round_trip)(LAYER_SECS)
+    except Exception as error:  # whatever a backend raises, it is what the check found
+        return _check(False, backend=backend, error=str(error) or type(error).__name__)
+    return _check(True, backend=backend)
+
+
+def _model_check() -> dict[str, Any]:
+    """By its last answer: asking only to know would cost tokens, or a limit of the upstream."""
+    model = settings.HERMES_MODELS[0]
+    last = last_words.get((model["provider"], model["model"]))
+    is_failing = last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
+    return _check(
+        not is_failing,
+        provider=model["provider"],
+        model=model["model"] or None,
+        asked_at=last and datetime.fromtimestamp(last.at, UTC).isoformat(),
+        error=(last and last.code) or None,
+    )
+
+
+def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
+    running = [process for process in found or [] if process.state == ProcessState.RUNNING]
+    silent = sum(process.is_silent for process in running)
+    is_ready = len(running) > silent and not door.is_closed
+    return _check(is_ready, running=len(running), silent=silent, draining=door.is_closed)
+
+
+def _terminal_check() -> dict[str, Any]:
+    is_missing = lacks_sandbox(settings.HERMES_TERMINAL)
+    return _check(
+        not is_missing,
+        mode=settings.HERMES_TERMINAL,
+        error=NO_SANDBOX if is_missing else None,
+        remedy=NO_SANDBOX_REMEDY if is_missing else None,
+    )
+
+
+def _queue_check(work: Work | None) -> dict[str, Any]:
+    if work is None:
+        return _check(False, queued=None, oldest_secs=None)
+    is_taken_in_time = (work.oldest_ready_secs or 0) < QUEUE_AGE_SECS
+    return _check(is_taken_in_time, queued=work.queued, oldest_secs=work.oldest_queued_secs)
+
+
+def living_state() -> str:
+    return "draining" if door.is_closed else "running"

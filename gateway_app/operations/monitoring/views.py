@@ -1,0 +1,92 @@
+import asyncio
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import View
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from rest_framework.request import Request
+from rest_framework.response import Response as JsonAnswer
+from rest_framework.views import APIView
+
+from gateway_app.operations import health
+from gateway_app.operations.database_probe import TROUBLE, ask
+from gateway_app.operations.monitoring.access import (
+    Access,
+    Watcher,
+    WatcherAuthentication,
+    access_of,
+    no_key,
+)
+from gateway_app.operations.monitoring.detailed import all_fields, public_fields
+from gateway_app.operations.monitoring.remote import NOBODY, probe
+from gateway_app.operations.monitoring.status import (
+    Local,
+    look,
+    public_status,
+    status,
+)
+from responses_app import metrics
+from responses_app.eventlog import event_store
+from responses_app.protocol.errors import ApiError
+
+
+class DetailedHealthView(APIView):
+    authentication_classes = (WatcherAuthentication,)
+
+    def get(self, request: Request) -> JsonAnswer:
+        found = health.look_soon()
+        if _access(request) is Access.ALL:
+            return JsonAnswer(all_fields(found))
+        return JsonAnswer(public_fields(found))
+
+
+class MetricsView(APIView):
+    authentication_classes = (WatcherAuthentication,)
+
+    def get(self, request: Request) -> HttpResponse:
+        if _access(request) is not Access.ALL:
+            raise no_key()
+        _measure_now()
+        return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _access(request: Request) -> Access:
+    watcher: Any = request.user
+    assert isinstance(watcher, Watcher)
+    return watcher.access
+
+
+def _measure_now() -> None:
+    """What is looked up when somebody asks, and not counted as it happens."""
+    metrics.log_lag_seconds.set(event_store.writer.lag_secs)
+    metrics.log_pending_bytes.set(event_store.writer.pending_bytes)
+    unknown = float("nan")
+    try:
+        work = ask(health.current_work)
+    except TROUBLE:
+        age = running = queued = waiting = unknown
+    else:
+        age = work.oldest_queued_secs or 0.0
+        running, queued, waiting = work.running, work.queued, work.awaiting_approval
+    metrics.queue_age_seconds.set(age)
+    for state, count in (("running", running), ("queued", queued), ("awaiting_approval", waiting)):
+        metrics.responses_open.labels(state).set(count)
+
+
+class StatusView(View):
+    """Asynchronous: a silent remote server must not hold up the thread of the other views."""
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        try:
+            access, found, active_sessions = await sync_to_async(_admitted)(request)
+        except ApiError as error:
+            return JsonResponse(error.body(), status=error.status, headers=error.headers)
+        remote = await asyncio.to_thread(probe) if found.needs_probe else NOBODY
+        body = status(found, remote, active_sessions)
+        return JsonResponse(body if access is Access.ALL else public_status(body))
+
+
+def _admitted(request: HttpRequest) -> tuple[Access, Local, int | None]:
+    access = access_of(request)
+    return access, *look()

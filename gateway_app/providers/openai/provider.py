@@ -1,0 +1,68 @@
+"""OpenAI, and every server that speaks like it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from gateway_app.agent.events import (
+    ModelCall,
+    ModelEvent,
+    ModelFailed,
+    Quirk,
+)
+from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
+from gateway_app.providers.openai.client import FRESH, Upstream, UpstreamClient
+from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
+from responses_app.metrics import UpstreamRequest
+from responses_app.protocol.token_estimate import estimate_tokens
+
+PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
+
+
+class OpenAIProvider:
+    def __init__(self, upstream: Upstream) -> None:
+        self._client = UpstreamClient(upstream)
+        self._protocol = PROTOCOLS[upstream.api_mode]
+
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        body: dict[str, Any] = {"stream": True, **self._protocol.body(call, self._client.upstream)}
+        while True:
+            try:
+                async with aclosing(self._request(body, call)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except Refused as refused:
+                body, quirk = _asking_for_less(body, refused)
+            yield quirk
+
+    async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        client, answer, failure = self._client, self._protocol.answer(call, self._client.upstream), None
+        headers = {**client.headers, **(FRESH if call.is_retry else {})}
+        opening = self._protocol.open(client, body, headers)
+        tokens = estimate_tokens(call.items, call.instructions, call.tool_specs())
+        with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
+            try:
+                async with aclosing(client.events(opening, answer.is_last, tokens, body["stream"])) as events:
+                    async for event in events:
+                        request.heard()
+                        for found in answer.understand(event):
+                            yield found
+            except ModelFailed as found_failure:
+                failure = client.redacted(found_failure)
+            for found in answer.end(failure):
+                yield found
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def _asking_for_less(body: dict[str, Any], refused: Refused) -> tuple[dict[str, Any], Quirk]:
+    """The same request without what was refused: its options first, then streaming itself."""
+    less = {name: value for name, value in body.items() if name != "stream_options"}
+    if refused.names_stream_options and less != body:
+        return less, Quirk("no stream_options")
+    if refused.is_about_streaming and body["stream"]:
+        return {**less, "stream": False}, Quirk("no streaming")
+    raise refused

@@ -1,0 +1,90 @@
+"""Server-Sent Events as an upstream sends them."""
+
+import json
+import math
+from typing import Any
+
+import orjson
+
+from gateway_app.agent.events import ModelFailed
+from gateway_app.providers.openai.errors import failure_in
+
+Event = dict[str, Any]
+
+MAX_EVENT_BYTES = 32_000_000
+VERY_UNLIKELY = -9999.0  # OpenAI's own log probability for a token of which it knows no more
+
+
+class WholeAnswer(dict[str, Any]):
+    """The answer as one JSON object, from a server that does not stream."""
+
+
+class EventSplitter:
+    """From the bytes of a body, cut anywhere, to the data of its events."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._ended_with_cr = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        if self._ended_with_cr and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        self._ended_with_cr = chunk.endswith(b"\r")
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        searched = max(len(self._buffer) - 1, 0)
+        self._buffer += chunk
+        if self._buffer.find(b"\n\n", searched) < 0:
+            if len(self._buffer) > MAX_EVENT_BYTES:
+                raise cut_off("an event has no end")
+            return []
+        *frames, rest = self._buffer.split(b"\n\n")
+        self._buffer = rest
+        return [data for frame in frames if (data := _data_of(bytes(frame)))]
+
+    def end(self) -> list[bytes]:
+        """Some servers leave out the blank line after their last event."""
+        return self.feed(b"\n\n")
+
+
+def parse(data: bytes) -> Event:
+    try:
+        event = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        event = _parse_leniently(data)
+    if not isinstance(event, dict):
+        raise cut_off("an event is not an object")
+    if event.get("error") or event.get("type") == "error":
+        raise failure_in(event.get("error") or event)
+    return event
+
+
+def cut_off(how: str) -> ModelFailed:
+    return ModelFailed(f"The model's stream was cut: {how}.", is_transient=True)
+
+
+def _data_of(frame: bytes) -> bytes:
+    """What the frame's data lines hold; comments and other fields are left out."""
+    parts = [line[5:].removeprefix(b" ") for line in frame.split(b"\n") if line.startswith(b"data:")]
+    return b"\n".join(parts)
+
+
+def _parse_leniently(data: bytes) -> Any:
+    """Half a surrogate pair or a number that JSON has not must not cost the answer."""
+    try:
+        return _with_json_numbers(json.loads(data.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        raise cut_off("an event is not valid JSON") from None
+
+
+def _with_json_numbers(value: Any, name: str = "") -> Any:
+    """Without NaN, Infinity and integers of any length: Python reads them, encoders and databases refuse them."""
+    if isinstance(value, dict):
+        return {key: _with_json_numbers(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_json_numbers(inner, name) for inner in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        value = float(value) if abs(value) < 10**300 else math.nan
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return VERY_UNLIKELY if name == "logprob" and value < 0 else None

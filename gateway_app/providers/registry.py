@@ -1,0 +1,46 @@
+"""Providers by name; a new one is a file here and a line in the settings."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from gateway_app.agent.events import Provider
+from gateway_app.config.models import Model
+
+if TYPE_CHECKING:
+    from gateway_app.providers.openai.client import Upstream
+
+REMOTE = ("openai", "custom")
+
+
+def get_providers(models: Sequence[Model]) -> tuple[Provider, ...]:
+    """One for each model, in the order in which they are asked; those of the same model are the same."""
+    return tuple(_make(tuple(sorted(model.items()))) for model in models)
+
+
+@cache
+def _make(fields: tuple[tuple[str, str], ...]) -> Provider:
+    model = dict(fields)
+    name = model["provider"]
+    kind = import_string(settings.HERMES_PROVIDERS[name])
+    return cast(Provider, kind(_upstream(model)) if name in REMOTE else kind())
+
+
+def _upstream(model: Model) -> "Upstream":
+    # The SDK takes most of a second to import; the built-in model needs none of it.
+    from gateway_app.providers.openai.client import Upstream
+
+    return Upstream(
+        name=model["provider"],
+        model=model["model"],
+        base_url=model["base_url"],
+        api_key=model["api_key"],
+        api_mode=model["api_mode"],
+        connect_secs=settings.HERMES_CONNECT_TIMEOUT,
+        write_secs=settings.HERMES_WRITE_TIMEOUT,
+        read_secs=settings.HERMES_STREAM_READ_TIMEOUT,
+        stale_secs=settings.HERMES_STREAM_STALE_TIMEOUT,
+    )

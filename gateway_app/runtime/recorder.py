@@ -1,0 +1,118 @@
+"""From what the agent says to the output of the response."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from gateway_app.agent import events as types
+from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.events import AgentEvent
+from gateway_app.agent.tools import Tool
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.compaction_markers import Standing
+from responses_app.protocol.events import TOOL_CALLED
+
+INTERNAL_TOOL_PREFIX = "_"
+ATTEMPT_STARTED = "hermes.attempt.started"
+MODEL_FINISHED = "hermes.model.finished"
+QUIRK = "hermes.quirk"
+COMPACTED = "hermes.context.compacted"
+
+Seal = Callable[[Standing], str]
+
+
+class Recorder:
+    """Knows how each call is shown: as the client's, as one of the server's, or not at all."""
+
+    def __init__(
+        self,
+        builder: OutputBuilder,
+        tools: Mapping[str, Tool],
+        client_names: set[str],
+        form: str,
+        seal: Seal,
+        hidden: Iterable[str] = (),
+    ) -> None:
+        self._builder = builder
+        self._tools = tools
+        self._client_names = client_names
+        self._form = form
+        self._seal = seal
+        self._served: dict[str, str] = {}  # call id -> name
+        # Call id -> pieces of its arguments; those of earlier attempts are whole.
+        self._hidden: dict[str, list[str]] = {call_id: [] for call_id in hidden}
+
+    def record(self, event: AgentEvent) -> None:
+        _STEPS[type(event)](self, event)
+
+    def _call_started(self, event: types.CallStarted) -> None:
+        if event.name in self._client_names:
+            self._builder.call_started(event.call_id, event.name, event.kind)
+            return
+        self._served[event.call_id] = event.name
+        if event.name.startswith(INTERNAL_TOOL_PREFIX):
+            self._hidden[event.call_id] = []
+            self._builder.message_started(None)  # what is said after it is another message all the same
+        elif self._form == "mcp_call":
+            tool = self._tools.get(event.name)
+            label = tool.server_label if tool is not None and tool.server_label else OWN_LABEL
+            self._builder.mcp_call_started(event.call_id, label, event.name.removeprefix(f"{label}."))
+        else:
+            self._builder.call_started(event.call_id, event.name)
+
+    def _call_arguments(self, event: types.CallArguments) -> None:
+        if event.call_id in self._hidden:
+            self._hidden[event.call_id].append(event.delta)
+        else:
+            self._builder.call_arguments(event.call_id, event.delta)
+
+    def _call_finished(self, event: types.CallFinished) -> None:
+        if event.call_id not in self._hidden:
+            self._builder.call_finished(event.call_id, is_cut=event.is_cut)
+        if event.call_id in self._served and not event.is_cut:
+            hidden = self._hidden.get(event.call_id)
+            told = {} if hidden is None else {"arguments": "".join(hidden)}
+            place = None if hidden is not None else self._builder.call_place(event.call_id)
+            named = {"call_id": event.call_id, "name": self._served[event.call_id]}
+            self._builder.add({"type": TOOL_CALLED, **named, "output_index": place, **told})
+
+    def _tool_finished(self, event: types.ToolFinished) -> None:
+        if event.call_id not in self._hidden:
+            self._builder.tool_output(event.call_id, event.output, is_error=event.is_error)
+
+    def _round_finished(self, event: types.RoundFinished) -> None:
+        told: dict[str, Any] = {"reason": event.reason, "message": event.message, "usage": asdict(event.usage)}
+        if event.upstream_ids:
+            told["upstream_ids"] = list(event.upstream_ids)
+        self._builder.add({"type": MODEL_FINISHED, **told})
+        # Here, not when the tools are done: a crash in between would take what is whole for something cut off.
+        self._builder.close("incomplete" if event.is_cut_short else "completed")
+
+    def _compaction(self, event: types.Compaction) -> None:
+        if event.standing is None:
+            self._builder.compaction_started(self._seal(Standing()))
+            return
+        self._builder.compacted(self._seal(event.standing))
+        self._builder.add({"type": COMPACTED, "usage": asdict(event.usage)})
+
+    def _quirk(self, event: types.Quirk) -> None:
+        self._builder.add({"type": QUIRK, "name": event.name})
+
+
+_STEPS: dict[type, Callable[[Recorder, Any], None]] = {
+    types.MessageStarted: lambda self, event: self._builder.message_started(event.phase),
+    types.TextDelta: lambda self, event: self._builder.text(event.text, event.logprobs),
+    types.Annotation: lambda self, event: self._builder.annotation(event.annotation),
+    types.ReasoningDelta: lambda self, event: self._builder.reasoning(event.text),
+    types.ReasoningSealed: lambda self, event: self._builder.seal_reasoning(event.encrypted_content),
+    types.RefusalDelta: lambda self, event: self._builder.refusal(event.text),
+    types.OpaqueItem: lambda self, event: self._builder.opaque(event.item),
+    types.Cut: lambda self, event: self._builder.close("incomplete"),
+    types.Quirk: Recorder._quirk,
+    types.CallStarted: Recorder._call_started,
+    types.CallArguments: Recorder._call_arguments,
+    types.CallFinished: Recorder._call_finished,
+    types.ToolFinished: Recorder._tool_finished,
+    types.RoundFinished: Recorder._round_finished,
+    types.Compaction: Recorder._compaction,
+}
