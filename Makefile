@@ -65,7 +65,7 @@ bench: .venv/.ready-dev ## Measure performance; bench/README.md explains the tab
 # Faults on purpose, on both databases: 10 rounds are what the suite does, 500 a night's work.
 ROUNDS ?= 10
 faults: .venv/.ready-dev ## Inject faults: ROUNDS=10, SEED=number, ONLY=campaign
-	$(BIN)/python -m tests.campaigns --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m tests.faults.campaigns --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 # Requests made from the OpenAPI document, against a server of its own.
 CASES ?= 20000
@@ -76,7 +76,7 @@ shape: .venv/.ready-dev ## Print figures of the source beside their targets: TRE
 	$(BIN)/python -m tests.shape $(if $(TREE),--tree $(TREE))
 
 pictures: .venv/.ready-dev ## Take the screenshots of the pages in docs/pictures again
-	$(BIN)/python -m tests.pictures
+	$(BIN)/python -m tests.support.pictures
 
 # After a change of requirements.in or requirements-dev.in. UPGRADE=NAME takes the newest of one package, UPGRADE=all of all.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

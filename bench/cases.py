@@ -9,7 +9,7 @@ from statistics import median
 
 from bench.client import Download, Word, ask, replay
 from bench.server import count_commits, count_segments, cpu_secs, wait_until_tidy
-from tests.harness import Server
+from tests.support.server import Server
 
 Figures = dict[str, float]
 PACE = 50.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
-from tests.harness import Server
+from tests.support.server import Server
 
 HOST = "127.0.0.1"
 TIMEOUT_SECS = 60

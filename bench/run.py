@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))  # a script sees its own folder only
 from bench.cases import Figures, commit_floor, first_text, ratios, replays, streams  # noqa: E402
 from bench.client import ask  # noqa: E402
 from bench.server import wait_until_tidy  # noqa: E402
-from tests.harness import Server  # noqa: E402
+from tests.support.server import Server  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results.json"
 MANY_STREAMS = 50

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.harness import Server, eventually
+from tests.support.server import Server, eventually
 
 TIDY_SECS = 30
 

@@ -13,8 +13,8 @@ from django.conf import global_settings
 from hermes_site import settings as product
 from hermes_site.settings import *  # noqa: F403
 
-HERMES_PROVIDERS = product.HERMES_PROVIDERS | {"builtin": "tests.scripted.ScriptedProvider"}
-HERMES_TOOL_MAKERS = [*product.HERMES_TOOL_MAKERS, "tests.scripted_tools.make_tools"]
+HERMES_PROVIDERS = product.HERMES_PROVIDERS | {"builtin": "tests.support.scripted_provider.ScriptedProvider"}
+HERMES_TOOL_MAKERS = [*product.HERMES_TOOL_MAKERS, "tests.support.scripted_tools.make_tools"]
 HERMES_DISPATCHER = os.environ.get("TEST_DISPATCHER", product.HERMES_DISPATCHER)
 ASGI_APPLICATION = os.environ.get("TEST_ASGI_APPLICATION", product.ASGI_APPLICATION)
 HERMES_SOCKET_SECS = float(os.environ.get("TEST_SOCKET_SECS", product.HERMES_SOCKET_SECS))

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.harness import Server
-from tests.staff import STAFF_PASSWORD, logged_in, make_staff
+from tests.support.server import Server
+from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
 
 pytestmark = pytest.mark.any_database
 KEYS = "/admin/responses_app/apikey/"

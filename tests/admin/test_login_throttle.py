@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.harness import Server
-from tests.staff import STAFF_PASSWORD, make_staff
+from tests.support.server import Server
+from tests.support.staff import STAFF_PASSWORD, make_staff
 
 pytestmark = pytest.mark.any_database
 

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Process, Server, eventually, frames, script
+from tests.support.server import (
+    Process,
+    Server,
+    eventually,
+    frames,
+    script,
+)
 
 OLD_ROWS = 4000
 RECORDS = 300
@@ -19,7 +25,7 @@ WORDS = 60
 FILL = f"""
 from datetime import timedelta
 from django.utils import timezone
-from tests.bulk_rows import copy_response, give_content, make_row
+from tests.support.bulk_rows import copy_response, give_content, make_row
 copy_response(make_row(at=timezone.now() - timedelta(days=30)), {OLD_ROWS - 1}, is_chain=True)
 give_content()
 """

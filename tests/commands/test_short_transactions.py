@@ -17,8 +17,8 @@ from django.utils import timezone
 from responses_app.management.pacing import PacedTransactions
 from responses_app.models import Response
 from responses_app.services.archive.records import response_record
-from tests.bulk_rows import copy_response, give_content, make_row
-from tests.query_plans import Execute
+from tests.support.bulk_rows import copy_response, give_content, make_row
+from tests.support.query_plans import Execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST_ROWS = 50  # of responses in one transaction

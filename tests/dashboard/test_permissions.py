@@ -6,8 +6,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness import Server, eventually, script
-from tests.staff import STAFF_PASSWORD, Operator, logged_in, make_staff
+from tests.support.server import Server, eventually, script
+from tests.support.staff import (
+    STAFF_PASSWORD,
+    Operator,
+    logged_in,
+    make_staff,
+)
 
 pytestmark = pytest.mark.any_database
 PAGES = ("/", "/dashboard/now", "/dashboard/past")

@@ -9,7 +9,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from responses_app.eventlog import EventStore
 from tests.conftest import Database
-from tests.flaky_proxy import WriteCutter
+from tests.support.flaky_proxy import WriteCutter
 
 _numbers = count(1)
 

@@ -7,8 +7,13 @@ import pytest
 
 from responses_app.eventlog import EventStore
 from responses_app.models import Response, Session
-from tests.flaky_proxy import WriteCutter
-from tests.stored_logs import delta, make_response, opening, unexpected
+from tests.support.flaky_proxy import WriteCutter
+from tests.support.stored_logs import (
+    delta,
+    make_response,
+    opening,
+    unexpected,
+)
 
 WAIT_SECS = 30
 

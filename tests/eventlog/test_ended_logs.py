@@ -15,7 +15,14 @@ from responses_app.models.segments import Codec
 from responses_app.protocol.status import Status
 from responses_app.services.archive.records import response_record
 from responses_app.services.lifecycle.settle import settle
-from tests.stored_logs import COMPLETED_BODY, delta, final, make_response, opening, progress
+from tests.support.stored_logs import (
+    COMPLETED_BODY,
+    delta,
+    final,
+    make_response,
+    opening,
+    progress,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

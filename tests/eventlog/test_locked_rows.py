@@ -16,7 +16,14 @@ from responses_app.eventlog.segments import read_stored
 from responses_app.models import Response, Session
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.settle import settle
-from tests.stored_logs import COMPLETED_BODY, delta, final, make_response, opening, unexpected
+from tests.support.stored_logs import (
+    COMPLETED_BODY,
+    delta,
+    final,
+    make_response,
+    opening,
+    unexpected,
+)
 
 pytestmark = pytest.mark.row_locks
 

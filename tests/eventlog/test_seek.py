@@ -10,7 +10,15 @@ from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.positions import newest_positions, position_of_sequence
 from responses_app.eventlog.segments import LogErased, read_on, read_segments, read_whole
 from responses_app.models import EventSegment
-from tests.eventlog.logs import counted_rows, ending, explained, make_response, store, store_log, word
+from tests.support.event_logs import (
+    counted_rows,
+    ending,
+    explained,
+    make_response,
+    store,
+    store_log,
+    word,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORDS = 3000

@@ -19,7 +19,14 @@ from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import Event, decode_frames
 from responses_app.protocol.snapshot import ResponseBody, fold
 from responses_app.protocol.status import Status
-from tests.eventlog.logs import body_of, counted_rows, ending, make_response, store_log, word
+from tests.support.event_logs import (
+    body_of,
+    counted_rows,
+    ending,
+    make_response,
+    store_log,
+    word,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LEASE = timedelta(seconds=10)

@@ -8,7 +8,12 @@ import pytest
 
 from responses_app.models.segments import FORMAT_VERSION
 from tests.conftest import Database
-from tests.harness import Server, eventually, script, text
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    text,
+)
 
 pytestmark = pytest.mark.any_database
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from responses_app.models.segments import FORMAT_VERSION
 from tests.golden.load import load
-from tests.harness import Server, eventually, text
+from tests.support.server import Server, eventually, text
 
 SET_FORMAT = "UPDATE responses_app_eventsegment SET format_version = ?"
 ROWS = "SELECT id, status, attempt, crashes, is_log_merged FROM responses_app_response ORDER BY id"

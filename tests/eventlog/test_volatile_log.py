@@ -6,7 +6,7 @@ import tracemalloc
 
 from responses_app.eventlog import Numbering, Segment
 from responses_app.eventlog.tails import TAIL_BYTES, Tail
-from tests.eventlog.logs import MESSAGE, PART, word
+from tests.support.event_logs import MESSAGE, PART, word
 
 WORDS = 100_000
 

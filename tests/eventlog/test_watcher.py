@@ -14,7 +14,14 @@ from django.utils import timezone
 from responses_app.eventlog import EventStore, LogErased, Numbering, Segment
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.models import EventSegment, Response
-from tests.eventlog.logs import ending, make_response, opening, store_log, watch_statements, word
+from tests.support.event_logs import (
+    ending,
+    make_response,
+    opening,
+    store_log,
+    watch_statements,
+    word,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 READERS = 400

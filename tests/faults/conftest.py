@@ -3,8 +3,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conftest import Database
-from tests.databases import PostgresCluster, find_program, postgres_cluster
-from tests.harness import Server, free_port
+from tests.support.databases import PostgresCluster, find_program, postgres_cluster
+from tests.support.server import Server, free_port
 
 MAX_CONNECTIONS = 40  # room for two processes at the default size, and a few for the test itself
 

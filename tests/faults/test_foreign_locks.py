@@ -8,8 +8,15 @@ import httpx
 import psycopg
 import pytest
 
-from tests.checker import check_log
-from tests.harness import Server, created_id, eventually, script, streaming, text
+from tests.support.checker import check_log
+from tests.support.server import (
+    Server,
+    created_id,
+    eventually,
+    script,
+    streaming,
+    text,
+)
 
 pytestmark = pytest.mark.row_locks
 

@@ -9,10 +9,15 @@ import httpx
 import psycopg
 import pytest
 
-from tests.checker import History, Seen, check_all
-from tests.databases import PostgresCluster
-from tests.flaky_proxy import Stall
-from tests.harness import Server, eventually, script, text
+from tests.support.checker import History, Seen, check_all
+from tests.support.databases import PostgresCluster
+from tests.support.flaky_proxy import Stall
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    text,
+)
 
 LIMIT_SECS = "2"
 PATIENCE_SECS = 20.0  # of a client on a busy machine; without a limit no answer comes at all

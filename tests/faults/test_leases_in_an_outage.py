@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Database
-from tests.flaky_proxy import Link
-from tests.harness import Server, eventually, script, server_beside, text
+from tests.support.flaky_proxy import Link
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    server_beside,
+    text,
+)
 
 LEASE_SECS = 3
 RUNNING = 8

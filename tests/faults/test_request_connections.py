@@ -9,9 +9,9 @@ import httpx
 import psycopg
 import pytest
 
-from tests.checker import History
-from tests.databases import PostgresCluster
-from tests.harness import Server, eventually, script
+from tests.support.checker import History
+from tests.support.databases import PostgresCluster
+from tests.support.server import Server, eventually, script
 
 PARALLEL = 200  # five times as many as the cluster has connections
 CLIENT_SECS = 60.0

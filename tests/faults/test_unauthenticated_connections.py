@@ -12,9 +12,18 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from tests.conftest import Database
-from tests.harness import Server, eventually
-from tests.raw_http import FORM_HEAD, HEAD, connected, exchange, open_sockets, read_all, read_answer, resident_bytes
-from tests.sockets import socket as websocket
+from tests.support.raw_http import (
+    FORM_HEAD,
+    HEAD,
+    connected,
+    exchange,
+    open_sockets,
+    read_all,
+    read_answer,
+    resident_bytes,
+)
+from tests.support.server import Server, eventually
+from tests.support.websockets import socket as websocket
 
 pytestmark = pytest.mark.any_database
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz.driver import Fuzz, Report
-from tests.harness import Server
+from tests.support.server import Server
 
 CASES = 20_000
 

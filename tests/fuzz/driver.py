@@ -26,7 +26,7 @@ from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi import checks
 
 from tests.fuzz.resources import Resources
-from tests.harness import Server
+from tests.support.server import Server
 
 Operation: TypeAlias = APIOperation[Any, Any, Any, Any]
 AnyCase: TypeAlias = Case[Any]

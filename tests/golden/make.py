@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.checker import listed
-from tests.harness import Server, eventually
-from tests.test_approvals import ask, until_waiting
-from tests.test_tool_runs import call
+from tests.responses.test_approvals import ask, until_waiting
+from tests.responses.test_tool_runs import call
+from tests.support.checker import listed
+from tests.support.server import Server, eventually
 
 FOLDER = Path(__file__).resolve().parent
 VERSIONS = "SELECT DISTINCT format_version FROM responses_app_eventsegment"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.harness import Server, eventually
-from tests.staff import STAFF_PASSWORD, logged_in, make_staff
+from tests.support.server import Server, eventually
+from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
 
 pytestmark = pytest.mark.any_database
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway_app.config.secrets import kept_secret
-from tests.harness import Server, eventually
+from tests.support.server import Server, eventually
 
 DATABASE_FILES = ("hermes.sqlite3", "hermes.sqlite3-wal", "hermes.sqlite3-shm")
 

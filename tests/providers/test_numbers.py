@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.checker import check_log
-from tests.harness import Server, text
-from tests.model_stub import Finish, ModelStub, Raw, sse
+from tests.support.checker import check_log
+from tests.support.model_stub import (
+    Finish,
+    ModelStub,
+    Raw,
+    sse,
+)
+from tests.support.server import Server, text
 
 pytestmark = pytest.mark.any_database
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Database
-from tests.harness import Server
+from tests.support.server import Server
 
 SLACK = 2  # rows: PostgreSQL passes over what earlier measurements rolled back
 
@@ -15,7 +15,7 @@ SLACK = 2  # rows: PostgreSQL passes over what earlier measurements rolled back
 def costs(database: Database, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = tmp_path_factory.mktemp("costs") / "home"
     server = database.server(home, Server, HERMES_CONTEXT_LENGTH="250")
-    printed = server.manage("shell", "-c", "from tests.admission_costs import main; main()")
+    printed = server.manage("shell", "-c", "from tests.support.admission_costs import main; main()")
     found: dict[str, Any] = json.loads(printed.splitlines()[-1])
     print(json.dumps(found))
     return found

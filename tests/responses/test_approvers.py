@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from responses_app.services.lifecycle.tool_ledger import Intent
-from tests.harness import Server, eventually, script
-from tests.staff import STAFF_PASSWORD, logged_in, make_staff
+from tests.support.server import Server, eventually, script
+from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
 
 ASKED_FIRST = {"type": "mcp", "server_label": "hermes", "require_approval": "always"}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.harness import Server
+from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
 _BIND = """

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Server
+from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
 IMAGE = {"type": "input_image", "image_url": "https://example.org/a.png"}

@@ -19,7 +19,7 @@ from responses_app.services.history.context import count_context, read_context
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.admit import store_admission
 from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
-from tests.long_chains import Chain, message, store_chain
+from tests.support.long_chains import Chain, message, store_chain
 
 pytestmark = pytest.mark.django_db
 

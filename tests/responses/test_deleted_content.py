@@ -7,12 +7,22 @@ from typing import Any
 import pytest
 
 from tests.conftest import Database
-from tests.harness import Server, eventually, script
-from tests.marked_requests import in_front_of, marked_answer, marked_calls, marked_request
-from tests.markers import Markers, assert_no_trace, in_files, in_rows
-from tests.mcp_harness import ServerWithMcp
-from tests.model_stub import Finish, ModelStub
-from tests.staff import RESPONSES, logged_in
+from tests.support.marked_requests import (
+    in_front_of,
+    marked_answer,
+    marked_calls,
+    marked_request,
+)
+from tests.support.markers import (
+    Markers,
+    assert_no_trace,
+    in_files,
+    in_rows,
+)
+from tests.support.mcp import ServerWithMcp
+from tests.support.model_stub import Finish, ModelStub
+from tests.support.server import Server, eventually, script
+from tests.support.staff import RESPONSES, logged_in
 
 FILES_SECS = 60  # within this the files of SQLite have none of it
 MIGRATION = (

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fuzz.driver import Fuzz
-from tests.harness import Server
+from tests.support.server import Server
 
 CASES = 300
 SEED = 12

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Database
-from tests.harness import Server
-from tests.model_stub import ModelStub
+from tests.support.model_stub import ModelStub
+from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
 

@@ -3,7 +3,12 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from tests.harness import Server, eventually, script, streaming
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    streaming,
+)
 
 
 def time_of(server: Server, column: str, response_id: str) -> datetime:

@@ -14,8 +14,8 @@ from responses_app.requests.json_body import (
     parse_body,
     parse_object,
 )
-from tests.harness import Server
-from tests.sockets import socket
+from tests.support.server import Server
+from tests.support.websockets import socket
 
 pytestmark = pytest.mark.any_database
 

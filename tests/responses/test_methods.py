@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from gateway_app.api.schema.document import document
-from tests.harness import Server
-from tests.raw_http import connected, read_all
+from tests.support.raw_http import connected, read_all
+from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.harness import Server
-from tests.raw_http import HEAD, exchange
+from tests.support.raw_http import HEAD, exchange
+from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
 JSON = b"Content-Type: application/json\r\n"

@@ -7,9 +7,20 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.harness import Server, created_id, eventually, script, streaming
-from tests.sockets import Socket, socket
-from tests.staff import STAFF_PASSWORD, Operator, logged_in, make_staff
+from tests.support.server import (
+    Server,
+    created_id,
+    eventually,
+    script,
+    streaming,
+)
+from tests.support.staff import (
+    STAFF_PASSWORD,
+    Operator,
+    logged_in,
+    make_staff,
+)
+from tests.support.websockets import Socket, socket
 
 pytestmark = pytest.mark.any_database
 STATUS = "SELECT status FROM responses_app_response WHERE id = ?"

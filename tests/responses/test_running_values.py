@@ -7,14 +7,14 @@ from typing import Any
 import openai
 import pytest
 
-from tests.compactions import LONG, MANAGED
-from tests.harness import Server, eventually, script
+from tests.support.long_conversations import LONG, MANAGED
+from tests.support.server import Server, eventually, script
 
 BEFORE = "0011"  # the migration before the one that added the values
 
 
 def values(server: Server) -> dict[str, Any]:
-    code = "from tests.long_chains import print_running_values as go; go()"
+    code = "from tests.support.long_chains import print_running_values as go; go()"
     found: dict[str, Any] = json.loads(server.manage("shell", "-c", code).splitlines()[-1])
     return found
 

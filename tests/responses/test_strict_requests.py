@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from gateway_app.api.schema.document import document
-from tests.harness import Server
-from tests.openapi_reader import Reader
+from tests.support.openapi_reader import Reader
+from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
 

@@ -22,8 +22,8 @@ from responses_app.requests.compact import read_compact
 from responses_app.requests.create import read_create
 from responses_app.services.history.context_hash import hash_after
 from responses_app.services.history.transcript import messages_of
-from tests.harness import Server
-from tests.sockets import socket
+from tests.support.server import Server
+from tests.support.websockets import socket
 
 pytestmark = pytest.mark.any_database
 

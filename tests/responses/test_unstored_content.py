@@ -9,17 +9,32 @@ from typing import Any
 import pytest
 
 from responses_app.requests.create import ECHOED, OTHERS, UNECHOED
-from tests.harness import Server, eventually, frames
-from tests.marked_requests import (
+from tests.support.marked_requests import (
     in_front_of,
     marked_answer,
     marked_calls,
     marked_error,
     marked_request,
 )
-from tests.markers import Markers, assert_no_trace, in_files, in_rows, in_temporary_files
-from tests.mcp_harness import ServerWithMcp
-from tests.model_stub import Answer, Finish, Gate, ModelStub, Raw, Step, Text, sse
+from tests.support.markers import (
+    Markers,
+    assert_no_trace,
+    in_files,
+    in_rows,
+    in_temporary_files,
+)
+from tests.support.mcp import ServerWithMcp
+from tests.support.model_stub import (
+    Answer,
+    Finish,
+    Gate,
+    ModelStub,
+    Raw,
+    Step,
+    Text,
+    sse,
+)
+from tests.support.server import Server, eventually, frames
 
 # Fields whose values are switches, or that name what is stored already.
 WORDLESS = {"background", "conversation", "previous_response_id", "store", "stream"}

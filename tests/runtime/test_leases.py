@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.checker import check_log
-from tests.harness import ROOT, Process, Server, eventually, script, server_beside, text
+from tests.support.checker import check_log
+from tests.support.server import (
+    ROOT,
+    Process,
+    Server,
+    eventually,
+    script,
+    server_beside,
+    text,
+)
 
 HEARTBEATS = "SELECT id, heartbeat_at FROM gateway_app_runtimeprocess"
 STATES = "SELECT state, exit_reason FROM gateway_app_runtimeprocess"
@@ -28,7 +36,7 @@ ENV = {"HERMES_LEASE_SECS": "4", "HERMES_SWEEP_SECS": "0.1"}
 class SkewedServer(Server):
     """On a host whose clock is wrong."""
 
-    command = ("-m", "tests.skewed_clock")
+    command = ("-m", "tests.support.skewed_clock")
 
 
 def isolated(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> Process:

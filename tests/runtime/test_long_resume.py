@@ -13,7 +13,7 @@ import pytest
 from gateway_app.runtime.runner import Runner
 from responses_app.eventlog import event_store
 from responses_app.models import InputItem, Response
-from tests.eventlog.logs import store_log
+from tests.support.event_logs import store_log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORDS = 2000

@@ -7,7 +7,14 @@ from contextlib import closing
 
 import pytest
 
-from tests.harness import Server, created_id, events, eventually, script, streaming
+from tests.support.server import (
+    Server,
+    created_id,
+    events,
+    eventually,
+    script,
+    streaming,
+)
 
 pytestmark = pytest.mark.any_database
 

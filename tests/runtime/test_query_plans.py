@@ -19,8 +19,13 @@ from responses_app.services.history.turns import make_room
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle import housekeeping as tidy
 from responses_app.services.lifecycle.claim import claim, claimable_ids, next_in_session
-from tests.bulk_rows import copy_response, copy_row, later, make_row
-from tests.query_plans import plan_lines, sqlite_steps, used_indexes
+from tests.support.bulk_rows import (
+    copy_response,
+    copy_row,
+    later,
+    make_row,
+)
+from tests.support.query_plans import plan_lines, sqlite_steps, used_indexes
 
 pytestmark = pytest.mark.django_db
 FEW, MANY = 200, 4000

@@ -16,8 +16,8 @@ from responses_app.services.archive.retention import (
     excess,
     select,
 )
-from tests.bulk_rows import copy_response, give_content, make_row
-from tests.query_plans import plan_lines, sqlite_steps, used_indexes
+from tests.support.bulk_rows import copy_response, give_content, make_row
+from tests.support.query_plans import plan_lines, sqlite_steps, used_indexes
 
 pytestmark = pytest.mark.django_db
 FEW, MANY = 1_000, 50_000

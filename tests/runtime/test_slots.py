@@ -5,7 +5,7 @@ from collections.abc import Callable
 import httpx
 
 from gateway_app.runtime.slots import MAX_WAITING, Slots
-from tests.harness import Server, eventually, script
+from tests.support.server import Server, eventually, script
 
 ALICE, BOB, CAROL = 1, 2, 3
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from tests.harness import Server, eventually, script
+from tests.support.server import Server, eventually, script
 
 BURST = 300
 SLOTS = 32

@@ -6,8 +6,8 @@ import pytest
 
 from gateway_app.runtime.tool_progress import Progress
 from responses_app.protocol.events import Event
-from tests.checker import check_log
-from tests.harness import Server, eventually, script
+from tests.support.checker import check_log
+from tests.support.server import Server, eventually, script
 
 pytestmark = pytest.mark.any_database
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.harness import Server, eventually, script
+from tests.support.server import Server, eventually, script
 
 pytestmark = pytest.mark.any_database
 LEFT = (
@@ -15,7 +15,7 @@ FILL = """
 from datetime import timedelta
 from django.utils import timezone
 from responses_app.models import Response
-from tests.bulk_rows import copy_response, give_content
+from tests.support.bulk_rows import copy_response, give_content
 copy_response(Response.objects.get(), 999, step_secs=0)
 give_content()
 Response.objects.update(is_log_merged=True, finished_at=timezone.now() - timedelta(minutes=1))

@@ -14,8 +14,8 @@ from gateway_app.tools.support import cgroups
 from gateway_app.tools.support.limits import counts_processes
 from gateway_app.tools.support.sandbox import bubblewrap
 from tests.conftest import Database
-from tests.harness import Server, eventually, script
-from tests.tools import hostile
+from tests.support import hostile_commands as hostile
+from tests.support.server import Server, eventually, script
 
 pytestmark = [
     pytest.mark.any_database,

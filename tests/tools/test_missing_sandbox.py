@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Server, eventually, script, text
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    text,
+)
 
 pytestmark = pytest.mark.any_database
 REMEDY = "HERMES_TERMINAL"

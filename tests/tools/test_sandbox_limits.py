@@ -20,7 +20,7 @@ from gateway_app.tools.support import cgroups, seccomp
 from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.support.private_files import PrivateFiles
 from gateway_app.tools.support.sandbox import bubblewrap
-from tests.harness import ROOT, Server, script
+from tests.support.server import ROOT, Server, script
 
 pytestmark = pytest.mark.skipif(bubblewrap() is None, reason="bubblewrap does not work: apt-get install bubblewrap")
 needs_group = pytest.mark.skipif(cgroups.usable_parents() is None, reason="no control group can be made here")

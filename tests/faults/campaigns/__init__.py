@@ -1,0 +1,15 @@
+"""Campaigns: one kind of fault, as often as somebody wants, with the checker behind it.
+
+The suite runs each at its smallest size (``tests/faults/test_campaigns.py``), ``make faults ROUNDS=…`` at any.
+"""
+
+from tests.faults.campaigns.base import Campaign
+from tests.faults.campaigns.disconnect import Disconnect
+from tests.faults.campaigns.hold import Hold
+from tests.faults.campaigns.kill import Kill
+from tests.faults.campaigns.kill_in_tool import KillInTool
+from tests.faults.campaigns.stop import Stop
+
+KINDS: tuple[type[Campaign], ...] = (Kill, KillInTool, Stop, Disconnect, Hold)
+
+__all__ = ["KINDS", "Campaign", "Disconnect", "Hold", "Kill", "KillInTool", "Stop"]

@@ -1,0 +1,119 @@
+"""``make faults``: every campaign on every database of this machine, and a table of what was found."""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conftest import Database
+from tests.faults.campaigns import KINDS, Campaign
+from tests.support.databases import find_program, postgres_cluster
+from tests.support.server import Server, free_port
+
+HEAD = (
+    "| campaign | database | seed | N | responses checked | lost | stuck | run twice | bound | remarks |\n"
+    + "|---" * 10
+    + "|"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    kind: type[Campaign]
+    database: str
+    seed: int
+    legs: list[Campaign]
+    finding: str = ""
+
+    def __str__(self) -> str:
+        faults = sum(leg.faults for leg in self.legs)
+        checked = sum(leg.checked for leg in self.legs)
+        bound = f"{min(300 / faults, 100):.2g} %" if faults and self.kind.has_bound else ""
+        zeros = ("0", "0", "0") if not self.finding else ("see above",) * 3
+        remark = self.finding or self.kind.remark(self.legs)
+        cells = (f"{self.kind.name} ({self.kind.counts})", self.database, self.seed, faults, checked, *zeros, bound)
+        return f"| {' | '.join(map(str, cells))} | {remark} |"
+
+
+@contextmanager
+def databases(folder: Path) -> Iterator[dict[str, Database]]:
+    (folder / "sqlite").mkdir()
+    found = {"SQLite": Database(folder / "sqlite", None)}
+    if find_program("initdb") is None:
+        print("PostgreSQL is not on this machine; SQLite alone. To have both: apt-get install postgresql")
+        yield found
+        return
+    with postgres_cluster(free_port()) as cluster:
+        (folder / "postgresql").mkdir()
+        yield found | {"PostgreSQL": Database(folder / "postgresql", cluster)}
+
+
+def run(kind: type[Campaign], database: Database, name: str, rounds: int, seed: int, folder: Path) -> Row:
+    total, legs = kind.size(rounds), list[Campaign]()
+    for begun in range(0, total, kind.leg):
+        home = folder / f"{kind.__name__}-{name}-{begun}"
+        server = database.server(home, Server, **kind.env)
+        said = Progress(f"{kind.name} on {name}", begun, total)
+        try:
+            legs.append(kind(server.start(), f"{seed}/{begun}"))
+            legs[-1].run(min(kind.leg, total - begun), said)
+        except Exception as error:
+            traceback.print_exc()
+            print(f"FAILED: {kind.name} on {name}, seed {seed}; the server's home is kept in {home}", flush=True)
+            return Row(kind, name, seed, legs, f"{type(error).__name__}: {error}"[:300].replace("\n", " "))
+        finally:
+            server.kill()
+        shutil.rmtree(home)
+    return Row(kind, name, seed, legs)
+
+
+class Progress:
+    """A line now and then; a campaign may take hours."""
+
+    EVERY_SECS = 15.0
+
+    def __init__(self, what: str, begun: int, total: int) -> None:
+        self.what, self.begun, self.total = what, begun, total
+        self._said_at = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        if time.monotonic() - self._said_at > self.EVERY_SECS:
+            self._said_at = time.monotonic()
+            print(f"{self.what}: {self.begun + done} of {self.total}", flush=True)
+
+
+def main() -> int:
+    names = [kind.__name__ for kind in KINDS]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10, help="10 is what the suite does, 500 a night's work")
+    parser.add_argument("--seed", type=int, default=None, help="of a run that is to be repeated")
+    parser.add_argument("--only", nargs="*", choices=names, default=names)
+    options = parser.parse_args()
+    seed = random.randrange(10**6) if options.seed is None else options.seed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
+    print(f"ROUNDS={options.rounds} SEED={seed}", flush=True)
+    folder = Path(tempfile.mkdtemp(prefix="hermes-faults-"))
+    rows = []
+    with databases(folder) as found:
+        for kind in (kind for kind in KINDS if kind.__name__ in options.only):
+            for name, database in found.items():
+                rows.append(run(kind, database, name, options.rounds, seed, folder))
+                print(rows[-1], flush=True)
+    print("", HEAD, *rows, sep="\n")
+    print("\nWith 95 % confidence, fewer faults than the bound (3/N) lose, hang or repeat anything.")
+    has_failed = any(row.finding for row in rows)
+    if not has_failed:
+        shutil.rmtree(folder)
+    return int(has_failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

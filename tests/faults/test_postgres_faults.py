@@ -1,0 +1,196 @@
+"""PostgreSQL that restarts, crashes or loses its connection within a write: nothing is lost or done twice."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.conftest import Database
+from tests.faults.test_shutdown import (
+    EXIT_SECS,
+    GOES_ON,
+    Reader,
+    signalled,
+)
+from tests.responses.test_tool_runs import call
+from tests.support.checker import (
+    History,
+    Seen,
+    check_after_fault,
+    check_all,
+    check_effects,
+    traces,
+)
+from tests.support.databases import PostgresCluster, find_program, postgres_cluster
+from tests.support.flaky_proxy import WriteCutter
+from tests.support.server import (
+    Server,
+    eventually,
+    free_port,
+    script,
+    text,
+)
+from tests.support.staff import logged_in
+from tests.support.websockets import socket
+
+MIN_WRITES = 15  # of one run with a tool: its admission, events, ledger and end
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[PostgresCluster]:
+    """Other tests go on using theirs."""
+    if find_program("initdb") is None:
+        pytest.skip("PostgreSQL is not on this machine: apt-get install postgresql")
+    with postgres_cluster(free_port()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def own_database(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return Database(tmp_path_factory.mktemp("template"), own_cluster)
+
+
+@pytest.fixture
+def start(own_database: Database, tmp_path: Path) -> Iterator[Callable[[], Server]]:
+    made: list[Server] = []
+
+    def make() -> Server:
+        made.append(own_database.server(tmp_path / f"home{len(made)}", Server))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.kill()
+
+
+def post_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
+    thread = threading.Thread(target=client.post, args=(server, {"input": asked}), daemon=True)
+    thread.start()
+    return thread
+
+
+def _waiting_writes(server: Server) -> int:
+    return int(server.query("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0])
+
+
+def read_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
+    thread = threading.Thread(target=client.read, args=(server, {"input": asked}), daemon=True)
+    thread.start()
+    return thread
+
+
+@contextmanager
+def _stopped(cluster: PostgresCluster, mode: str) -> Iterator[None]:
+    cluster.stop(mode)
+    try:
+        yield
+    finally:
+        cluster.start()
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_streams_go_on_when_postgresql_is_back(
+    start: Callable[[], Server], own_cluster: PostgresCluster, mode: str
+) -> None:
+    server, history = start().start(), History()
+    asked = script({"say": "before "}, call("effect", text=f"{mode} once", gate="go"))
+    client = history.client()
+    reading = read_beside(server, client, asked)
+    eventually(lambda: f"{mode} once" in traces(server))
+    with logged_in(server) as operator, _stopped(own_cluster, mode):
+        with server.http() as http:
+            refused = http.post("/v1/responses", json={"input": "while it is away"})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_unavailable")
+            assert refused.headers["retry-after"]
+            assert str(own_cluster.port) not in refused.text  # where it is, is told in the log alone
+            assert http.get(f"/v1/responses/{client.response_id}").status_code == 503
+        for page in ("/", "/chat", "/admin/", "/admin/responses_app/response/"):
+            answer = operator.client.get(page)
+            assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), page
+        server.open_gate("go")
+        assert "Requests are refused for want of the database: connection" in server.log
+    reading.join(30)
+    assert client.cut is None
+    assert client.frames[-1] == b"data: [DONE]\n\n"
+    answer = eventually(lambda: server.openai().responses.create(model="hermes-agent", input="back"))
+    history.note(answer.id)
+    assert check_all(server, history) == 2
+    assert "Traceback" not in server.log
+
+
+def test_a_database_that_hangs_keeps_nobody_from_being_told_of_the_shutdown(start: Callable[[], Server]) -> None:
+    server, history = start().start(), History()
+    reader = Reader(server, input=GOES_ON)
+    with socket(server) as connected:
+        connected.create(input=GOES_ON)
+        turn_id = connected.receive()["response"]["id"]
+        eventually(lambda: reader.has_read(b"before ") and text(server.body(turn_id)) == "before ")
+        with psycopg.connect(server.env["DATABASE_URL"]) as blocker:
+            blocker.execute("LOCK TABLE responses_app_eventsegment IN ACCESS EXCLUSIVE MODE")
+            late = history.client()
+            asking = post_beside(server, late, "half way in")
+            eventually(lambda: _waiting_writes(server))
+            assert signalled(server) < 1 + EXIT_SECS
+        asking.join(10)
+        with pytest.raises(ConnectionClosed) as closed:
+            connected.turn()
+    assert reader.was_told_it_goes_on()
+    assert late.refusal.startswith("503 ")
+    assert "request_interrupted" in late.refusal
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1012
+    check_after_fault(server)
+    assert [text(server.body(found)) for found in (reader.response_id, turn_id)] == ["before after"] * 2
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_connection_lost_in_any_write_loses_and_repeats_nothing(
+    start: Callable[[], Server], own_cluster: PostgresCluster, is_heard: bool
+) -> None:
+    server, history = start(), History()
+    with WriteCutter(own_cluster.port) as cutter:
+        server.env["DATABASE_URL"] = server.env["DATABASE_URL"].replace(f":{own_cluster.port}/", f":{cutter.port}/")
+        server.start()
+
+        def disturb(nth: int) -> bool:
+            before = cutter.cuts
+            cutter.cut(nth, is_heard=is_heard)
+            ask_until_stored(server, history, f"cut {nth}")
+            cutter.cut(0, is_heard=is_heard)
+            return cutter.cuts > before
+
+        disturb_every_write(disturb)
+        assert check_all(server, history) == cutter.cuts + 1  # a refusal had stored nothing
+
+
+def disturb_every_write(disturb: Callable[[int], bool]) -> None:
+    """One run with the first write disturbed, one with the second, and so on to a run that has fewer."""
+    runs = next(nth for nth in count(1) if not disturb(nth))
+    print(runs - 1, "writes")
+    assert runs > MIN_WRITES
+
+
+def ask_until_stored(server: Server, history: History, label: str) -> None:
+    """A client that asks again when it is told that nothing was stored."""
+    asked = {"input": script({"say": "x "}, call("effect", text=label), {"say": "y"})}
+    with server.http() as http:
+
+        def answered() -> dict[str, object] | None:
+            answer = http.post("/v1/responses", json=asked)
+            if answer.status_code == 503:
+                assert answer.json()["error"]["code"] == "storage_unavailable"
+                return None
+            assert answer.status_code == 200, answer.text
+            body: dict[str, object] = answer.json()
+            return body
+
+        body = eventually(answered, 30, f"an answer to {label}")
+    assert body["status"] == "completed", body
+    assert text(body) == "x yThe result is " + label + "."
+    history.note(body["id"])
+    check_effects(traces(server))

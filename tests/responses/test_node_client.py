@@ -1,0 +1,160 @@
+"""The openai SDK for Node and the AI SDK against a real server."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.responses.test_streaming import FULL
+from tests.support.chat_client import WEATHER
+from tests.support.long_conversations import SUMMARY
+from tests.support.server import ROOT, Server, script, text
+
+SOURCE = ROOT / "tests/support/clients/node"
+INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock")
+INSTALL_ENV = {"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "5000"}
+INSTALL_SECS = 120
+RUN_SECS = 60
+UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT")
+
+pytestmark = [
+    pytest.mark.any_database,
+    pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node and npm are not on PATH"),
+    pytest.mark.usefixtures("node_client"),  # before any server is started
+    pytest.mark.timeout(INSTALL_SECS + RUN_SECS),  # the first test also installs
+]
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def node_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the client with its dependencies installed, outside the repository."""
+    folder = tmp_path_factory.mktemp("node") / "client"
+    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules", "package-lock.json"))
+    try:
+        done = subprocess.run(
+            INSTALL, cwd=folder, env=os.environ | INSTALL_ENV, capture_output=True, text=True, timeout=INSTALL_SECS
+        )
+        problem = done.stderr if done.returncode else ""
+        network = next((code for code in UNREACHABLE if f"code {code}" in problem), None)
+    except subprocess.TimeoutExpired:
+        problem = network = f"no answer within {INSTALL_SECS} s"
+    if network and not os.environ.get("CI"):
+        pytest.skip(f"the npm registry can't be reached: {network}")
+    assert not problem, f"npm install failed: {problem}"
+    return folder
+
+
+@pytest.fixture
+def run(node_client: Path, server: Server) -> Run:
+    def run(scenario: str, *args: str, program: str = "client.mjs") -> Any:
+        command = ["node", program, f"{server.url}/v1", server.key, scenario, *args]
+        done = subprocess.run(command, cwd=node_client, capture_output=True, text=True, timeout=RUN_SECS)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("asked", "items"),
+    [
+        pytest.param("hello", ["message"], id="text"),
+        pytest.param(script({"think": "one two "}, {"say": "three"}), ["reasoning", "message"], id="reasoning"),
+        pytest.param(
+            FULL, ["reasoning", "message", "function_call", "function_call_output", "message"], id="server-tool"
+        ),
+    ],
+)
+def test_the_strict_helper_accepts_the_stream(server: Server, run: Run, asked: str, items: list[str]) -> None:
+    seen = run("stream", asked)
+    assert seen["status"] == "completed"
+    assert seen["items"] == items
+    assert seen["numbers"] == list(range(len(seen["numbers"])))
+    assert seen["text"] == text(server.body(seen["id"])) != ""
+
+
+def test_a_cut_stream_is_resumed_without_a_gap(server: Server, run: Run) -> None:
+    rest = {"say": "five six seven eight nine ten eleven twelve", "pace": 8}  # still being said when the resume begins
+    cut = run("cut", script({"say": "one two three four "}, {"gate": "node-cut"}, rest), "6")
+    assert cut["aborted"] is True
+    assert cut["numbers"] == list(range(6))
+    assert server.body(cut["id"])["status"] == "in_progress"
+    server.open_gate("node-cut")
+    resumed = run("resume", cut["id"], str(cut["numbers"][-1]))
+    assert resumed["numbers"] == resumed["helperNumbers"]
+    whole = cut["numbers"] + resumed["numbers"]
+    assert whole == list(range(len(server.replay(cut["id"])) - 1))  # the last frame is [DONE]
+    assert resumed["status"] == "completed"
+    assert resumed["text"] == text(server.body(cut["id"]))
+    assert resumed["text"] == "one two three four five six seven eight nine ten eleven twelve"
+
+
+def test_plain_responses_chain_by_previous_response_id(server: Server, run: Run) -> None:
+    first_asked, second_asked = script({"say": "node answer one"}), script({"say": "node answer two"})
+    first, second = run("chain", first_asked, second_asked)
+    assert [first["text"], second["text"]] == ["node answer one", "node answer two"]
+    assert [first["previous"], second["previous"]] == [None, first["id"]]
+    for link in (first, second):
+        assert link["status"] == "completed"
+        assert link["text"] == text(server.body(link["id"]))
+    last_call = server.model_calls(second_asked)[-1]
+    assert last_call["texts"] == [first_asked, "node answer one", second_asked]
+
+
+def test_an_unknown_id_is_a_not_found_error_with_code_and_request_id(run: Run) -> None:
+    refusals = run("missing", "resp_unknown")
+    assert set(refusals) == {"retrieve", "replay", "helper", "delete"}
+    for refusal in refusals.values():
+        assert refusal["isNotFound"] is True
+        assert refusal["status"] == 404
+        assert refusal["code"] == "response_not_found"
+        assert refusal["requestId"].startswith("req_")
+
+
+def test_the_ai_sdk_streams_with_usage(run: Run) -> None:
+    seen = run("stream", program="ai.mjs")
+    assert "ai sdk says hello" in seen["text"]
+    assert seen["finish"] == "stop"
+    assert seen["tokens"] > 0
+
+
+def test_the_ai_sdk_runs_its_own_tools(run: Run) -> None:
+    assert run("tools", program="ai.mjs") == {"text": "The result is windy in sample.", "steps": 2}
+
+
+def test_the_ai_sdk_replays_its_turns_by_reference(server: Server, run: Run) -> None:
+    seen = run("turns", program="ai.mjs")
+    assert 'first: "ai sdk turn one"' in seen["second"]
+    assert server.model_calls("ai sdk turn two")[0]["texts"][1] == seen["first"]
+
+
+def test_the_ai_sdk_goes_on_over_a_compaction(server: Server, run: Run) -> None:
+    seen = run("compaction", program="ai.mjs")
+    assert "error" not in seen["parts"]
+    assert "ai sdk comes back" in seen["text"]
+    shown = server.model_calls("ai sdk comes back")[-1]["texts"]
+    assert any(entry.startswith(SUMMARY) for entry in shown)
+
+
+def test_the_chat_helper_accepts_text_calls_and_tools_of_the_server(run: Run) -> None:
+    seen = run("chat", "calculate 6*7")
+    assert (seen["text"], seen["finish_reason"]) == ("Let me see. The result is 42.", "stop")
+    assert seen["usage"]["total_tokens"] > 0
+    called = run("chat", "What is the weather?", json.dumps([WEATHER]))
+    assert called["finish_reason"] == "tool_calls"
+    assert called["calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city":"sample"}'}
+
+
+def test_the_ai_sdk_chats_beside_tools_of_the_server(run: Run) -> None:
+    seen = run("chat", program="ai.mjs")
+    assert seen["text"] == "Let me see. The result is 42."
+    assert "error" not in seen["parts"]
+    assert seen["tokens"] > 0
+    assert seen["answered"] == "The result is windy in sample."

@@ -1,0 +1,200 @@
+"""Tools that the server runs: through the ledger, shown to clients, and never a reason to fail."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.checker import check_log
+from tests.support.server import (
+    Server,
+    created_id,
+    events,
+    eventually,
+    script,
+    streaming,
+    text,
+)
+
+pytestmark = pytest.mark.any_database
+
+LEDGER = "SELECT name, status, output FROM responses_app_toolevent WHERE response_id = ? ORDER BY id"
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"call": name, "arguments": arguments}
+
+
+def run(server: Server, *steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    with server.http() as client:
+        answer = client.post("/v1/responses", json={"input": script(*steps), **fields})
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    check_log(server, body["id"])
+    return body
+
+
+def effects(server: Server, word: str) -> int:
+    path = server.home / "effects.txt"
+    return path.read_text().splitlines().count(word) if path.exists() else 0
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "said"),
+    [
+        ("explode", "failed", "Error: the tool exploded"),
+        ("garbage", "completed", "{'not': 'text', 'nul': '\\x00', 'half': '\\ud800'}"),
+        ("forever", "failed", "Error: forever did not end within 0.2 s."),
+        ("nobody", "failed", "Error: there is no tool named 'nobody'."),
+    ],
+)
+def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: str, status: str, said: str) -> None:
+    body = run(server, call(name))
+    assert body["status"] == "completed"
+    assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
+    assert body["output"][1]["output"] == said
+    assert text(body) == f"The result is {said}."
+    # A name that the model made up is content: the ledger does not have it.
+    known = "unknown" if name == "nobody" else name
+    assert server.query(LEDGER, body["id"]) == [(known, status, said)]
+
+
+def test_broken_arguments_are_told_to_the_model(server: Server) -> None:
+    body = run(server, {"call": "effect", "arguments": ["not", "an object"]})
+    assert "must be a JSON object" in body["output"][1]["output"]
+
+
+def test_parallel_calls_run_in_parallel(server: Server) -> None:
+    """Each waits for a gate that is opened only when both have begun."""
+    both = script(call("effect", text="left", gate="both"), call("effect", text="right", gate="both"))
+    with streaming(server, input=both) as (_, received):
+        response_id = created_id(next(received))
+        eventually(lambda: effects(server, "left") and effects(server, "right"), what="both calls to begin")
+        server.open_gate("both")
+        kinds = [event["item"]["type"] for event in events(list(received)) if event["type"].endswith("item.done")]
+    assert kinds == ["function_call", "function_call", "function_call_output", "function_call_output", "message"]
+    check_log(server, response_id)
+
+
+def test_a_long_output_is_stored_whole_and_shown_cut(server: Server) -> None:
+    body = run(server, call("chatty", size=200_000))
+    shown = body["output"][1]["output"]
+    assert len(shown) < 51_000
+    assert "characters are left out" in shown
+    [(_, _, stored)] = server.query(LEDGER, body["id"])
+    assert len(stored) == 200_000
+
+
+def test_what_a_command_says_is_in_the_log_while_it_runs(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_TERMINAL="unsandboxed")
+    gate = server.home / "gates" / "end"
+    command = f"echo early; while [ ! -e {gate} ]; do sleep 0.05; done; echo late"
+    with server.http() as client:
+        asked = {"input": script(call("terminal", command=command)), "background": True}
+        response_id = client.post("/v1/responses", json=asked).json()["id"]
+    sql = "SELECT frames FROM responses_app_eventsegment WHERE response_id = ?"
+    progress = b'"type":"hermes.tool.progress"'
+
+    def has_spoken() -> bool:
+        frames = b"".join(bytes(row[0]) for row in server.query(sql, response_id))
+        return progress in frames and b"early" in frames.split(progress)[1]
+
+    eventually(has_spoken, what="the first words of the command")
+    server.open_gate("end")
+    assert "early\nlate" in server.ended(response_id)["output"][1]["output"]
+
+
+def test_calls_can_be_shown_as_mcp_items(server: Server) -> None:
+    tools = [{"type": "mcp", "server_label": "hermes", "allowed_tools": ["effect", "explode"]}]
+    body = run(server, call("effect", text="shown"), call("explode"), tools=tools)
+    good, bad, message = body["output"]
+    assert (good["type"], good["server_label"], good["name"]) == ("mcp_call", "hermes", "effect")
+    assert (good["output"], good["error"], good["status"]) == ("shown", None, "completed")
+    assert (bad["output"], bad["status"]) == (None, "failed")
+    assert bad["error"]["content"] == [{"type": "text", "text": "Error: the tool exploded"}]
+    assert message["type"] == "message"
+    again = run(server, {"say": "and"}, previous_response_id=body["id"])
+    assert "shown" in server.model_calls('{"say": "and"}')[0]["texts"]
+    assert again["status"] == "completed"
+
+
+def test_the_header_chooses_the_form_and_the_events_follow(server: Server) -> None:
+    with server.http() as client:
+        answer = client.post(
+            "/v1/responses",
+            json={"input": script(call("effect", text="by header")), "stream": True},
+            headers={"X-Hermes-Tool-Items": "mcp_call"},
+        )
+        assert "function_call" not in answer.text
+        for kind in ("in_progress", "completed"):
+            assert answer.text.count(f"event: response.mcp_call.{kind}\n") == 1
+        assert answer.text.count("event: response.mcp_call_arguments.done\n") == 1
+        refused = client.post("/v1/responses", json={"input": "x"}, headers={"X-Hermes-Tool-Items": "table"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "X-Hermes-Tool-Items")
+
+
+def test_an_mcp_server_nobody_knows_is_named(server: Server) -> None:
+    with server.http() as client:
+        tools = [{"type": "mcp", "server_label": "elsewhere"}]
+        refused = client.post("/v1/responses", json={"input": "x", "tools": tools})
+        hosted = client.post("/v1/responses", json={"input": "x", "tools": [{**tools[0], "server_url": "https://x"}]})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "tools[0].server_label")
+    assert hosted.headers["X-Hermes-Ignored"] == "tools[0] (mcp)"
+
+
+def test_internal_tools_run_and_are_recorded_and_never_shown(server: Server) -> None:
+    body = run(server, {"say": "so "}, call("_hidden", text="behind the curtain"))
+    assert [item["type"] for item in body["output"]] == ["message", "message"]
+    assert text(body) == "so The result is behind the curtain."
+    assert server.query(LEDGER, body["id"]) == [("_hidden", "completed", "behind the curtain")]
+    assert b"_hidden" not in b"".join(server.replay(body["id"]))
+
+
+def test_only_calls_of_the_servers_tools_count_against_the_limit(server: Server) -> None:
+    weather = {"type": "function", "name": "get_weather"}
+    body = run(server, call("get_weather"), call("get_weather"), tools=[weather], max_tool_calls=1)
+    assert body["status"] == "completed"
+    body = run(server, call("effect", text="over"), call("effect", text="over"), max_tool_calls=1)
+    assert body["incomplete_details"] == {"reason": "max_tool_calls"}
+    assert [item["output"][:15] for item in body["output"][2:]] == ["Not carried out"] * 2
+    assert effects(server, "over") == 0
+
+
+def test_the_token_limit_is_one_for_all_rounds(server: Server) -> None:
+    """The call costs one token, the answer to its result may cost two more."""
+    body = run(server, call("effect", text="long"), max_output_tokens=3)
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert text(body) == "The result "
+    assert body["usage"]["output_tokens"] == 3
+    body = run(server, call("effect", text="long"), max_output_tokens=1)
+    assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output"]
+    assert body["incomplete_details"] == {"reason": "max_output_tokens"}
+
+
+def test_a_turn_has_a_time_limit(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_TURN_TIMEOUT="1")
+    body = run(server, {"say": "kept "}, {"gate": "never"})
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "time_limit"})
+    assert text(body) == "kept "
+
+
+def test_a_loop_that_never_ends_is_ended(server: Server) -> None:
+    body = run(server, call("again"))
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_iterations"})
+    assert len(server.query(LEDGER, body["id"])) == 90
+
+
+def test_files_written_in_one_turn_are_there_in_the_next(server: Server) -> None:
+    run(server, call("write_file", path="notes/a.txt", content="remember me"))
+    body = run(server, call("read_file", path="notes/a.txt"))
+    assert "remember me" in body["output"][1]["output"]
+
+
+def test_the_terminal_keeps_its_folder_and_its_environment(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_TERMINAL="unsandboxed", HERMES_API_KEY="not-for-tools")
+    run(server, call("terminal", command="mkdir -p deep && cd deep && export COLOUR=blue"))
+    body = run(server, call("terminal", command="pwd; echo $COLOUR; env"))
+    said = body["output"][1]["output"]
+    assert "/deep" in said
+    assert "blue" in said
+    assert "not-for-tools" not in said

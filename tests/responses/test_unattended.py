@@ -1,0 +1,62 @@
+"""A response that nobody reads ends; one that somebody reads, here or by polling, does not."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.responses.test_approvals import ask, decide, until_waiting
+from tests.responses.test_tool_runs import call
+from tests.support.checker import check_log
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    streaming,
+    text,
+)
+
+pytestmark = pytest.mark.any_database
+
+ENDLESS = script({"say": "words "}, {"gate": "never"})
+QUICK = {"HERMES_UNATTENDED_MINUTES": "0.02", "HERMES_LEASE_SECS": "1"}  # 1.2 s
+
+
+def test_only_what_nobody_reads_is_ended(make_server: Callable[..., Server]) -> None:
+    server = make_server(**QUICK)
+    with streaming(server, input=ENDLESS) as (_, received):
+        read = next(received)
+        with server.http() as client:
+            alone: str = client.post("/v1/responses", json={"input": ENDLESS, "background": True}).json()["id"]
+            polled: str = client.post("/v1/responses", json={"input": ENDLESS, "background": True}).json()["id"]
+
+        def is_over() -> bool:
+            server.body(polled)
+            return server.query("SELECT finished_at FROM responses_app_response WHERE id = ?", alone) != [(None,)]
+
+        eventually(is_over, what="the end of what nobody reads")
+        open_rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress' ORDER BY id")
+        assert {row[0] for row in open_rows} >= {polled}
+        assert len(open_rows) == 2
+    body = server.ended(alone)
+    assert (body["status"], body["incomplete_details"]["reason"]) == ("incomplete", "time_limit")
+    assert text(body) == "words "
+    check_log(server, alone)
+    assert read
+
+
+def test_what_waits_for_consent_does_not_run(make_server: Callable[..., Server]) -> None:
+    server = make_server(**QUICK)
+    waiting = ask(server, call("guarded", text="patient"))
+    until_waiting(server, waiting)
+    alone = ask(server, {"say": "x"}, {"gate": "never"})
+    sql = "SELECT finished_at FROM responses_app_response WHERE id = ?"
+    eventually(lambda: server.query(sql, alone) != [(None,)], what="the end of what nobody reads")
+    decide(server, waiting, "once")
+    assert server.ended(waiting)["status"] == "completed"
+
+
+def test_a_cancellation_from_within_ends_the_response(server: Server) -> None:
+    response_id = ask(server, call("deserter"))
+    body = server.ended(response_id)
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
+    check_log(server, response_id)

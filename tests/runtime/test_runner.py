@@ -1,0 +1,133 @@
+"""The runner: bounded, and right without any hint."""
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from gateway_app.runtime.runner import Runner
+from responses_app.eventlog import event_store
+from responses_app.models import Response
+from tests.eventlog.test_writer import make_response, opening, unexpected
+from tests.support.checker import check_log
+from tests.support.server import (
+    Server,
+    eventually,
+    script,
+    text,
+)
+
+
+def test_without_any_hint_work_starts_waits_its_turn_and_is_cancelled(make_server: Callable[..., Server]) -> None:
+    server = make_server(TEST_DISPATCHER="tests.support.scripted_provider.DeafDispatcher", HERMES_LEASE_SECS="2")
+    client = server.openai()
+    first = client.responses.create(model="hermes-agent", input="hello")
+    second = client.responses.create(model="hermes-agent", input="again", previous_response_id=first.id)
+    assert 'first: "hello"' in second.output_text
+    endless = client.responses.create(
+        model="hermes-agent", input=script({"say": "x "}, {"gate": "never"}), background=True
+    )
+    eventually(lambda: text(server.body(endless.id)) == "x ")
+    assert client.responses.cancel(endless.id).status == "cancelled"
+
+
+def test_more_work_than_slots_waits_for_a_slot(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_MAX_CONCURRENT="1", HERMES_SWEEP_SECS="0.1")
+    client = server.openai()
+    first = client.responses.create(
+        model="hermes-agent", input=script({"gate": "slot"}, {"say": "one"}), background=True
+    )
+    eventually(lambda: server.body(first.id)["status"] == "in_progress")
+    second = client.responses.create(model="hermes-agent", input="slot-marker", background=True)
+    assert not server.model_calls("slot-marker")
+    server.open_gate("slot")
+    assert server.ended(second.id)["status"] == "completed"
+    assert server.body(first.id)["status"] == "completed"
+
+
+def test_a_long_turn_keeps_its_lease(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_LEASE_SECS="1", HERMES_SWEEP_SECS="0.1")
+    asked = "write 30 words slowly"  # three leases long
+    body = server.openai().responses.create(model="hermes-agent", input=asked)
+    assert body.status == "completed"
+    sql = "SELECT attempt FROM responses_app_response WHERE id = ?"
+    assert server.query(sql, body.id) == [(1,)]
+
+
+def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server: Server) -> None:
+    marker = "left-at-once"
+    body = script({"say": f"{marker} "}, {"gate": "never"}).replace('"', '\\"')
+    content = f'{{"input": "{body}", "store": false, "stream": true}}'.encode()
+    head = (
+        f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(head.encode() + content)
+    open_rows = "SELECT count(*) FROM responses_app_response WHERE NOT is_stored AND finished_at IS NULL"
+    with server.http() as client:
+        client.post("/v1/responses", json={"input": "a request behind all of them"})
+    eventually(lambda: server.query(open_rows) == [(0,)], 5, "the end of what nobody reads")
+    calls = [call["event"] for call in server.model_calls(marker)]
+    assert calls.count("started") == calls.count("stopped")
+
+
+def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable[..., Server]) -> None:
+    server = make_server()
+    created = server.openai().responses.create(
+        model="hermes-agent", input=script({"say": "some "}, {"gate": "rest"}, {"say": "more"}), background=True
+    )
+    eventually(lambda: text(server.body(created.id)) == "some ")
+    server.kill(signal.SIGTERM)
+    states = server.query("SELECT state, exit_reason FROM gateway_app_runtimeprocess")
+    assert states == [("stopped", "stopped")]
+    assert server.query("SELECT lease_owner FROM responses_app_response") == [("",)]
+    server.start()
+    server.open_gate("rest")
+    assert text(server.ended(created.id)) == "some more"
+    check_log(server, created.id)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_claim_that_is_under_way_when_the_others_leave_is_left_too() -> None:
+    def leave(runner: Runner) -> None:
+        is_behind_the_claim = threading.Event()
+        event_store.submit(is_behind_the_claim.set)
+        assert is_behind_the_claim.wait(20)  # and the loop with it: nobody is told of the claim yet
+        runner.close()
+        runner.leave()
+
+    row = await _claimed_and(leave)
+    assert (row.attempt, row.status) == (1, "in_progress")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_claim_that_waits_for_others_is_not_begun_when_the_server_stops() -> None:
+    may_go_on = threading.Event()
+
+    def close(runner: Runner) -> None:
+        runner.close()
+        may_go_on.set()
+
+    row = await _claimed_and(close, before=may_go_on.wait)
+    assert row.attempt == 0
+
+
+async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], object] = lambda: None) -> Response:
+    event_store.writer.start(asyncio.get_running_loop())
+    try:
+        row = await event_store.write(make_response)
+        event_store.append(opening(row)[1], event_store.tails.of(row.pk), unexpected)
+        event_store.submit(before)
+        runner = Runner()
+        runner.hint(row.pk, row.owner_id)
+        await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
+        then(runner)
+        assert await runner.finished(20)
+        return await event_store.read(lambda: Response.objects.get(pk=row.pk))
+    finally:
+        await asyncio.to_thread(event_store.writer.stop)

@@ -1,0 +1,95 @@
+"""Processes of Python, forked from one that has imported the libraries: that is most of what a start costs.
+
+The project itself, its settings and the reactor are imported by every process anew.
+"""
+
+import atexit
+import gc
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARIES = [
+    "autobahn.twisted.websocket",
+    "channels.generic.websocket",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "django.contrib.admin",
+    "django.contrib.postgres.fields",
+    "django.core.handlers.asgi",
+    "django.core.management",
+    "django.db.backends.postgresql.base",
+    "django.db.backends.sqlite3.base",
+    "django.db.migrations.executor",
+    "django.views.debug",
+    "jsonschema",
+    "mcp",
+    "openai",
+    "orjson",
+    "prometheus_client",
+    "psycopg_pool",
+    "rest_framework.serializers",
+    "twisted.internet.asyncioreactor",  # not the reactor: its descriptors would be shared
+    "twisted.internet.endpoints",
+    "yaml",
+]
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(LIBRARIES)
+
+
+class Forked:
+    """As much of ``subprocess.Popen`` as the tests use."""
+
+    def __init__(self, args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> None:
+        self.args = args
+        self._process = context.Process(target=_run, args=(args, env, stdin, stdout, stderr), daemon=True)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _run(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> None:
+    """In the new process: become what ``python`` would be with these arguments."""
+    gc.freeze()  # a collection would walk through all the libraries, and copy their pages
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background ignores it
+    for number, path, flags in ((0, stdin, os.O_RDONLY), (1, stdout, _APPENDING), (2, stderr, _APPENDING)):
+        opened = os.open(path, flags, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 -- multiprocessing has put another one there
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(ROOT)
+    sys.argv = args
+    sys.path.insert(0, str(ROOT))
+    try:
+        runpy.run_path(str(ROOT / args[0]), run_name="__main__")
+    finally:
+        atexit._run_exitfuncs()  # multiprocessing leaves without them
+
+
+_APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND

@@ -1,0 +1,91 @@
+"""Who is asked in the tests of upstreams, and what was heard of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gateway_app.agent.answer_buffer import Said
+from gateway_app.agent.events import (
+    Cut,
+    ModelCall,
+    ModelEvent,
+    ModelFinished,
+    Provider,
+    Quirk,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from gateway_app.agent.rounds import ask
+from gateway_app.providers.openai.client import Upstream
+from gateway_app.providers.openai.provider import OpenAIProvider
+from tests.support.model_stub import ModelStub
+
+KEY = "sk-secret-0123456789"
+COUNTED = Usage(11, 7, cached_tokens=3, cache_write_tokens=2, reasoning_tokens=5)  # one answer of the stub
+ASKED: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "Hi"}]
+CALL = ModelCall(model="hermes-agent", items=ASKED)
+BACKOFF_SECS = 0.001
+
+
+class Cast:
+    """Makes providers of the stub, which are closed in the end."""
+
+    def __init__(self, stub: ModelStub) -> None:
+        self.stub = stub
+        self.made: list[OpenAIProvider] = []
+
+    def provider(self, mode: str, name: str = "custom", **fields: Any) -> OpenAIProvider:
+        given = {"base_url": self.stub.url, "api_key": KEY, "model": "m-1", "api_mode": mode, **fields}
+        self.made.append(OpenAIProvider(Upstream(name=name, **given)))
+        return self.made[-1]
+
+    @property
+    def requests(self) -> int:
+        return len(self.stub.asked)
+
+    def shown(self, request: int) -> str:
+        """Everything the model was shown in a request."""
+        body = self.stub.asked[request].body
+        return str(body.get("messages") or body.get("input"))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A round as its listener knows it."""
+
+    events: list[ModelEvent]
+    said: Said
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def thought(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    @property
+    def cuts(self) -> int:
+        return self.events.count(Cut())
+
+    @property
+    def quirks(self) -> list[str]:
+        return [event.name for event in self.events if isinstance(event, Quirk)]
+
+    @property
+    def finish(self) -> ModelFinished:
+        last = self.events[-1]
+        assert isinstance(last, ModelFinished)
+        return last
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        return [(call.name, call.arguments) for call in self.said.calls()]
+
+
+async def hear(*providers: Provider, call: ModelCall = CALL, retries: int = 2) -> Heard:
+    events, said = [], Said()
+    async for event in ask(providers, call, retries, BACKOFF_SECS):
+        events.append(event)
+        said.note(event)
+    return Heard(events, said)

@@ -1,0 +1,88 @@
+"""The scripted double: plays the script in the last user message, or answers as the built-in model.
+
+A script is ``{"script": [step, ...]}``; a step is ``{"say": text, "pace": words per second}``,
+``{"think": text}``, ``{"call": name, "arguments": {...}}``, ``{"fail": message}`` or ``{"gate": name}``,
+which waits until the test opens that gate. Every model call leaves its trace in ``model_calls.jsonl``.
+"""
+
+import json
+import os
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from gateway_app.agent.context import text_of
+from gateway_app.agent.events import ModelCall, ModelEvent
+from gateway_app.providers.builtin.provider import compose
+from gateway_app.providers.builtin.script import (
+    Call,
+    Fail,
+    Say,
+    Step,
+    Think,
+    Wait,
+    after,
+    asked_and_said,
+    play,
+)
+from responses_app.protocol.items import CALLS, OUTPUTS
+from tests.support.gates import passed
+
+
+class DeafDispatcher:
+    """Loses every hint."""
+
+    def generate(self, response_id: str) -> None:
+        pass
+
+    def cancel(self, response_id: str) -> None:
+        pass
+
+
+class ScriptedProvider:
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        self._trace("started", call)
+        outcome = "stopped"
+        try:
+            async with aclosing(play(_script(call), call)) as events:
+                async for event in events:
+                    yield event
+            outcome = "finished"
+        finally:
+            self._trace(outcome, call)
+
+    def _trace(self, event: str, call: ModelCall) -> None:
+        line = {"event": event, "at": time.time(), "pid": os.getpid(), "texts": _texts(call)}
+        line["instructions"] = call.instructions or ""
+        with (Path(settings.HERMES_HOME) / "model_calls.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _texts(call: ModelCall) -> list[str]:
+    shown = ("message", *CALLS, *OUTPUTS)
+    return [text_of(item) for item in call.items if item["type"] in shown]
+
+
+def _script(call: ModelCall) -> list[Step]:
+    last, said = asked_and_said(call)
+    asked = text_of(last)
+    if not asked.startswith('{"script"'):
+        return compose(call)
+    steps: list[dict[str, Any]] = json.loads(asked)["script"]
+    return after([_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)], said)
+
+
+def _step(step: dict[str, Any], call_id: str) -> Step:
+    if "say" in step:
+        return Say(step["say"], step.get("pace"))
+    if "think" in step:
+        return Think(step["think"], step.get("pace"))
+    if "call" in step:
+        return Call(call_id, step["call"], step["arguments"])
+    if "fail" in step:
+        return Fail(step["fail"], step.get("code", "server_error"))
+    return Wait(lambda: passed(Path(settings.HERMES_HOME), step["gate"]))

@@ -1,0 +1,100 @@
+"""What is read from the log of a turn that goes on."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+import pytest
+
+from gateway_app.agent.events import RoundFinished, TurnFinished, Usage
+from gateway_app.agent.loop import SoFar, run_turn
+from gateway_app.agent.tools import ToolCall, ToolResult
+from gateway_app.runtime.recorder import ATTEMPT_STARTED, MODEL_FINISHED
+from gateway_app.runtime.resumption import Resumed, read_so_far
+from responses_app.models import ToolEvent
+from responses_app.models.tool_events import ToolStatus
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import TOOL_CALLED
+from tests.support.providers import CALL
+from tests.unit.test_snapshot import RESPONSE_ID, opening
+
+ROUND = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))}
+
+
+def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> Resumed:
+    """As after a crash behind what is said."""
+    first = OutputBuilder(RESPONSE_ID, [opening()])
+    say(first)
+    log = [opening(), *first.take()]
+    second = OutputBuilder(RESPONSE_ID, log)
+    second.close("incomplete")
+    return read_so_far(log, second, ledger or {})
+
+
+def test_a_call_of_another_server_is_not_ours_to_run() -> None:
+    item = {"type": "mcp_call", "server_label": "elsewhere", "name": "look", "arguments": "{}", "status": "in_progress"}
+    so_far = resumed(lambda builder: builder.opaque(item))
+    assert so_far.pending == ()
+    assert [item["type"] for item in so_far.items] == ["mcp_call"]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_outputs_come_behind_what_was_said_beside_their_calls(ends: bool) -> None:
+    """Also where no item of its own tells when a call was answered."""
+
+    def say(builder: OutputBuilder) -> None:
+        builder.mcp_call_started("c1", "hermes", "look")
+        builder.call_finished("c1")
+        builder.add({"type": TOOL_CALLED, "call_id": "c1", "name": "look", "output_index": 0})
+        builder.add({"type": TOOL_CALLED, "call_id": "c2", "name": "_look", "output_index": None, "arguments": "{}"})
+        builder.text("Both.")
+        builder.add(ROUND if ends else {"type": ATTEMPT_STARTED, "attempt": 2})
+        builder.close("completed")
+        builder.tool_output("c1", "seen")
+        builder.text("Well")
+
+    so_far = resumed(say, {"c2": ToolEvent(call_id="c2", status=ToolStatus.COMPLETED, output="seen")})
+    call, output = "function_call", "function_call_output"
+    assert [item["type"] for item in so_far.items] == [call, call, "message", output, output, "message"]
+    assert so_far.is_message_cut
+
+
+def say_of_every_kind(builder: OutputBuilder) -> None:
+    for say in (builder.reasoning, builder.refusal, builder.text):
+        say("x" * 40)
+    for call_id, kind in (("c1", "function_call"), ("c2", "custom_tool_call")):
+        builder.call_started(call_id, "look", kind)
+        builder.call_arguments(call_id, "x" * 40)
+    builder.mcp_call_started("c3", "hermes", "look")
+    builder.call_arguments("c3", "x" * 40)
+
+
+def test_whatever_was_written_before_a_crash_counts_against_the_limit() -> None:
+    assert resumed(say_of_every_kind).uncounted == 6 * 10
+
+
+def test_what_a_usage_tells_of_is_not_counted_again() -> None:
+    def say(builder: OutputBuilder) -> None:
+        say_of_every_kind(builder)
+        builder.add(ROUND)
+        builder.close("completed")
+        builder.tool_output("c1", "y" * 40)
+
+    so_far = resumed(say)
+    assert (so_far.uncounted, so_far.usage.output_tokens) == (0, 60)
+
+
+def test_the_words_of_a_user_in_a_compaction_are_no_answer() -> None:
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x" * 40}]}
+    so_far = resumed(lambda builder: builder.opaque(asked))
+    assert (so_far.uncounted, so_far.is_message_cut) == (0, False)
+
+
+async def test_calls_that_were_not_carried_out_end_the_turn_also_in_the_next_attempt() -> None:
+    """The process died between their outputs and the end."""
+
+    async def run_tool(call: ToolCall) -> ToolResult:
+        raise AssertionError(call)
+
+    so_far = SoFar(tool_calls=2, rounds=1, last_round=RoundFinished("tool_calls", Usage()))
+    events = [event async for event in run_turn([], replace(CALL, max_tool_calls=1), run_tool, so_far, retries=0)]
+    assert events == [TurnFinished(Usage(), "max_tool_calls")]
