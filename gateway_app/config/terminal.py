@@ -1,7 +1,7 @@
 """The settings of the terminal's sandbox."""
 
 from gateway_app.config.environment import Env
-from gateway_app.tools.support.limits import Limits
+from gateway_app.config.terminal_limits import Limits
 
 
 def read_limits(env: Env) -> Limits:

@@ -1,8 +1,9 @@
 """The tools the server can run; a new one is a file here and a line below."""
 
 from gateway_app.agent.tools import Tool
+from gateway_app.config.terminal_limits import Limits
 from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
-from gateway_app.tools.support.limits import DEFAULT_LIMITS, Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS
 
 
 def builtin_tools(terminal_mode: str, limits: Limits = DEFAULT_LIMITS) -> dict[str, Tool]:

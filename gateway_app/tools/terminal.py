@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.config.terminal_limits import Limits
 from gateway_app.tools.support.cgroups import new_group
-from gateway_app.tools.support.limits import DEFAULT_LIMITS, Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS
 from gateway_app.tools.support.output import Output
 from gateway_app.tools.support.processes import Program, run_program
 from gateway_app.tools.support.sandbox import Sandbox, bubblewrap

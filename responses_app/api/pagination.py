@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
+from responses_app.http.session_key import has_controls
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.snapshot import Item
 from responses_app.requests.fields import choice, integer, optional, wrong_type
-from responses_app.requests.headers import has_controls
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100

@@ -19,6 +19,7 @@ from responses_app.http.cors import (
     preflight_headers,
 )
 from responses_app.http.request_gate import door
+from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import EXTENSION, refuse_handshake
 from responses_app.protocol.errors import (
     ApiError,
@@ -27,7 +28,6 @@ from responses_app.protocol.errors import (
     ServerShuttingDown,
     TurnedOut,
 )
-from responses_app.requests.headers import SESSION_KEY_HEADER, read_session_key
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 SECURITY_HEADERS: Headers = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]

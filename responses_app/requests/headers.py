@@ -3,12 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from responses_app.models.sessions import MAX_SESSION_ID_CHARS, MAX_SESSION_KEY_CHARS, TurnPolicy
+from responses_app.models.sessions import MAX_SESSION_ID_CHARS, TurnPolicy
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import choice
 
 SESSION_HEADER = "X-Hermes-Session-Id"
-SESSION_KEY_HEADER = "X-Hermes-Session-Key"
 TURN_POLICY_HEADER = "X-Hermes-Turn-Policy"
 IGNORED_HEADER = "X-Hermes-Ignored"
 LAST_EVENT_HEADER = "Last-Event-ID"
@@ -18,14 +17,7 @@ MAX_IGNORED_CHARS = 2000  # the row keeps the whole list
 
 # The document shows the same patterns.
 SESSION_ID = rf"(?!\.{{1,2}}$)[ -.0-\[\]-~]{{1,{MAX_SESSION_ID_CHARS}}}"
-NO_CONTROLS = r"[^\u0000-\u001f\u007f-\u009f]*"
 _SESSION_ID = re.compile(SESSION_ID)
-_NO_CONTROLS = re.compile(NO_CONTROLS)
-
-
-def has_controls(text: str) -> bool:
-    """PostgreSQL can't look for a NUL, and a log line must not hold the others."""
-    return _NO_CONTROLS.fullmatch(text) is None
 
 
 def ignored_value(names: Sequence[str]) -> str:
@@ -48,22 +40,6 @@ def read_session_id(value: str | None, name: str = SESSION_HEADER) -> str | None
 
 def read_turn_policy(value: str | None, name: str = TURN_POLICY_HEADER) -> TurnPolicy | None:
     return None if value is None else TurnPolicy(choice(*TurnPolicy.values)(value, name))
-
-
-def read_session_key(value: str | None) -> str | None:
-    """The caller's name for whom a session belongs to; in a header of ASGI, each character stands for one byte."""
-    if value is None:
-        return None
-    try:
-        key = value.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        key = value
-    if not 0 < len(key) <= MAX_SESSION_KEY_CHARS or has_controls(key):
-        raise InvalidRequest(
-            f"{SESSION_KEY_HEADER} must have 1 to {MAX_SESSION_KEY_CHARS} characters without control characters.",
-            param=SESSION_KEY_HEADER,
-        )
-    return key
 
 
 def read_last_event_id(value: str | None) -> int | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
+from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models.idempotency import MAX_KEY_CHARS
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.requests.headers import SESSION_HEADER, SESSION_KEY_HEADER
+from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.idempotency import RequestIdentity
 

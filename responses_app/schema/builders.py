@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from responses_app.requests.headers import NO_CONTROLS
+from responses_app.http.session_key import NO_CONTROLS
 
 Schema = dict[str, Any]
 Operation = dict[str, Any]

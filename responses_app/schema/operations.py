@@ -4,16 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from responses_app.agent_profiles import TOOL_ITEM_FORMS
+from responses_app.http.session_key import NO_CONTROLS, SESSION_KEY_HEADER
 from responses_app.models.idempotency import MAX_KEY_CHARS
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS, TurnPolicy
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     LAST_EVENT_HEADER,
     MAX_CURSOR_DIGITS,
-    NO_CONTROLS,
     SESSION_HEADER,
     SESSION_ID,
-    SESSION_KEY_HEADER,
     TURN_POLICY_HEADER,
 )
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER, VISIBLE

@@ -1,9 +1,10 @@
 """``/v1/responses``, ``/v1/models`` and ``/health``."""
 
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models.tool_events import Approver, Decision
 from responses_app.protocol.status import Status
-from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, SESSION_KEY_HEADER
+from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
 from responses_app.schema import events
 from responses_app.schema.builders import (

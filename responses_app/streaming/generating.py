@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from responses_app.eventlog import LogErased, event_store
+from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
 from responses_app.protocol.snapshot import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     SESSION_HEADER,
-    SESSION_KEY_HEADER,
     TURN_POLICY_HEADER,
     ignored_value,
-    read_session_key,
     read_turn_policy,
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway_app.agent.tools import Tool, ToolContext
-from gateway_app.tools.support.limits import Limits
+from gateway_app.config.terminal_limits import Limits
 from tests.support.gates import passed
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from gateway_app.agent.tools import ToolContext
+from gateway_app.config.terminal_limits import Limits
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.support import cgroups, seccomp
-from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.support.private_files import PrivateFiles
 from gateway_app.tools.support.sandbox import bubblewrap
 from tests.support.server import ROOT, Server, script

@@ -11,8 +11,9 @@ from gateway_app.api.discovery.endpoints import Endpoint, served
 from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.mcp import mcp_states
 from responses_app.api.authentication import principal_of
+from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models.idempotency import KEY_LIFETIME
-from responses_app.requests.headers import SESSION_HEADER, SESSION_KEY_HEADER
+from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.model_name import model_names, resolve_model
 
 OWN_TOOLSET = "hermes"

@@ -16,12 +16,13 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
+from gateway_app.config.terminal_limits import Limits
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime import recovery as orphans
 from gateway_app.server.limits import needed_files, reachable_files
 from gateway_app.tools.support import seccomp
 from gateway_app.tools.support.cgroups import usable_parents
-from gateway_app.tools.support.limits import Limits, counts_processes
+from gateway_app.tools.support.limits import counts_processes
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response

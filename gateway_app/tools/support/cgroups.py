@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB, Limits
+from gateway_app.config.terminal_limits import Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB
 
 PREFIX = "hermes-command"
 END_SECS = 5.0  # a process in an uninterruptible wait lives on for a while

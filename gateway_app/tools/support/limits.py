@@ -3,23 +3,13 @@
 import os
 import re
 import resource
-from dataclasses import dataclass
+
+from gateway_app.config.terminal_limits import Limits
 
 MIB = 1024 * 1024
 SHARED_MEMORY_MB = 64  # as much as Docker gives a container
 # From here on the kernel counts the processes of each user namespace, before that all of the account's.
 _COUNTS_PER_NAMESPACE = (5, 14)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    has_network: bool = False
-    memory_mb: int = 2048  # of one process, and of all of a command's together where a control group can be had
-    processes: int = 512  # threads count, too
-    file_mb: int = 1024
-    temporary_mb: int = 512
-    cpu_secs: int = 900  # of one process
-    open_files: int = 1024
 
 
 DEFAULT_LIMITS = Limits()

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gateway_app.config.terminal_limits import Limits
 from gateway_app.tools.support import cgroups, limits, seccomp
-from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB, SHARED_MEMORY_MB, Limits
+from gateway_app.tools.support.limits import DEFAULT_LIMITS, MIB, SHARED_MEMORY_MB
 from gateway_app.tools.support.private_files import PrivateFiles
 
 PROBE_SECS = 20  # a machine that is busy while the server starts must not lose its terminal

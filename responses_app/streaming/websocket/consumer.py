@@ -12,6 +12,7 @@ from channels.exceptions import StopConsumer
 from django.conf import settings
 
 from responses_app.http.request_gate import door
+from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import refuse_handshake
 from responses_app.protocol.errors import (
     ApiError,
@@ -22,10 +23,8 @@ from responses_app.protocol.errors import (
 )
 from responses_app.requests.headers import (
     SESSION_HEADER,
-    SESSION_KEY_HEADER,
     TURN_POLICY_HEADER,
     read_session_id,
-    read_session_key,
     read_turn_policy,
 )
 from responses_app.requests.json_body import parse_body

@@ -1,0 +1,14 @@
+"""What one command of the terminal may use."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    has_network: bool = False
+    memory_mb: int = 2048  # of one process, and of all of a command's together where a control group can be had
+    processes: int = 512  # threads count, too
+    file_mb: int = 1024
+    temporary_mb: int = 512
+    cpu_secs: int = 900  # of one process
+    open_files: int = 1024
