@@ -7,10 +7,10 @@ import pytest_asyncio
 from tests.support.checker import check_after_fault, check_every_log
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
 from tests.support.forked import Forked
+from tests.support.left_out import LeftOut
 from tests.support.model_stub import ModelStub
 from tests.support.providers import Cast
 from tests.support.server import Server, copy_home, free_port
-from tests.support.left_out import LeftOut
 
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from tests.harness import eventually, free_port
+from tests.support.server import eventually, free_port
 
 RUNS = 5  # of each request; the median leaves out those in which a timer fired
 WARM_UP_RUNS = 2  # the first requests import, connect and fill caches
