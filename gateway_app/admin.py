@@ -15,7 +15,15 @@ from responses_app.services.profiles import profile_of_row
 
 @admin.register(RuntimeProcess)
 class RuntimeProcessAdmin(ReadOnlyAdmin):
-    list_display = ("role", "host", "pid", "shown_state", "active_responses", "heartbeat_at", "exit_reason")
+    list_display = (
+        "role",
+        "host",
+        "pid",
+        "shown_state",
+        "active_responses",
+        "heartbeat_at",
+        "exit_reason",
+    )
     list_filter = ("state", "role")
     ordering = ("-heartbeat_at",)
 

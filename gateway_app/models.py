@@ -25,7 +25,9 @@ class RuntimeProcess(models.Model):
     # Start time in clock ticks since boot: the kernel gives a pid out again.
     pid_started = models.CharField(max_length=64)
     role = models.CharField(max_length=20)
-    state = models.CharField(max_length=20, choices=ProcessState.choices, default=ProcessState.RUNNING)
+    state = models.CharField(
+        max_length=20, choices=ProcessState.choices, default=ProcessState.RUNNING
+    )
     active_responses = models.PositiveIntegerField(default=0)
     started_at = models.DateTimeField(default=timezone.now)
     heartbeat_at = models.DateTimeField(default=timezone.now)
@@ -35,7 +37,11 @@ class RuntimeProcess(models.Model):
         verbose_name_plural = "runtime processes"
         indexes = [
             # The sweep's look for dead processes, and health.
-            models.Index(fields=["host"], condition=models.Q(state=ProcessState.RUNNING.value), name="process_running"),
+            models.Index(
+                fields=["host"],
+                condition=models.Q(state=ProcessState.RUNNING.value),
+                name="process_running",
+            ),
         ]
 
     def __str__(self) -> str:

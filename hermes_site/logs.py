@@ -12,7 +12,9 @@ from django.db.utils import InterfaceError, OperationalError
 
 ABOUT_CODE = (AttributeError, ImportError, NameError)  # their messages name parts of the program
 DETAILED_LIBRARIES = ("asyncio", "daphne")
-_DETAILS = re.compile(r"[\n:(]")  # what follows is an exception, a task or a callback with its arguments
+_DETAILS = re.compile(
+    r"[\n:(]"
+)  # what follows is an exception, a task or a callback with its arguments
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 

@@ -71,10 +71,14 @@ if HERMES_PUBLIC_URL.startswith("https:"):
     # Whoever sets a public address has a proxy there; clients that pass it by could only lie about their own TLS.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 if HERMES_AUTH == "off" and "*" in ALLOWED_HOSTS:
-    raise ImproperlyConfigured("API_SERVER_ALLOWED_HOSTS can't be * while HERMES_AUTH is off: any web page could act.")
+    raise ImproperlyConfigured(
+        "API_SERVER_ALLOWED_HOSTS can't be * while HERMES_AUTH is off: any web page could act."
+    )
 API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
 if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
-    raise ImproperlyConfigured("API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act.")
+    raise ImproperlyConfigured(
+        "API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act."
+    )
 HERMES_OPEN_MONITORING = env.choice("HERMES_OPEN_MONITORING", "off", ("on", "off")) == "on"
 HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
 HERMES_IDLE_SECS = 60.0  # of a connection between two requests, or in the midst of one
@@ -92,11 +96,15 @@ HERMES_PROVIDERS = {
     "openai": "gateway_app.providers.openai.provider.OpenAIProvider",
     "custom": "gateway_app.providers.openai.provider.OpenAIProvider",
 }
-HERMES_PROVIDER = env.choice("HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider")
+HERMES_PROVIDER = env.choice(
+    "HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider"
+)
 HERMES_BASE_URL = env.text("HERMES_BASE_URL", config_path="model.base_url")
 HERMES_API_KEY = env.secret("HERMES_API_KEY", config_path="model.api_key")
 HERMES_MODEL = env.text("HERMES_MODEL", config_path="model.default")
-HERMES_API_MODE = env.choice("HERMES_API_MODE", API_MODES[0], API_MODES, config_path="model.api_mode")
+HERMES_API_MODE = env.choice(
+    "HERMES_API_MODE", API_MODES[0], API_MODES, config_path="model.api_mode"
+)
 HERMES_CONNECT_TIMEOUT = env.seconds("HERMES_CONNECT_TIMEOUT", 10, low=0.1, high=600)
 HERMES_WRITE_TIMEOUT = env.seconds("HERMES_WRITE_TIMEOUT", 30, low=0.1, high=600)
 HERMES_STREAM_READ_TIMEOUT = env.seconds("HERMES_STREAM_READ_TIMEOUT", 60, low=0.1, high=86_400)
@@ -113,13 +121,19 @@ HERMES_MODELS: tuple[Model, ...] = (
     },
 )
 check_model(HERMES_MODELS[0], lambda name: f"HERMES_{name.upper()}")
-HERMES_MODELS += read_fallbacks(HERMES_CONFIG.get("fallback_models"), HERMES_MODELS[0], tuple(HERMES_PROVIDERS))
-HERMES_PROFILES = read_profiles(HERMES_CONFIG.get("profiles"), HERMES_MODELS, tuple(HERMES_PROVIDERS))
+HERMES_MODELS += read_fallbacks(
+    HERMES_CONFIG.get("fallback_models"), HERMES_MODELS[0], tuple(HERMES_PROVIDERS)
+)
+HERMES_PROFILES = read_profiles(
+    HERMES_CONFIG.get("profiles"), HERMES_MODELS, tuple(HERMES_PROVIDERS)
+)
 HERMES_CONTEXT_LENGTH = env.integer(
     "HERMES_CONTEXT_LENGTH", 0, low=0, high=100_000_000, config_path="model.context_length"
 )
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
-API_SERVER_MODEL_NAME = env.text("API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name")
+API_SERVER_MODEL_NAME = env.text(
+    "API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name"
+)
 if not API_SERVER_MODEL_NAME:
     raise ImproperlyConfigured("API_SERVER_MODEL_NAME must not be empty.")
 
@@ -144,7 +158,9 @@ HERMES_MAX_CONCURRENT = env.integer("HERMES_MAX_CONCURRENT", 256, low=1, high=10
 HERMES_RECOVERY = env.choice("HERMES_RECOVERY", "resume", ("resume", "incomplete"))
 HERMES_MAX_ATTEMPTS = env.integer("HERMES_MAX_ATTEMPTS", 3, low=1, high=100)
 HERMES_TURN_TIMEOUT = env.seconds("HERMES_TURN_TIMEOUT", 3600, low=1, high=604_800)
-HERMES_MAX_STORED_RESPONSES = env.integer("HERMES_MAX_STORED_RESPONSES", 0, low=0, high=1_000_000_000)
+HERMES_MAX_STORED_RESPONSES = env.integer(
+    "HERMES_MAX_STORED_RESPONSES", 0, low=0, high=1_000_000_000
+)
 HERMES_RETENTION_DAYS = env.integer("HERMES_RETENTION_DAYS", 0, low=0, high=36_500)
 HERMES_UNATTENDED_MINUTES = env.minutes("HERMES_UNATTENDED_MINUTES", 60, low=0, high=1_000_000)
 HERMES_SHUTDOWN_GRACE = env.seconds("HERMES_SHUTDOWN_GRACE", 20, low=0, high=3600)
@@ -184,7 +200,9 @@ MIDDLEWARE = [
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        "OPTIONS": {"MAX_ENTRIES": 10_000},  # a counter for each address and name that failed to log in
+        "OPTIONS": {
+            "MAX_ENTRIES": 10_000
+        },  # a counter for each address and name that failed to log in
     }
 }
 ROOT_URLCONF = "hermes_site.urls"
@@ -242,14 +260,19 @@ REST_FRAMEWORK = {
 # --- browser sessions ------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_PRIVATE and not HERMES_PUBLIC_URL.startswith("http:")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_PRIVATE and not HERMES_PUBLIC_URL.startswith(
+    "http:"
+)
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 # TLS ends at the proxy in front of us, which also redirects and sends HSTS.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008", "security.W012", "security.W016"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    }
 ]
 
 LOGGING: dict[str, Any] = {

@@ -13,6 +13,8 @@ class AgentProfile:
     instructions: str = ""
     toolset: tuple[str, ...] = ()  # empty means all tools of the server
     tool_items: str = ""  # empty means as the request suggests
-    upstream: dict[str, str] = field(default_factory=dict)  # what of the first model's settings it has its own
+    upstream: dict[str, str] = field(
+        default_factory=dict
+    )  # what of the first model's settings it has its own
     fallback_models: list[Any] | None = None
     context_window: int = 0  # in tokens; 0 means that of the server

@@ -13,12 +13,22 @@ WORK_SECS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600)
 streams_open = Gauge("hermes_streams_open", "Readers connected to a log, over HTTP and WebSockets.")
 events_appended = Counter("hermes_events_appended", "Events committed to the log.")
 events_delivered = Counter("hermes_events_delivered", "Events of the log sent to readers.")
-commit_seconds = Histogram("hermes_commit_seconds", "Transactions of the writer.", buckets=COMMIT_SECS)
-log_lag_seconds = Gauge("hermes_log_lag_seconds", "Age of the oldest write that is not committed yet.")
+commit_seconds = Histogram(
+    "hermes_commit_seconds", "Transactions of the writer.", buckets=COMMIT_SECS
+)
+log_lag_seconds = Gauge(
+    "hermes_log_lag_seconds", "Age of the oldest write that is not committed yet."
+)
 log_pending_bytes = Gauge("hermes_log_pending_bytes", "Bytes of events that are not committed yet.")
-queue_age_seconds = Gauge("hermes_queue_age_seconds", "Age of the oldest response that no process has taken.")
-responses_open = Gauge("hermes_responses_open", "Responses that have not ended, by what they do.", ["state"])
-responses_ended = Counter("hermes_responses", "Responses this process ended, by status.", ["status"])
+queue_age_seconds = Gauge(
+    "hermes_queue_age_seconds", "Age of the oldest response that no process has taken."
+)
+responses_open = Gauge(
+    "hermes_responses_open", "Responses that have not ended, by what they do.", ["state"]
+)
+responses_ended = Counter(
+    "hermes_responses", "Responses this process ended, by status.", ["status"]
+)
 upstream_first_event_seconds = Histogram(
     "hermes_upstream_first_event_seconds",
     "From a request to the model's server to its first event.",
@@ -26,12 +36,19 @@ upstream_first_event_seconds = Histogram(
     buckets=WORK_SECS,
 )
 upstream_seconds = Histogram(
-    "hermes_upstream_seconds", "Whole requests to the model's server.", ["provider", "model"], buckets=WORK_SECS
+    "hermes_upstream_seconds",
+    "Whole requests to the model's server.",
+    ["provider", "model"],
+    buckets=WORK_SECS,
 )
 upstream_errors = Counter(
-    "hermes_upstream_errors", "Requests to the model's server that failed, by code.", ["provider", "model", "code"]
+    "hermes_upstream_errors",
+    "Requests to the model's server that failed, by code.",
+    ["provider", "model", "code"],
 )
-tool_seconds = Histogram("hermes_tool_seconds", "Calls of tools.", ["tool", "status"], buckets=WORK_SECS)
+tool_seconds = Histogram(
+    "hermes_tool_seconds", "Calls of tools.", ["tool", "status"], buckets=WORK_SECS
+)
 
 
 @dataclass(frozen=True)
@@ -56,13 +73,18 @@ class UpstreamRequest:
     def heard(self) -> None:
         if not self._has_heard:
             self._has_heard = True
-            upstream_first_event_seconds.labels(*self._labels).observe(time.monotonic() - self._began)
+            upstream_first_event_seconds.labels(*self._labels).observe(
+                time.monotonic() - self._began
+            )
 
     def __enter__(self) -> "UpstreamRequest":
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         upstream_seconds.labels(*self._labels).observe(time.monotonic() - self._began)
         if isinstance(error, Exception):

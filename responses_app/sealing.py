@@ -22,7 +22,9 @@ class NotSealedHere(Exception):
 
 def seal(owner_id: int, content: bytes) -> str:
     nonce = secrets.token_bytes(NONCE_BYTES)
-    return PREFIX + _text(nonce + _cipher(settings.SECRET_KEY).encrypt(nonce, content, _bound_to(owner_id)))
+    return PREFIX + _text(
+        nonce + _cipher(settings.SECRET_KEY).encrypt(nonce, content, _bound_to(owner_id))
+    )
 
 
 def unseal(owner_id: int, sealed: str) -> bytes:
@@ -31,7 +33,9 @@ def unseal(owner_id: int, sealed: str) -> bytes:
         raise NotSealedHere
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         try:
-            return _cipher(secret).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], _bound_to(owner_id))
+            return _cipher(secret).decrypt(
+                raw[:NONCE_BYTES], raw[NONCE_BYTES:], _bound_to(owner_id)
+            )
         except InvalidTag:
             continue
     raise NotSealedHere
@@ -44,7 +48,9 @@ def is_sealed(value: str) -> bool:
 
 @cache
 def _cipher(secret: str) -> AESGCM:
-    derivation = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=f"sealed content {PREFIX}".encode())
+    derivation = HKDF(
+        algorithm=SHA256(), length=KEY_BYTES, salt=None, info=f"sealed content {PREFIX}".encode()
+    )
     return AESGCM(derivation.derive(secret.encode()))
 
 

@@ -61,7 +61,9 @@ class Said:
         if isinstance(event, RefusalDelta):
             self._text().words.add(event.text)
         elif isinstance(event, ReasoningSealed):
-            self._entries.append({"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content})
+            self._entries.append(
+                {"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content}
+            )
         elif isinstance(event, OpaqueItem):
             self._entries.append(event.item)
         elif isinstance(event, CallStarted):
@@ -83,7 +85,9 @@ class Said:
     @property
     def finish(self) -> ModelFinished:
         if self._finish is None:
-            raise ModelFailed("The model's stream ended without a finish reason.", is_transient=True)
+            raise ModelFailed(
+                "The model's stream ended without a finish reason.", is_transient=True
+            )
         return self._finish
 
     def calls(self) -> list[ToolCall]:
@@ -95,7 +99,9 @@ class Said:
 
     def items(self) -> list[Item]:
         """Everything in order, without the calls that were cut: nothing can answer those."""
-        return without_idle_thoughts([item for entry in self._entries if (item := _as_item(entry)) is not None])
+        return without_idle_thoughts(
+            [item for entry in self._entries if (item := _as_item(entry)) is not None]
+        )
 
 
 class _Text:
@@ -117,13 +123,20 @@ class _Call:
 def _as_item(entry: Item | _Text | _Call) -> Item | None:
     if isinstance(entry, _Call):
         call = entry.tool_call()
-        item = {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": call.arguments}
+        item = {
+            "type": "function_call",
+            "call_id": call.call_id,
+            "name": call.name,
+            "arguments": call.arguments,
+        }
         return item if entry.is_whole else None
     if isinstance(entry, _Text):
         text = entry.words.whole()
         content = [{"type": "output_text", "text": text}]
         phase = {"phase": entry.phase} if entry.phase else {}
-        return {"type": "message", "role": "assistant", "content": content, **phase} if text else None
+        return (
+            {"type": "message", "role": "assistant", "content": content, **phase} if text else None
+        )
     return entry
 
 

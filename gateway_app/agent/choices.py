@@ -13,7 +13,11 @@ def allowed_names(call: ModelCall) -> set[str] | None:
         if entry["type"] != "mcp":
             allowed.add(str(entry.get("name")))
             continue
-        served = [tool for tool in call.tools if entry.get("server_label") in (OWN_LABEL, tool.server_label)]
+        served = [
+            tool
+            for tool in call.tools
+            if entry.get("server_label") in (OWN_LABEL, tool.server_label)
+        ]
         short = {tool.name: tool.name.removeprefix(f"{tool.server_label}.") for tool in served}
         allowed |= {name for name in short if entry.get("name") in (None, name, short[name])}
     return allowed

@@ -14,7 +14,9 @@ def clean_event(event: ModelEvent) -> ModelEvent:
         text = clean_text(event.text)
         is_clean = text is event.text and not event.logprobs
         return event if is_clean else TextDelta(text, tuple(clean(list(event.logprobs))))
-    return replace(event, **{field.name: clean(getattr(event, field.name)) for field in fields(event)})
+    return replace(
+        event, **{field.name: clean(getattr(event, field.name)) for field in fields(event)}
+    )
 
 
 def clean(value: Any) -> Any:

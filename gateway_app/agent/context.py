@@ -24,7 +24,11 @@ def build_items(
 
     Items that only some upstreams understand are among them; each provider sends what its own does.
     """
-    made = [part for index, item in enumerate(items) for part in _as_made(item, f"call_{index}", own_labels)]
+    made = [
+        part
+        for index, item in enumerate(items)
+        for part in _as_made(item, f"call_{index}", own_labels)
+    ]
     pairing = _Pairing(made, pending)
     for item in made:
         pairing.add(item)
@@ -36,7 +40,12 @@ def as_function_call(item: Item, call_id: str) -> Item:
     """A call that clients see as an ``mcp_call``, as the model made it."""
     label = item["server_label"]
     name = item["name"] if label == OWN_LABEL else f"{label}.{item['name']}"
-    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": item["arguments"]}
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": name,
+        "arguments": item["arguments"],
+    }
 
 
 def as_function_output(item: Item, call_id: str) -> Item:

@@ -136,8 +136,12 @@ class ModelFinished:
     usage: Usage
     message: str = ""  # for the client, where the reason does not say enough
     notes: tuple[Item, ...] = ()  # what the model is told behind the outputs of its calls
-    upstream_ids: tuple[str, ...] = field(default=(), compare=False)  # the upstream's, of the answer and its items
-    uncounted: int = field(default=0, compare=False)  # tokens, about, of answers that broke off before any usage
+    upstream_ids: tuple[str, ...] = field(
+        default=(), compare=False
+    )  # the upstream's, of the answer and its items
+    uncounted: int = field(
+        default=0, compare=False
+    )  # tokens, about, of answers that broke off before any usage
 
 
 INCOMPLETE_REASONS = {  # how a round can end before the model has said all, and what the response tells of it
@@ -189,7 +193,15 @@ class TurnFinished:
     message: str = ""
 
 
-Spoken = MessageStarted | TextDelta | Annotation | ReasoningDelta | ReasoningSealed | RefusalDelta | OpaqueItem
+Spoken = (
+    MessageStarted
+    | TextDelta
+    | Annotation
+    | ReasoningDelta
+    | ReasoningSealed
+    | RefusalDelta
+    | OpaqueItem
+)
 Delta = Spoken | Cut | Quirk | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
 AgentEvent = Delta | Compaction | RoundFinished | ToolFinished | TurnParked | TurnFinished
@@ -223,12 +235,16 @@ class ModelCall:
     items: list[Item]
     instructions: str | None = None
     tools: tuple[Tool, ...] = ()  # run by the server
-    client_tools: tuple[dict[str, Any], ...] = ()  # run by the client, as its request describes them
+    client_tools: tuple[
+        dict[str, Any], ...
+    ] = ()  # run by the client, as its request describes them
     hosted_tools: tuple[dict[str, Any], ...] = ()  # of other kinds, for upstreams that know them
     tool_choice: Any = "auto"
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
-    compact_threshold: int | None = None  # in tokens: where a summary takes the place of the conversation
+    compact_threshold: int | None = (
+        None  # in tokens: where a summary takes the place of the conversation
+    )
     # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
     parameters: dict[str, Any] = field(default_factory=dict)
     # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.
@@ -241,7 +257,12 @@ class ModelCall:
     def tool_specs(self) -> list[dict[str, Any]]:
         """Every tool on offer but the upstream's own, as the Responses API describes them."""
         served = [
-            {"type": "function", "name": t.name, "description": t.description, "parameters": t.parameters}
+            {
+                "type": "function",
+                "name": t.name,
+                "description": t.description,
+                "parameters": t.parameters,
+            }
             for t in self.tools
         ]
         return [*served, *self.client_tools]
@@ -251,7 +272,9 @@ class ModelCall:
         return name if is_clients else wire_name(name)
 
     def public_name(self, wire_name: str) -> str:
-        return next((tool.name for tool in self.tools if self.wire_name(tool.name) == wire_name), wire_name)
+        return next(
+            (tool.name for tool in self.tools if self.wire_name(tool.name) == wire_name), wire_name
+        )
 
     @property
     def wants_logprobs(self) -> bool:

@@ -95,7 +95,9 @@ class _Turn:
         limit = self._call.max_tool_calls
         return limit is not None and self._called > limit
 
-    async def compact(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
+    async def compact(
+        self, providers: Sequence[Provider], retries: int
+    ) -> AsyncGenerator[AgentEvent]:
         """Where the conversation has become too long, its summary takes its place before the model is asked."""
         plan = None if self._must_continue else plan_compaction(self._call)
         self._must_continue = False  # a message that was cut off is continued below its own words
@@ -149,10 +151,14 @@ class _Turn:
             self.end = TurnParked()
         elif self.end is None and len(served) < len(self._pending):
             self.end = TurnFinished(self.usage)
-        self._call = self._call.followed_by([*(_output_item(result) for result in finished), *self._notes])
+        self._call = self._call.followed_by(
+            [*(_output_item(result) for result in finished), *self._notes]
+        )
         self._pending = []
 
-    async def _results(self, served: list[ToolCall], run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
+    async def _results(
+        self, served: list[ToolCall], run_tool: RunTool
+    ) -> AsyncGenerator[ToolFinished]:
         if self._has_called_too_often:
             self.end = TurnFinished(self.usage, "max_tool_calls")
             told = TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
@@ -180,7 +186,9 @@ class _Turn:
         return None if limit is None else limit - answered
 
     def _served(self) -> list[ToolCall]:
-        return [tool_call for tool_call in self._pending if tool_call.name not in self._client_names]
+        return [
+            tool_call for tool_call in self._pending if tool_call.name not in self._client_names
+        ]
 
     def _finished(self, last: RoundFinished) -> TurnFinished:
         return TurnFinished(self.usage, INCOMPLETE_REASONS.get(last.reason), last.message)

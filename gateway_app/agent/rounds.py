@@ -142,7 +142,9 @@ class _Round:
     def _tokens_left(self) -> int | None:
         """The limit is one for all requests; what broke off is counted by its text."""
         limit = self._call.max_output_tokens
-        return None if limit is None else max(0, limit - self._usage.output_tokens - self._uncounted)
+        return (
+            None if limit is None else max(0, limit - self._usage.output_tokens - self._uncounted)
+        )
 
     def _failed(self) -> ModelFailed:
         self._failure.usage = self._usage
@@ -151,7 +153,11 @@ class _Round:
     def _is_cut_by_length(self) -> bool:
         """In or after a call, by a limit that the client did not set."""
         has_calls = bool(self.said.cut_calls() or self.said.calls())
-        return self.said.finish.reason == "length" and has_calls and self._call.max_output_tokens is None
+        return (
+            self.said.finish.reason == "length"
+            and has_calls
+            and self._call.max_output_tokens is None
+        )
 
     def _settle_drop(self, tool: str) -> ModelFinished | None:
         note = self._count_drop(tool)

@@ -21,7 +21,9 @@ def until_stop(events: AsyncGenerator[ModelEvent], call: ModelCall) -> AsyncGene
     return _cut(events, call, _Watch(stops)) if stops else events
 
 
-async def _cut(events: AsyncGenerator[ModelEvent], call: ModelCall, watch: "_Watch") -> AsyncGenerator[ModelEvent]:
+async def _cut(
+    events: AsyncGenerator[ModelEvent], call: ModelCall, watch: "_Watch"
+) -> AsyncGenerator[ModelEvent]:
     async with aclosing(events):
         try:
             async for event in events:
@@ -72,7 +74,10 @@ class _Watch:
     def _say(self, text: str) -> list[TextDelta]:
         self._said_chars += len(text)
         said: list[Item] = []
-        while self._logprobs and self._marked_chars + len(self._logprobs[0]["token"]) <= self._said_chars:
+        while (
+            self._logprobs
+            and self._marked_chars + len(self._logprobs[0]["token"]) <= self._said_chars
+        ):
             self._marked_chars += len(self._logprobs[0]["token"])
             said.append(self._logprobs.pop(0))
         return [TextDelta(text, tuple(said))] if text else []
@@ -81,4 +86,7 @@ class _Watch:
         """How many of the last characters begin a stop sequence."""
         longest = max(len(stop) for stop in self._stops) - 1
         sizes = range(min(longest, len(text)), 0, -1)
-        return next((size for size in sizes if any(stop.startswith(text[-size:]) for stop in self._stops)), 0)
+        return next(
+            (size for size in sizes if any(stop.startswith(text[-size:]) for stop in self._stops)),
+            0,
+        )

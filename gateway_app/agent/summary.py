@@ -35,7 +35,9 @@ NOTE = (
 PARAMETERS = ("metadata", "prompt_cache_key", "safety_identifier", "service_tier", "user")
 USER = "user"
 RULERS = ("system", "developer")
-FRESH_SHARE = 4  # one part in so many must be new since the last summary: another one would gain nothing
+FRESH_SHARE = (
+    4  # one part in so many must be new since the last summary: another one would gain nothing
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,10 @@ class Plan:
 def plan_compaction(call: ModelCall) -> Plan | None:
     """None while the conversation is short enough, or a summary would make it no shorter."""
     threshold = call.compact_threshold
-    if threshold is None or estimate_tokens(call.items, call.instructions, call.tool_specs()) <= threshold:
+    if (
+        threshold is None
+        or estimate_tokens(call.items, call.instructions, call.tool_specs()) <= threshold
+    ):
         return None
     end = len(call.items)
     while end and _is_said_by(call.items[end - 1], *RULERS, USER):
@@ -73,7 +78,9 @@ def unreadable(items: list[Item]) -> list[Item]:
     return [item for item in items if item["type"] == COMPACTION]
 
 
-def summary_call(call: ModelCall, covered: list[Item], instructions: str | None = None) -> ModelCall:
+def summary_call(
+    call: ModelCall, covered: list[Item], instructions: str | None = None
+) -> ModelCall:
     """The question for a summary; what was said under the call's instructions is told without them."""
     return ModelCall(
         model=call.model,
@@ -135,4 +142,6 @@ def _entry(item: Item) -> dict[str, str]:
 def _text(content: str | list[Item]) -> str:
     if isinstance(content, str):
         return content
-    return "".join(part.get("text") or part.get("refusal") or f"[{part.get('type')}]" for part in content)
+    return "".join(
+        part.get("text") or part.get("refusal") or f"[{part.get('type')}]" for part in content
+    )

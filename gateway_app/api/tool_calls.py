@@ -33,7 +33,11 @@ class Call:
     def preview(self) -> str:
         """One line that says what the call is about."""
         parsed = self.parsed
-        told = next((parsed[key] for key in TELLING if parsed.get(key)), None) if isinstance(parsed, dict) else None
+        told = (
+            next((parsed[key] for key in TELLING if parsed.get(key)), None)
+            if isinstance(parsed, dict)
+            else None
+        )
         line = " ".join(str(told or self.arguments).split())
         return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
@@ -56,7 +60,11 @@ class Calls:
 
     def of(self, event: Event) -> Call | None:
         """The call an event is about; None for those that no client sees."""
-        return None if event["name"].startswith(INTERNAL_TOOL_PREFIX) else self._calls.get(event["call_id"])
+        return (
+            None
+            if event["name"].startswith(INTERNAL_TOOL_PREFIX)
+            else self._calls.get(event["call_id"])
+        )
 
     def started(self, event: Event) -> Call | None:
         """Once for each call: after a crash, one that may be repeated starts again."""
@@ -93,4 +101,10 @@ def approval_answer(call: Call, event: Event) -> dict[str, Any]:
     """Silence counts as a denial."""
     is_expired = event["decision"] == "expired"
     choice = str(Decision.DENY) if is_expired else event["decision"]
-    return {"request_id": call.call_id, "tool": call.name, "choice": choice, "resolved": 1, "expired": is_expired}
+    return {
+        "request_id": call.call_id,
+        "tool": call.name,
+        "choice": choice,
+        "resolved": 1,
+        "expired": is_expired,
+    }

@@ -46,9 +46,13 @@ class Env:
         try:
             return Path(path).read_text().strip()
         except OSError as error:
-            raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error.strerror}.") from error
+            raise ImproperlyConfigured(
+                f"{name}_FILE: cannot read {path}: {error.strerror}."
+            ) from error
 
-    def integer(self, name: str, default: int, *, low: int, high: int, config_path: str = "") -> int:
+    def integer(
+        self, name: str, default: int, *, low: int, high: int, config_path: str = ""
+    ) -> int:
         raw = self.environ.get(name, self._configured(config_path))
         if raw is None:
             return default
@@ -78,10 +82,14 @@ class Env:
             raise ImproperlyConfigured(f"{name} must be from {low} to {high} {unit}, not {raw}.")
         return value
 
-    def choice(self, name: str, default: str, choices: tuple[str, ...], *, config_path: str = "") -> str:
+    def choice(
+        self, name: str, default: str, choices: tuple[str, ...], *, config_path: str = ""
+    ) -> str:
         value = self.text(name, default, config_path=config_path)
         if value not in choices:
-            raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+            raise ImproperlyConfigured(
+                f"{name} must be one of {', '.join(choices)}, not {value!r}."
+            )
         return value
 
     def origins(self, name: str) -> frozenset[str]:
@@ -109,7 +117,9 @@ class Env:
         """Where browsers find this server, as they write it: an http or https origin, or nothing."""
         found = self.text(name).lower()
         if found and not (_ORIGIN.fullmatch(found) and found.startswith(("http://", "https://"))):
-            raise ImproperlyConfigured(f"{name} must be an origin such as https://hermes.example, not {found!r}.")
+            raise ImproperlyConfigured(
+                f"{name} must be an origin such as https://hermes.example, not {found!r}."
+            )
         return found
 
     def _configured(self, path: str) -> Any:
@@ -137,7 +147,9 @@ def open_home(environ: Mapping[str, str], default: Path) -> Path:
     try:
         home.mkdir(mode=HOME_DIR_MODE, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise ImproperlyConfigured(f"HERMES_HOME: cannot create {home}: {error.strerror}.") from error
+        raise ImproperlyConfigured(
+            f"HERMES_HOME: cannot create {home}: {error.strerror}."
+        ) from error
     except OSError:
         return home  # the settings look whether it can be written, and say what they do instead
     return home

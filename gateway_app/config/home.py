@@ -19,7 +19,11 @@ def why_not_writable(folder: Path, *files: str) -> str:
     """
     if not folder.is_dir():
         return f"{folder} does not exist and cannot be created"
-    unwritable = [path for path in (folder, *(folder / name for name in files)) if path.exists() and not _may(path)]
+    unwritable = [
+        path
+        for path in (folder, *(folder / name for name in files))
+        if path.exists() and not _may(path)
+    ]
     return f"{unwritable[0]} cannot be written" if unwritable else ""
 
 
@@ -57,4 +61,6 @@ def temporary_home(home: Path) -> Path:
 
 def _is_ours(folder: Path) -> bool:
     found = folder.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return (
+        stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    )

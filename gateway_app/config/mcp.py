@@ -25,7 +25,9 @@ class McpServer:
 
     label: str
     command: str = ""
-    args: tuple[str, ...] = field(default=(), repr=False)  # tokens are given in arguments and addresses, too
+    args: tuple[str, ...] = field(
+        default=(), repr=False
+    )  # tokens are given in arguments and addresses, too
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -128,7 +130,9 @@ def _timeout(place: str, entry: Entry) -> float:
     value = entry.get("timeout", DEFAULT_TIMEOUT_SECS)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= MAX_TIMEOUT_SECS:
-        raise _wrong(f"{place}.timeout", f"must be a number of seconds, above 0 and up to {MAX_TIMEOUT_SECS}")
+        raise _wrong(
+            f"{place}.timeout", f"must be a number of seconds, above 0 and up to {MAX_TIMEOUT_SECS}"
+        )
     return float(value)
 
 

@@ -18,22 +18,32 @@ def check_model(model: Model, named: Callable[[str], str]) -> None:
     needed = {"openai": ("model", "api_key"), "custom": ("model", "base_url")}.get(provider, ())
     for field in needed:
         if not model[field]:
-            raise ImproperlyConfigured(f"{named(field)} is required when {named('provider')} is {provider}.")
+            raise ImproperlyConfigured(
+                f"{named(field)} is required when {named('provider')} is {provider}."
+            )
     if model["base_url"] and not re.fullmatch(r"https?://[^\s/?#]+\S*", model["base_url"]):
         raise ImproperlyConfigured(f"{named('base_url')} must be an http or https address.")
     if not model["api_key"].isascii() or not model["api_key"].isprintable():
-        raise ImproperlyConfigured(f"{named('api_key')} must be printable ASCII: it is sent in a header.")
+        raise ImproperlyConfigured(
+            f"{named('api_key')} must be printable ASCII: it is sent in a header."
+        )
 
 
 def read_fallbacks(
-    given: Any, first: Model, providers: tuple[str, ...], place: str = "config.yaml: fallback_models"
+    given: Any,
+    first: Model,
+    providers: tuple[str, ...],
+    place: str = "config.yaml: fallback_models",
 ) -> tuple[Model, ...]:
     """``fallback_models`` of config.yaml: names of models on the same upstream, or upstreams of their own."""
     if given is None:
         return ()
     if not isinstance(given, list):
         raise ImproperlyConfigured(f"{place} must be a list.")
-    return tuple(read_model(entry, first, providers, f"{place}[{number}]") for number, entry in enumerate(given))
+    return tuple(
+        read_model(entry, first, providers, f"{place}[{number}]")
+        for number, entry in enumerate(given)
+    )
 
 
 def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str) -> Model:
@@ -49,11 +59,15 @@ def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str)
     model = {"model": "", **(others if is_elsewhere else {**first, "model": ""}), **fields}
     for name, choices in (("provider", providers), ("api_mode", API_MODES)):
         if model[name] not in choices:
-            raise ImproperlyConfigured(f"{place}.{name} must be one of {', '.join(choices)}, not {model[name]!r}.")
+            raise ImproperlyConfigured(
+                f"{place}.{name} must be one of {', '.join(choices)}, not {model[name]!r}."
+            )
     if not is_elsewhere and not model["model"]:
         raise ImproperlyConfigured(f"{place}.model is required.")
     if not is_elsewhere and model["provider"] == "builtin":
-        raise ImproperlyConfigured(f"{place}.provider is required: the built-in provider has only one model.")
+        raise ImproperlyConfigured(
+            f"{place}.provider is required: the built-in provider has only one model."
+        )
     check_model(model, lambda name: f"{place}.{name}")
     return model
 

@@ -14,15 +14,23 @@ MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
 
 
-def models_of(profile: AgentProfile, models: tuple[Model, ...], providers: tuple[str, ...]) -> tuple[Model, ...]:
+def models_of(
+    profile: AgentProfile, models: tuple[Model, ...], providers: tuple[str, ...]
+) -> tuple[Model, ...]:
     """The model that answers, then those that take over where it fails; ``models`` are the server's own."""
     first, *others = models
-    own = read_model(profile.upstream, first, providers, profile.place) if profile.upstream else first
-    fallbacks = read_fallbacks(profile.fallback_models, own, providers, f"{profile.place}: fallback_models")
+    own = (
+        read_model(profile.upstream, first, providers, profile.place) if profile.upstream else first
+    )
+    fallbacks = read_fallbacks(
+        profile.fallback_models, own, providers, f"{profile.place}: fallback_models"
+    )
     return (own, *(fallbacks or others))
 
 
-def read_profiles(given: Any, models: tuple[Model, ...], providers: tuple[str, ...]) -> dict[str, AgentProfile]:
+def read_profiles(
+    given: Any, models: tuple[Model, ...], providers: tuple[str, ...]
+) -> dict[str, AgentProfile]:
     """Strictly, and with the place of what is wrong; values are left out, for they may be secrets."""
     if given is None:
         return {}
@@ -30,8 +38,14 @@ def read_profiles(given: Any, models: tuple[Model, ...], providers: tuple[str, .
         raise ImproperlyConfigured("config.yaml: profiles must be a mapping of names to profiles.")
     found = {}
     for name, entry in given.items():
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable():
-            raise ImproperlyConfigured(f"config.yaml: profiles has {name!r}, which cannot be a name; put it in quotes.")
+        if (
+            not isinstance(name, str)
+            or not 0 < len(name) <= MAX_NAME_CHARS
+            or not name.isprintable()
+        ):
+            raise ImproperlyConfigured(
+                f"config.yaml: profiles has {name!r}, which cannot be a name; put it in quotes."
+            )
         found[name] = _read(name, {} if entry is None else entry)
         models_of(found[name], models, providers)
     return found
@@ -46,7 +60,9 @@ def _read(name: str, entry: Any) -> AgentProfile:
             raise ImproperlyConfigured(f"{place}.{field} is not one of {', '.join(_FIELDS)}.")
     form = _text(entry, "tool_items", place)
     if form and form not in TOOL_ITEM_FORMS:
-        raise ImproperlyConfigured(f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}.")
+        raise ImproperlyConfigured(
+            f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}."
+        )
     return AgentProfile(
         name=name,
         place=place,
@@ -73,7 +89,9 @@ def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
     if names is None:
         return ()
     if not isinstance(names, list):
-        raise ImproperlyConfigured(f"{place}.toolset must be a list of names of tools or MCP servers.")
+        raise ImproperlyConfigured(
+            f"{place}.toolset must be a list of names of tools or MCP servers."
+        )
     for number, name in enumerate(names):
         if not isinstance(name, str) or not name:
             raise ImproperlyConfigured(f"{place}.toolset[{number}] must be text.")
@@ -82,6 +100,12 @@ def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
 
 def _tokens(entry: Mapping[str, Any], place: str) -> int:
     value = entry.get("context_length", 0)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_CONTEXT_LENGTH:
-        raise ImproperlyConfigured(f"{place}.context_length must be a whole number from 0 to {MAX_CONTEXT_LENGTH}.")
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or not 0 <= value <= MAX_CONTEXT_LENGTH
+    ):
+        raise ImproperlyConfigured(
+            f"{place}.context_length must be a whole number from 0 to {MAX_CONTEXT_LENGTH}."
+        )
     return value

@@ -22,7 +22,9 @@ def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
             with os.fdopen(descriptor, "w") as file:
                 file.write(prefix + secrets.token_urlsafe(random_bytes) + "\n")
                 file.flush()
-                os.fsync(descriptor)  # after a loss of power, an empty file would be taken for the secret
+                os.fsync(
+                    descriptor
+                )  # after a loss of power, an empty file would be taken for the secret
             os.link(draft, path)
         except FileExistsError:
             pass  # another process was first: its secret is the one

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Limits:
     has_network: bool = False
-    memory_mb: int = 2048  # of one process, and of all of a command's together where a control group can be had
+    memory_mb: int = (
+        2048  # of one process, and of all of a command's together where a control group can be had
+    )
     processes: int = 512  # threads count, too
     file_mb: int = 1024
     temporary_mb: int = 512

@@ -18,14 +18,19 @@ def ensure_admin() -> bool:
     if users.filter(is_superuser=True).exists():
         return False
     # Kept first: nobody would know the password of a login that is made and then can't be written down.
-    name, password = kept_secret(settings.HERMES_HOME / LOGIN_FILE, f"{ADMIN_NAME} ", PASSWORD_BYTES).split()
+    name, password = kept_secret(
+        settings.HERMES_HOME / LOGIN_FILE, f"{ADMIN_NAME} ", PASSWORD_BYTES
+    ).split()
     users.create_superuser(name, password=password)
     return True
 
 
 def greeting(*, shows_secrets: bool) -> str:
     """What the server prints once it listens."""
-    url = settings.HERMES_PUBLIC_URL or f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+    url = (
+        settings.HERMES_PUBLIC_URL
+        or f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+    )
     key_file = settings.HERMES_HOME / "api_key"
     is_generated = key_file.exists() and key_file.read_text().strip() == settings.API_SERVER_KEY
     login_file = settings.HERMES_HOME / LOGIN_FILE
@@ -44,7 +49,11 @@ def greeting(*, shows_secrets: bool) -> str:
 
 
 def warning() -> str:
-    where = settings.DATABASES["default"]["NAME"] if "sqlite" in settings.DATABASES["default"]["ENGINE"] else ""
+    where = (
+        settings.DATABASES["default"]["NAME"]
+        if "sqlite" in settings.DATABASES["default"]["ENGINE"]
+        else ""
+    )
     kept = f"Responses are kept in {where}" if where else f"Keys are kept in {settings.HERMES_HOME}"
     remedy = "which may be gone after a reboot. Correct it and start again."
     return f"DEGRADED: {settings.HERMES_DEGRADED}. {kept}, {remedy}"
@@ -53,7 +62,11 @@ def warning() -> str:
 def _secret(path: Path, shows_secret: bool) -> str:
     if not path.exists():
         return "as you set it"
-    return f"{path.read_text().strip()}  (kept in {_shown(path)})" if shows_secret else f"in {_shown(path)}"
+    return (
+        f"{path.read_text().strip()}  (kept in {_shown(path)})"
+        if shows_secret
+        else f"in {_shown(path)}"
+    )
 
 
 def _shown(path: Path) -> str:

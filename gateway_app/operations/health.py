@@ -46,7 +46,9 @@ class Work:
     queued: int
     awaiting_approval: int
     oldest_queued_secs: float | None
-    oldest_ready_secs: float | None  # of those that wait for a process, not for an earlier turn of their session
+    oldest_ready_secs: (
+        float | None
+    )  # of those that wait for a process, not for an earlier turn of their session
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,9 @@ def _database_bytes() -> int:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT pg_database_size(current_database())")
         else:
-            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            cursor.execute(
+                "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+            )
         return int(cursor.fetchone()[0])
 
 
@@ -163,7 +167,9 @@ class Health:
 
     @property
     def running_processes(self) -> list[Process]:
-        return [process for process in self.processes or [] if process.state == ProcessState.RUNNING]
+        return [
+            process for process in self.processes or [] if process.state == ProcessState.RUNNING
+        ]
 
 
 @dataclass(frozen=True)
@@ -244,7 +250,9 @@ def _model_check() -> dict[str, Any]:
     """By its last answer: asking only to know would cost tokens, or a limit of the upstream."""
     model = settings.HERMES_MODELS[0]
     last = last_words.get((model["provider"], model["model"]))
-    is_failing = last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
+    is_failing = (
+        last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
+    )
     return _check(
         not is_failing,
         provider=model["provider"],

@@ -38,7 +38,11 @@ class Agent:
     def models(self) -> tuple[Model, ...]:
         """The model that answers, then those that take over where it fails."""
         models: tuple[Model, ...] = settings.HERMES_MODELS
-        return models if self.profile is None else models_of(self.profile, models, tuple(settings.HERMES_PROVIDERS))
+        return (
+            models
+            if self.profile is None
+            else models_of(self.profile, models, tuple(settings.HERMES_PROVIDERS))
+        )
 
     def workspace(self, owner_id: int) -> Path:
         """The same for every name the agent goes by."""
@@ -89,7 +93,11 @@ def _with_consent(tool: Tool, wishes: list[dict[str, Any]]) -> Tool:
     for wish in wishes:
         rule = wish.get("require_approval")
         named = (rule.get("always") or {}).get("tool_names") or () if isinstance(rule, dict) else ()
-        if rule == "always" or tool.name in named or tool.name.removeprefix(f"{tool.server_label}.") in named:
+        if (
+            rule == "always"
+            or tool.name in named
+            or tool.name.removeprefix(f"{tool.server_label}.") in named
+        ):
             return _asked_first(tool)
     return tool
 

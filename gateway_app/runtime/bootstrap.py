@@ -54,7 +54,9 @@ class Runtime:
         atexit.register(end_children)  # under a server that ends without a word to us
         self.runner = Runner()
         # A fresh context: what a request keeps in its context variables must not live on here.
-        self._tasks.append(loop.create_task(self._run(self.runner, role), context=contextvars.Context()))
+        self._tasks.append(
+            loop.create_task(self._run(self.runner, role), context=contextvars.Context())
+        )
 
     async def _run(self, runner: Runner, role: str) -> None:
         async def register() -> None:
@@ -63,10 +65,14 @@ class Runtime:
             runner.heartbeat.note(sent_at)
 
         await _until_it_works(register)
-        await asyncio.to_thread(get_providers, settings.HERMES_MODELS)  # its first import takes most of a second
+        await asyncio.to_thread(
+            get_providers, settings.HERMES_MODELS
+        )  # its first import takes most of a second
         await asyncio.to_thread(_look_for_sandbox)
         worker = Worker(
-            GenerateConsumer.as_asgi(runner=runner), channels=[CHANNEL], channel_layer=get_channel_layer(LAYER)
+            GenerateConsumer.as_asgi(runner=runner),
+            channels=[CHANNEL],
+            channel_layer=get_channel_layer(LAYER),
         )
         evict = Evictions().evict_forever
         loops = (
@@ -78,7 +84,9 @@ class Runtime:
     # -- the end ------------------------------------------------------------------------
     def begin_drain(self) -> None:
         if self._draining is None:
-            self._draining = asyncio.get_running_loop().create_task(self._drain(), context=contextvars.Context())
+            self._draining = asyncio.get_running_loop().create_task(
+                self._drain(), context=contextvars.Context()
+            )
 
     async def drain(self) -> None:
         """Finish what fits into the grace, leave the rest to the next start, and tell those who read it."""
@@ -92,7 +100,9 @@ class Runtime:
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + FAREWELL_SECS)
         if self.runner is not None:
-            logger.info("Shutting down; %d running responses have %g s.", len(self.runner.runs), grace)
+            logger.info(
+                "Shutting down; %d running responses have %g s.", len(self.runner.runs), grace
+            )
             await self._end_work(self.runner, grace)
         await asyncio.gather(self._retire(), _dismiss_readers(deadline))
         await event_store.watcher.close(LAST_WORDS_SECS)
@@ -112,7 +122,9 @@ class Runtime:
             return
         for task in self._tasks:
             task.cancel()
-        await asyncio.wait({asyncio.ensure_future(_give_leases_back()), *self._tasks}, timeout=LEAVE_SECS)
+        await asyncio.wait(
+            {asyncio.ensure_future(_give_leases_back()), *self._tasks}, timeout=LEAVE_SECS
+        )
 
 
 def _look_for_sandbox() -> None:

@@ -28,7 +28,9 @@ class Evictions:
             rules = standing_rules()
             if rules is not None:
                 await self._evict(rules)
-            pause_secs = max(PAUSE_SWEEPS * settings.HERMES_SWEEP_SECS, IDLE_SHARE * self._look_secs)
+            pause_secs = max(
+                PAUSE_SWEEPS * settings.HERMES_SWEEP_SECS, IDLE_SHARE * self._look_secs
+            )
             await asyncio.sleep(min(pause_secs, MAX_PAUSE_SECS))
 
     async def _evict(self, rules: Rules) -> None:

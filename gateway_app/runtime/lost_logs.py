@@ -19,7 +19,9 @@ async def end_lost_log(response_id: str) -> None:
     if await event_store.insist_read(_is_open, response_id):
         return
     past = past_of(response_id, tail.whole())
-    past.builder.finish(Status.INCOMPLETE, incomplete={"reason": str(IncompleteReason.SERVER_INTERRUPTED)})
+    past.builder.finish(
+        Status.INCOMPLETE, incomplete={"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
+    )
     numbering = Numbering(response_id, newest.attempt)
     numbering.follow(newest)
     event_store.publish_final(tail, stamped(numbering.seal(past.builder.take())))

@@ -48,6 +48,8 @@ def mcp_states() -> "list[ServerState]":
 
 
 def _make() -> "McpToolset":
-    from gateway_app.tools.mcp.toolset import McpToolset  # takes a second: off the loop, and only where it is used
+    from gateway_app.tools.mcp.toolset import (
+        McpToolset,
+    )  # takes a second: off the loop, and only where it is used
 
     return McpToolset(settings.HERMES_MCP_SERVERS, version=settings.HERMES_VERSION)

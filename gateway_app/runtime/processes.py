@@ -75,7 +75,9 @@ def register(process_id: str, role: str) -> None:
 def beat(process_id: str, active: int) -> None:
     """A process that was declared lost and beats is alive; the work that was taken from it stays taken."""
     mine = RuntimeProcess.objects.filter(pk=process_id).exclude(state=ProcessState.STOPPED)
-    mine.update(heartbeat_at=Now(), active_responses=active, state=ProcessState.RUNNING, exit_reason="")
+    mine.update(
+        heartbeat_at=Now(), active_responses=active, state=ProcessState.RUNNING, exit_reason=""
+    )
 
 
 def retire(process_id: str) -> None:

@@ -52,11 +52,15 @@ class Recorder:
         self._served[event.call_id] = event.name
         if event.name.startswith(INTERNAL_TOOL_PREFIX):
             self._hidden[event.call_id] = []
-            self._builder.message_started(None)  # what is said after it is another message all the same
+            self._builder.message_started(
+                None
+            )  # what is said after it is another message all the same
         elif self._form == "mcp_call":
             tool = self._tools.get(event.name)
             label = tool.server_label if tool is not None and tool.server_label else OWN_LABEL
-            self._builder.mcp_call_started(event.call_id, label, event.name.removeprefix(f"{label}."))
+            self._builder.mcp_call_started(
+                event.call_id, label, event.name.removeprefix(f"{label}.")
+            )
         else:
             self._builder.call_started(event.call_id, event.name)
 
@@ -81,7 +85,11 @@ class Recorder:
             self._builder.tool_output(event.call_id, event.output, is_error=event.is_error)
 
     def _round_finished(self, event: types.RoundFinished) -> None:
-        told: dict[str, Any] = {"reason": event.reason, "message": event.message, "usage": asdict(event.usage)}
+        told: dict[str, Any] = {
+            "reason": event.reason,
+            "message": event.message,
+            "usage": asdict(event.usage),
+        }
         if event.upstream_ids:
             told["upstream_ids"] = list(event.upstream_ids)
         self._builder.add({"type": MODEL_FINISHED, **told})
@@ -104,7 +112,9 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.TextDelta: lambda self, event: self._builder.text(event.text, event.logprobs),
     types.Annotation: lambda self, event: self._builder.annotation(event.annotation),
     types.ReasoningDelta: lambda self, event: self._builder.reasoning(event.text),
-    types.ReasoningSealed: lambda self, event: self._builder.seal_reasoning(event.encrypted_content),
+    types.ReasoningSealed: lambda self, event: self._builder.seal_reasoning(
+        event.encrypted_content
+    ),
     types.RefusalDelta: lambda self, event: self._builder.refusal(event.text),
     types.OpaqueItem: lambda self, event: self._builder.opaque(event.item),
     types.Cut: lambda self, event: self._builder.close("incomplete"),

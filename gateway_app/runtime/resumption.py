@@ -61,10 +61,14 @@ def read_past(response_id: str) -> Past:
 def past_of(response_id: str, segments: list[Segment]) -> Past:
     events = list(decode_log(segments))
     usage, quirks = read_spent(events)
-    return Past(events, OutputBuilder(response_id, events), usage, quirks, first_output_at(segments))
+    return Past(
+        events, OutputBuilder(response_id, events), usage, quirks, first_output_at(segments)
+    )
 
 
-def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]) -> Resumed:
+def read_so_far(
+    events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
+) -> Resumed:
     """The builder has seen these events, and nothing of what was being said is open in it."""
     log = _Log(events)
     retold = _Retold(log, builder.output, ledger)
@@ -73,7 +77,9 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         items=tuple(retold.items),
         pending=tuple(retold.pending),
         usage=log.usage,
-        uncounted=sum(tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)),
+        uncounted=sum(
+            tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)
+        ),
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
@@ -81,7 +87,10 @@ def read_so_far(events: Iterable[Event], builder: OutputBuilder, ledger: Mapping
         is_message_cut=retold.breaks_off_in_words(builder.output[log.round_start :]),
         hidden=hidden,
         told=frozenset(log.told),
-        used_call_ids=frozenset(ledger) | all_call_ids(builder.output) | hidden | set(log.shown.values()),
+        used_call_ids=frozenset(ledger)
+        | all_call_ids(builder.output)
+        | hidden
+        | set(log.shown.values()),
     )
 
 
@@ -100,7 +109,9 @@ class _Log:
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
-        self.steps: list[int | Event | None] = []  # items by their index, hidden calls, ends of what was said at once
+        self.steps: list[
+            int | Event | None
+        ] = []  # items by their index, hidden calls, ends of what was said at once
         self.quirks: list[str] = []
         self.told: set[tuple[str, str]] = set()
         self._item_count = 0
@@ -167,17 +178,32 @@ class _Retold:
     def _add(self, item: Item, call_id: str | None) -> None:
         if item["type"] == "mcp_call" and call_id is not None:
             is_open = item["status"] == "in_progress"
-            self._add_call(as_function_call(item, call_id), None if is_open else as_function_output(item, call_id))
+            self._add_call(
+                as_function_call(item, call_id),
+                None if is_open else as_function_output(item, call_id),
+            )
             return
         self.items.append(item)
-        if item["type"] in CALLS and item["status"] == "completed" and item["call_id"] not in self._answered:
-            self.pending.append(ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]]))
+        if (
+            item["type"] in CALLS
+            and item["status"] == "completed"
+            and item["call_id"] not in self._answered
+        ):
+            self.pending.append(
+                ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]])
+            )
 
     def _add_hidden(self, event: Event, ledger: Mapping[str, ToolEvent]) -> None:
-        named = {"call_id": event["call_id"], "name": event["name"], "arguments": event["arguments"]}
+        named = {
+            "call_id": event["call_id"],
+            "name": event["name"],
+            "arguments": event["arguments"],
+        }
         known = ledger.get(event["call_id"])
         told = {"output": shown(known.output)} if known is not None and known.is_over else None
-        self._add_call({"type": "function_call", **named}, told and as_function_output(told, event["call_id"]))
+        self._add_call(
+            {"type": "function_call", **named}, told and as_function_output(told, event["call_id"])
+        )
 
     def _add_call(self, call: Item, output: Item | None) -> None:
         self.items.append(call)
@@ -189,14 +215,24 @@ class _Retold:
 
 def _broken_off(output: list[Item], round_start: int) -> list[Item]:
     """What no usage tells of: an answer that a crash cut off, and what was cut off in the rounds before."""
-    return [item for index, item in enumerate(output) if index >= round_start or item.get("status") == "incomplete"]
+    return [
+        item
+        for index, item in enumerate(output)
+        if index >= round_start or item.get("status") == "incomplete"
+    ]
 
 
 def _chars_written(item: Item) -> int:
     """By the model: not by a tool or the user, and not in an item that only its upstream can read."""
     if item["type"] in ARGUMENTS_OF:
         return len(item.get(ARGUMENTS_OF[item["type"]]) or "")
-    parts = item["summary"] if item["type"] == "reasoning" else item["content"] if _is_answer(item) else ()
+    parts = (
+        item["summary"]
+        if item["type"] == "reasoning"
+        else item["content"]
+        if _is_answer(item)
+        else ()
+    )
     return sum(len(part.get("text") or part.get("refusal") or "") for part in parts)
 
 

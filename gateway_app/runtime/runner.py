@@ -109,7 +109,9 @@ class Runner:
         if self._is_closing:
             return
         if self._slots.free > 0:
-            found = await event_store.read(claimable_ids, self._slots.free, self._slots.full_owners())
+            found = await event_store.read(
+                claimable_ids, self._slots.free, self._slots.full_owners()
+            )
             for response_id, owner_id in found:
                 self.hint(response_id, owner_id)
         for _ in range(ERASURES_PER_SWEEP):
@@ -122,7 +124,9 @@ class Runner:
     async def _release_dead(self) -> None:
         """Free what the dead hold. Work is never taken from a process that lives, whatever its leases are."""
         me, judges_silence = event_store.process_id, self.heartbeat.judges_silence
-        dead = await event_store.read(lambda: processes.find_dead(me, judges_silence=judges_silence))
+        dead = await event_store.read(
+            lambda: processes.find_dead(me, judges_silence=judges_silence)
+        )
         if dead.ids or (judges_silence and await event_store.read(has_expired, processes.live())):
             await event_store.write(lambda: self._release(dead))
 
@@ -161,11 +165,17 @@ class Runner:
     async def stop_unattended(self) -> None:
         """End what nobody has read for too long, here or through another process."""
         limit_secs = 60 * settings.HERMES_UNATTENDED_MINUTES
-        alone = {pk: run for pk, run in self.runs.items() if limit_secs and run.unattended_secs() > limit_secs}
+        alone = {
+            pk: run
+            for pk, run in self.runs.items()
+            if limit_secs and run.unattended_secs() > limit_secs
+        }
         if not alone:
             return
         since = timezone.now() - timedelta(seconds=limit_secs)
-        read = await event_store.read(lambda: set(Response.objects.accessed_since(since, list(alone))))
+        read = await event_store.read(
+            lambda: set(Response.objects.accessed_since(since, list(alone)))
+        )
         for response_id, run in alone.items():
             if response_id not in read:
                 run.stop(Stop.UNATTENDED)

@@ -32,7 +32,11 @@ def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> No
     echo_secs = GUEST_ECHO_SECS if is_guest else ECHO_SECS
     for number in SIGNALS:
         found = signal.getsignal(number)
-        host = found if is_guest and callable(found) and found is not signal.default_int_handler else None
+        host = (
+            found
+            if is_guest and callable(found) and found is not signal.default_int_handler
+            else None
+        )
         if is_guest and host is None:
             continue
 

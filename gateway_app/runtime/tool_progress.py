@@ -36,4 +36,6 @@ class Progress:
     def _flush(self) -> None:
         self._timer = None
         text, self._pieces = "".join(self._pieces), []
-        self._note({"type": "hermes.tool.progress", "call_id": self._call_id, "text": clean_text(text)})
+        self._note(
+            {"type": "hermes.tool.progress", "call_id": self._call_id, "text": clean_text(text)}
+        )

@@ -49,7 +49,9 @@ from responses_app.services.lifecycle.tool_ledger import (
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-MAX_SHOWN_CHARS = 50_000  # what the model and the client see of an output; the ledger keeps all of it
+MAX_SHOWN_CHARS = (
+    50_000  # what the model and the client see of an output; the ledger keeps all of it
+)
 TOLD_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
 EXPIRED = "Denied: nobody allowed this call in time, and it was not carried out."
@@ -84,7 +86,10 @@ class Ledger:
         if known is None:
             return await self._first_time(call)
         if self._row.is_stored and not _is_same(known, call):
-            return ToolResult("Error: another call of this turn has the same id; this one was not run.", is_error=True)
+            return ToolResult(
+                "Error: another call of this turn has the same id; this one was not run.",
+                is_error=True,
+            )
         if known.is_over:
             return self._over(call, ToolStatus(known.status), known.output, known.secs)
         if known.status == ToolStatus.AWAITING_APPROVAL:
@@ -125,7 +130,9 @@ class Ledger:
         decision = known.decision or "expired"
         self._tell(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
         if decision in (Decision.DENY, "expired"):
-            return await self._end(call, ToolStatus.DENIED, DENIED if decision == Decision.DENY else EXPIRED)
+            return await self._end(
+                call, ToolStatus.DENIED, DENIED if decision == Decision.DENY else EXPIRED
+            )
         return await self._start(call)
 
     async def _start(self, call: ToolCall) -> ToolResult:
@@ -145,7 +152,9 @@ class Ledger:
         tool_seconds.labels(self._known_name(call), str(status)).observe(secs)
         return await self._end(call, status, output, secs)
 
-    async def _end(self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0) -> ToolResult:
+    async def _end(
+        self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0
+    ) -> ToolResult:
         await self._write(lambda: end_call(self._row, call.call_id, status, output))
         return self._over(call, status, output, secs)
 
@@ -157,7 +166,9 @@ class Ledger:
         """Behind the events that led to the step: after a crash, the log explains every row of the ledger."""
         return await event_store.insist(step, response_id=self._row.pk)
 
-    def _note_request(self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime) -> None:
+    def _note_request(
+        self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime
+    ) -> None:
         choices = list(decisions_for(can_keep_consent=asked.can_keep_consent))
         self._tell(
             APPROVAL_REQUESTED,
@@ -194,10 +205,15 @@ class Ledger:
         try:
             context = ToolContext(self._workspace, progress.add)
             async with asyncio.timeout(tool.time_limit_secs) as limit:
-                return ToolStatus.COMPLETED, clean_text(str(await tool.run(_arguments(call), context)))
+                return ToolStatus.COMPLETED, clean_text(
+                    str(await tool.run(_arguments(call), context))
+                )
         except Exception as error:  # whatever a tool does, the model is told and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
-                return ToolStatus.FAILED, f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
+                return (
+                    ToolStatus.FAILED,
+                    f"Error: {call.name} did not end within {tool.time_limit_secs:g} s.",
+                )
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
             return ToolStatus.FAILED, clean_text(f"Error: {error or type(error).__name__}")

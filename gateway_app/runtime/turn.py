@@ -84,7 +84,9 @@ class TurnRun:
 
     def unattended_secs(self) -> float:
         """How long nobody in this process has read it, of the time it runs."""
-        return 0.0 if self._tail.readers else time.monotonic() - max(self._began, self._tail.left_at)
+        return (
+            0.0 if self._tail.readers else time.monotonic() - max(self._began, self._tail.left_at)
+        )
 
     def lose(self) -> None:
         """A newer attempt has the response: stop, and write nothing more."""
@@ -97,7 +99,9 @@ class TurnRun:
             past = await self._past()
             self._builder, self._first_output_at = past.builder, past.first_output_at
             self._usage, self._quirks = past.usage, past.quirks
-            self._task = asyncio.current_task()  # from here on until it settles, the turn can be interrupted
+            self._task = (
+                asyncio.current_task()
+            )  # from here on until it settles, the turn can be interrupted
             end = await self._end(past.events)
             self._task = None
             await (self._settle(end) if end is not None else self._park())
@@ -156,7 +160,9 @@ class TurnRun:
         if cause is Stop.CANCELLED:
             return End(Status.CANCELLED, usage=self._usage.as_spent())
         if cause is Stop.UNATTENDED:
-            return incomplete(self._usage, IncompleteReason.TIME_LIMIT, "Nobody read this response for too long.")
+            return incomplete(
+                self._usage, IncompleteReason.TIME_LIMIT, "Nobody read this response for too long."
+            )
         if self._can_go_on_elsewhere():
             raise Left(self.row.pk)
         return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
@@ -174,11 +180,17 @@ class TurnRun:
             await self._begin()
         if self.row.attempt > 1:
             self._resume()
-            await connected(RECONNECT_SECS)  # its calls may be those of servers that are not back yet
-        brief = await event_store.insist_read(brief_turn, self.row, self._tail.brief, history, self._builder)
+            await connected(
+                RECONNECT_SECS
+            )  # its calls may be those of servers that are not back yet
+        brief = await event_store.insist_read(
+            brief_turn, self.row, self._tail.brief, history, self._builder
+        )
         if brief.kept_items is not None:
             self._note({"type": "hermes.context.truncated", "kept_items": brief.kept_items})
-        if brief.so_far.is_message_cut and brief.call.is_formatted:  # one document is not made of pieces
+        if (
+            brief.so_far.is_message_cut and brief.call.is_formatted
+        ):  # one document is not made of pieces
             return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         return await self._drive(brief)
 
@@ -188,7 +200,9 @@ class TurnRun:
         tools = {tool.name: tool for tool in call.tools}
         client_names = {tool["name"] for tool in call.client_tools}
         seal = partial(seal_compaction, self.row.owner_id)
-        recorder = Recorder(self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden)
+        recorder = Recorder(
+            self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden
+        )
         workspace = brief.agent.workspace(self.row.owner_id)
         ledger = Ledger(self.row, call.tools, workspace, self._note, brief.ledger, so_far.told)
         providers, retries = get_providers(brief.agent.models()), settings.HERMES_STREAM_RETRIES
@@ -267,14 +281,18 @@ class TurnRun:
         if self._refusal is not None:
             cause = type(self._refusal).__name__
             logger.error("%s: an event could not be stored (%s).", self.row.pk, cause)
-            return failed(self._usage, "server_error", "An event of this response could not be stored.")
+            return failed(
+                self._usage, "server_error", "An event of this response could not be stored."
+            )
         assert self._stop is not None
         return self._stopped(self._stop)
 
     async def _settle(self, end: End) -> None:
         """The end of the log."""
         self._is_ended = True
-        self._builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
+        self._builder.finish(
+            end.status, usage=end.usage, error=end.error, incomplete=end.incomplete
+        )
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()
         try:

@@ -40,7 +40,9 @@ from responses_app.services.lifecycle.admission import Admission
 # Where a request leaves it to us at which length a conversation is compacted.
 COMPACT_SHARE = 0.8  # of the context window
 COMPACT_TOKENS = 100_000  # where that is not known
-CHAT_FIELDS = "chat"  # under this name a stored chat request keeps what the Responses API has no word for
+CHAT_FIELDS = (
+    "chat"  # under this name a stored chat request keeps what the Responses API has no word for
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,15 @@ class Brief:
     recap: Recap | None = None  # where the turn is a compaction
 
 
-def brief_turn(row: Response, kept_in_memory: object, history: list[Event], builder: OutputBuilder) -> Brief:
+def brief_turn(
+    row: Response, kept_in_memory: object, history: list[Event], builder: OutputBuilder
+) -> Brief:
     _check_conversation(row)
-    ledger = {event.call_id: event for event in ToolEvent.objects.filter(response_id=row.pk)} if row.attempt > 1 else {}
+    ledger = (
+        {event.call_id: event for event in ToolEvent.objects.filter(response_id=row.pk)}
+        if row.attempt > 1
+        else {}
+    )
     so_far = read_so_far(history, builder, ledger)
     agent = agent_of(row.model)
     asked = _read_asked(row, kept_in_memory)
@@ -99,10 +107,18 @@ def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agen
     shown, _ = build_items(items, settings.HERMES_TOOL_LABELS)
     call = ModelCall(row.model, shown, parameters=_parameters(asked.request))
     summary = summary_call(call, call.items, asked.request.get("instructions"))
-    return Brief(agent, call, so_far, {}, recap=Recap(summary, tuple(said[is_told:]), tuple(unreadable(items))))
+    return Brief(
+        agent,
+        call,
+        so_far,
+        {},
+        recap=Recap(summary, tuple(said[is_told:]), tuple(unreadable(items))),
+    )
 
 
-def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, ledger: dict[str, ToolEvent]) -> Brief:
+def _brief_model(
+    row: Response, asked: _Asked, so_far: Resumed, agent: Agent, ledger: dict[str, ToolEvent]
+) -> Brief:
     request = asked.request
     tools = request.get("tools")
     instructions = _instructions(row, request, agent)
@@ -126,7 +142,9 @@ def _brief_model(row: Response, asked: _Asked, so_far: Resumed, agent: Agent, le
         tools=agent.tools(tools),
         used_call_ids=so_far.used_call_ids | all_call_ids([*older.items, *asked.new_input]),
         client_tools=tuple(tool for tool in tools or () if tool["type"] in CLIENT_TOOLS),
-        hosted_tools=tuple(tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)),
+        hosted_tools=tuple(
+            tool for tool in tools or () if tool["type"] not in CLIENT_TOOLS and not is_own(tool)
+        ),
         extras={} if is_chat else unknown,
         chat_extras=request.get(CHAT_FIELDS, {}) if is_chat else {},
         tool_choice=request.get("tool_choice") or "auto",
@@ -163,7 +181,10 @@ def _check_conversation(row: Response) -> None:
     if row.kind == Kind.COMPACTION:
         return  # it takes no conversation, and names the field as ignored
     if row.conversation_id is None and row.request.get("conversation") is not None:
-        raise ModelFailed("The conversation was deleted while this response waited for its turn.", "invalid_prompt")
+        raise ModelFailed(
+            "The conversation was deleted while this response waited for its turn.",
+            "invalid_prompt",
+        )
 
 
 def _check_parent(row: Response, new_input: list[Item]) -> None:

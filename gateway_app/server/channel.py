@@ -59,7 +59,9 @@ class GatewayChannel(HTTPChannel):
         self._awaited_part: Part | None = None
         self._read_deadline: Any = None
         self._key_check: asyncio.Task[None] | None = None
-        self._suspicion = refusals.BAD_REQUEST_LINE  # what is wrong if the step that runs now finds a fault
+        self._suspicion = (
+            refusals.BAD_REQUEST_LINE
+        )  # what is wrong if the step that runs now finds a fault
 
     def connectionMade(self) -> None:
         super().connectionMade()
@@ -99,7 +101,9 @@ class GatewayChannel(HTTPChannel):
     def _set_write_deadline(self) -> None:
         if self._write_deadline is None:
             self._taken_bytes = taken_bytes(self.transport)
-            self._write_deadline = self.callLater(settings.HERMES_CLIENT_WRITE_TIMEOUT, self._write_deadline_passed)
+            self._write_deadline = self.callLater(
+                settings.HERMES_CLIENT_WRITE_TIMEOUT, self._write_deadline_passed
+            )
 
     def _clear_write_deadline(self) -> None:
         self.is_writable.set()
@@ -112,7 +116,10 @@ class GatewayChannel(HTTPChannel):
         self._write_deadline = None
         if taken_bytes(self.transport) > self._taken_bytes:
             return self._set_write_deadline()
-        logger.info("A client has read nothing for %g s and is dropped", settings.HERMES_CLIENT_WRITE_TIMEOUT)
+        logger.info(
+            "A client has read nothing for %g s and is dropped",
+            settings.HERMES_CLIENT_WRITE_TIMEOUT,
+        )
         self.transport.abortConnection()
 
     # -- refusing -----------------------------------------------------------------------
@@ -124,7 +131,9 @@ class GatewayChannel(HTTPChannel):
         self.paused = False
         self._await_part(None)
         self.clearLineBuffer()
-        self.transport.write(refusals.as_http(error, self._received_headers(), self.factory.server.server_name))
+        self.transport.write(
+            refusals.as_http(error, self._received_headers(), self.factory.server.server_name)
+        )
         self._networkProducer.unregisterProducer()
         self._networkProducer.resumeProducing()
         self.transport.loseWriteConnection()
@@ -192,7 +201,9 @@ class GatewayChannel(HTTPChannel):
         if self._receivedHeaderSize + len(line) > self.totalHeadersSize:
             self.lineLengthExceeded(line)
         elif line.startswith((b" ", b"\t")):
-            self.refuse(refusals.BAD_HEADER)  # a folded header, which other readers take for another one
+            self.refuse(
+                refusals.BAD_HEADER
+            )  # a folded header, which other readers take for another one
         else:
             self._suspicion = refusals.BAD_REQUEST_LINE
             super().lineReceived(line)
@@ -213,7 +224,9 @@ class GatewayChannel(HTTPChannel):
         if header == b"Transfer-Encoding" and self.requests[-1].requestHeaders.hasHeader(header):
             self.refuse(refusals.length_stated_twice(header.decode()))
             return False
-        if header == b"Transfer-Encoding" and (data.lower() != b"chunked" or self._version != b"HTTP/1.1"):
+        if header == b"Transfer-Encoding" and (
+            data.lower() != b"chunked" or self._version != b"HTTP/1.1"
+        ):
             self.refuse(refusals.BAD_TRANSFER_ENCODING)  # a proxy may see another end of the body
             return False
         return bool(super()._maybeChooseTransferDecoder(header, data))

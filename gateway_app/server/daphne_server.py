@@ -86,7 +86,9 @@ class GatewayServer(Server):
             scope[CHECKED_PRINCIPAL] = protocol.fresh_principal
         input_queue = super().create_application(protocol, scope)
         if isinstance(protocol, GatewayRequest) and input_queue is not None:
-            self.connections[protocol]["application_instance"].add_done_callback(protocol.application_ended)
+            self.connections[protocol]["application_instance"].add_done_callback(
+                protocol.application_ended
+            )
         return input_queue
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:

@@ -39,7 +39,8 @@ BAD_TRANSFER_ENCODING = ApiError(
     code=MALFORMED,
 )
 LENGTH_STATED_TWICE = (
-    "The length of the body is stated more than once. Send one Content-Length or one 'Transfer-Encoding: chunked'."
+    "The length of the body is stated more than once. "
+    "Send one Content-Length or one 'Transfer-Encoding: chunked'."
 )
 BAD_CHUNK = ApiError(
     "The chunked body has a chunk that is not 'size in hex, CRLF, bytes, CRLF'. "
@@ -80,7 +81,9 @@ class TooManyUnauthenticatedBytes(ApiError):
     headers = {"Retry-After": str(RETRY_AFTER_SECS)}
 
     def __init__(self) -> None:
-        super().__init__("Too many bodies without a valid key are being read. Send this one again in a moment.")
+        super().__init__(
+            "Too many bodies without a valid key are being read. Send this one again in a moment."
+        )
 
 
 class UnauthenticatedBodyTooLarge(BodyTooLarge):

@@ -96,13 +96,19 @@ class GatewayRequest(WebRequest):
         # Daphne would believe any client that claims to be a proxy in front of it.
         self.requestHeaders.removeHeader(b"daphne-root-path")
         if not self._has_websocket_handshake():
-            self.requestHeaders.removeHeader(b"upgrade")  # a server may ignore it, and its 400 would have no body
+            self.requestHeaders.removeHeader(
+                b"upgrade"
+            )  # a server may ignore it, and its 400 would have no body
         transport: Any = self.transport
         processed = super().process()
-        if self.transport is None:  # it is a WebSocket's now, and the channel still hears when it is full
+        if (
+            self.transport is None
+        ):  # it is a WebSocket's now, and the channel still hears when it is full
             transport.protocol.is_writable = self.is_writable
         if self.content is not None:
-            self.content.truncate(0)  # the application has it: a stream would keep the body for as long as it lasts
+            self.content.truncate(
+                0
+            )  # the application has it: a stream would keep the body for as long as it lasts
         return processed
 
     def _has_websocket_handshake(self) -> bool:
@@ -110,7 +116,10 @@ class GatewayRequest(WebRequest):
             return False
         told = self.lower_headers()
         is_spoken_here = told[b"sec-websocket-version"].strip() in HANDSHAKE_VERSIONS
-        return is_spoken_here and HANDSHAKE_KEY.fullmatch(told[b"sec-websocket-key"].strip()) is not None
+        return (
+            is_spoken_here
+            and HANDSHAKE_KEY.fullmatch(told[b"sec-websocket-key"].strip()) is not None
+        )
 
     # -- the end ------------------------------------------------------------------------
     def connectionLost(self, reason: Failure) -> None:
@@ -145,5 +154,7 @@ class GatewayRequest(WebRequest):
         if status < InternalError.status:
             error = refusals.BAD_PATH if body in PATH_COMPLAINTS else refusals.BAD_HEADER
         headers = refusals.refusal_headers(self.lower_headers())
-        self.handle_reply({"type": "http.response.start", "status": error.status, "headers": headers})
+        self.handle_reply(
+            {"type": "http.response.start", "status": error.status, "headers": headers}
+        )
         self.handle_reply({"type": "http.response.body", "body": orjson.dumps(error.body())})

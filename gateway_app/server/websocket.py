@@ -12,7 +12,9 @@ from responses_app.http.websocket_rejection import EXTENSION
 from responses_app.streaming.websocket.consumer import SERVICE_RESTART
 
 CLOSE_SECS = 10
-RESTART_CLOSE_SECS = 1  # whoever does not answer our farewell does not hold up the end of the process
+RESTART_CLOSE_SECS = (
+    1  # whoever does not answer our farewell does not hold up the end of the process
+)
 TAKE_SECS = 0.005  # between looks whether the application has taken what a client sent
 
 

@@ -2,7 +2,15 @@
 
 from gateway_app.agent.tools import Tool
 from gateway_app.config.terminal_limits import Limits
-from gateway_app.tools import calculate, list_files, patch, read_file, search_files, terminal, write_file
+from gateway_app.tools import (
+    calculate,
+    list_files,
+    patch,
+    read_file,
+    search_files,
+    terminal,
+    write_file,
+)
 from gateway_app.tools.support.limits import DEFAULT_LIMITS
 
 

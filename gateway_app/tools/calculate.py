@@ -20,7 +20,9 @@ MAX_EXPRESSION_CHARS = 500
 async def calculate(arguments: dict[str, Any], context: ToolContext) -> str:
     expression = arguments.get("expression")
     if not isinstance(expression, str) or len(expression) > MAX_EXPRESSION_CHARS:
-        raise ValueError(f"expression must be a string of at most {MAX_EXPRESSION_CHARS} characters")
+        raise ValueError(
+            f"expression must be a string of at most {MAX_EXPRESSION_CHARS} characters"
+        )
     return f"{_value(ast.parse(expression.strip(), mode='eval').body):.12g}"
 
 

@@ -24,7 +24,11 @@ PARAMETERS = parameters_of(
     {},
     {
         "path": {**PATH, "default": "."},
-        "recursive": {"type": "boolean", "default": False, "description": "With all folders below it"},
+        "recursive": {
+            "type": "boolean",
+            "default": False,
+            "description": "With all folders below it",
+        },
         "pattern": {
             "type": "string",
             "minLength": 1,
@@ -48,7 +52,9 @@ def _list(workspace: Path, path: str, recursive: bool, pattern: str | None) -> s
             if pattern is not None and not is_match(entry.parts[len(start) :], pattern):
                 continue
             if len(lines) == MAX_LISTED:
-                return "\n".join([*lines, f"[cut: more than {MAX_LISTED} entries; narrow path or pattern]"])
+                return "\n".join(
+                    [*lines, f"[cut: more than {MAX_LISTED} entries; narrow path or pattern]"]
+                )
             lines.append(_line(entry))
     if walk.is_cut:
         lines.append("[not complete: some folders are too large, too deep or can't be read]")

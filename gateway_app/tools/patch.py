@@ -25,10 +25,20 @@ MAX_TOLD_LINES = 20
 PARAMETERS = parameters_of(
     {
         "path": PATH,
-        "old_string": {"type": "string", "minLength": 1, "description": "The exact text to replace"},
+        "old_string": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The exact text to replace",
+        },
         "new_string": {"type": "string", "description": "What takes its place; empty to delete it"},
     },
-    {"replace_all": {"type": "boolean", "default": False, "description": "Replace every occurrence"}},
+    {
+        "replace_all": {
+            "type": "boolean",
+            "default": False,
+            "description": "Replace every occurrence",
+        }
+    },
 )
 _locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
@@ -40,13 +50,18 @@ def workspace_lock(workspace: Path) -> asyncio.Lock:
 
 async def patch(arguments: dict[str, Any], context: ToolContext) -> str:
     values = checked(arguments, PARAMETERS)
-    old, new = encoded("old_string", values["old_string"]), encoded("new_string", values["new_string"])
+    old, new = (
+        encoded("old_string", values["old_string"]),
+        encoded("new_string", values["new_string"]),
+    )
     if old == new:
         raise ValueError("the arguments 'old_string' and 'new_string' are the same")
     async with workspace_lock(
         context.workspace
     ):  # outside the thread: patches that wait must not hold the threads of other tools
-        return await asyncio.to_thread(_patch, context.workspace, values["path"], old, new, values["replace_all"])
+        return await asyncio.to_thread(
+            _patch, context.workspace, values["path"], old, new, values["replace_all"]
+        )
 
 
 def _patch(workspace: Path, path: str, old: bytes, new: bytes, is_everywhere: bool) -> str:
@@ -59,7 +74,9 @@ def _patch(workspace: Path, path: str, old: bytes, new: bytes, is_everywhere: bo
                 data = file.read(MAX_FILE_BYTES + 1)
             if len(data) > MAX_FILE_BYTES:
                 raise PathRefused(f"{path}: has more than {MAX_FILE_BYTES} bytes; use the terminal")
-            if old not in data and b"\r\n" in data and b"\r" not in old:  # read_file shows lines without their ends
+            if (
+                old not in data and b"\r\n" in data and b"\r" not in old
+            ):  # read_file shows lines without their ends
                 old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\n", b"\r\n")
             count = data.count(old)
             where = _lines_with(data, old)
@@ -88,9 +105,13 @@ def _line_numbers(data: bytes, piece: bytes) -> Iterator[int]:
         position = found + len(piece)
 
 
-def _check_found(path: str, count: int, where: str, data: bytes, old: bytes, is_everywhere: bool) -> None:
+def _check_found(
+    path: str, count: int, where: str, data: bytes, old: bytes, is_everywhere: bool
+) -> None:
     if not count:
-        raise ValueError(f"{path}: old_string does not occur in it{_hint(data, old)}; nothing was changed")
+        raise ValueError(
+            f"{path}: old_string does not occur in it{_hint(data, old)}; nothing was changed"
+        )
     if count > 1 and not is_everywhere:
         raise ValueError(
             f"{path}: old_string occurs {count} times, at {where}; nothing was changed. "
@@ -109,7 +130,9 @@ def _check_size(path: str, size: int) -> None:
 def _hint(data: bytes, old: bytes) -> str:
     first = next((line.strip() for line in old.splitlines() if line.strip()), b"")
     where = _lines_with(data, first) if first else ""
-    return f", but its first line does, at {where}: compare the rest and the spaces" if where else ""
+    return (
+        f", but its first line does, at {where}: compare the rest and the spaces" if where else ""
+    )
 
 
 TOOL = Tool(

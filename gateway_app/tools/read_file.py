@@ -24,7 +24,12 @@ SNIFFED_BYTES = 8192
 PARAMETERS = parameters_of(
     {"path": PATH},
     {
-        "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "The first line to read"},
+        "offset": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 1,
+            "description": "The first line to read",
+        },
         "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LINES, "default": MAX_LINES},
     },
 )
@@ -54,7 +59,9 @@ def _page(file: BinaryIO, offset: int, limit: int, size: int) -> str:
     chars, has_crlf = 0, False
     for number, (line, is_cut) in enumerate(_lines(file), offset):
         has_crlf = has_crlf or line.endswith(b"\r")
-        text = f"{number}|{line.decode(errors='replace').rstrip(chr(13))}" + (" [line cut]" if is_cut else "")
+        text = f"{number}|{line.decode(errors='replace').rstrip(chr(13))}" + (
+            " [line cut]" if is_cut else ""
+        )
         if len(shown) == limit or chars + len(text) > MAX_CHARS:
             shown.append(f"[cut: go on with offset={number}; the file has {size} bytes]")
             break
@@ -106,7 +113,9 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
 
 def _check_scanned(file: BinaryIO) -> None:
     if file.tell() > MAX_SCANNED_BYTES:
-        raise PathRefused(f"only the first {MAX_SCANNED_BYTES} bytes of a file can be read; use the terminal")
+        raise PathRefused(
+            f"only the first {MAX_SCANNED_BYTES} bytes of a file can be read; use the terminal"
+        )
 
 
 TOOL = Tool(

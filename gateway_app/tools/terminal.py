@@ -28,7 +28,13 @@ NO_SANDBOX_REMEDY = (
 )
 
 PARAMETERS = parameters_of(
-    {"command": {"type": "string", "minLength": 1, "description": "Given to bash; may have several lines"}},
+    {
+        "command": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Given to bash; may have several lines",
+        }
+    },
     {
         "timeout": {
             "type": "integer",
@@ -46,7 +52,9 @@ _DESCRIPTION = (
     f"Stopped after timeout seconds (default {DEFAULT_TIMEOUT_SECS}, at most {MAX_TIMEOUT_SECS}). "
     "Background processes end with the call."
 )
-_SANDBOX_DESCRIPTION = " Only the workspace can be written to and lasts; /tmp is new and empty in every call."
+_SANDBOX_DESCRIPTION = (
+    " Only the workspace can be written to and lasts; /tmp is new and empty in every call."
+)
 _NO_NETWORK_DESCRIPTION = " There is no network."
 
 
@@ -64,7 +72,8 @@ def make_terminal(mode: str, limits: Limits = DEFAULT_LIMITS) -> Tool | None:
         run=partial(_run, is_sandboxed, limits),
         # Outside the sandbox another call can rewrite the script that a command runs.
         can_keep_consent=is_sandboxed,
-        time_limit_secs=MAX_TIMEOUT_SECS + 30,  # it stops commands itself, and tells what they said until then
+        time_limit_secs=MAX_TIMEOUT_SECS
+        + 30,  # it stops commands itself, and tells what they said until then
     )
 
 
@@ -81,7 +90,9 @@ def _describe(is_sandboxed: bool, limits: Limits) -> str:
     return _DESCRIPTION + _SANDBOX_DESCRIPTION + _NO_NETWORK_DESCRIPTION
 
 
-async def _run(is_sandboxed: bool, limits: Limits, arguments: dict[str, Any], context: ToolContext) -> str:
+async def _run(
+    is_sandboxed: bool, limits: Limits, arguments: dict[str, Any], context: ToolContext
+) -> str:
     values = checked(arguments, PARAMETERS)
     command: str = values["command"]
     if "\0" in command:
@@ -116,7 +127,9 @@ async def _run(is_sandboxed: bool, limits: Limits, arguments: dict[str, Any], co
             return await _execute(program, values["timeout"], state, context)
 
 
-async def _execute(program: Program, timeout_secs: int, state: ShellState, context: ToolContext) -> str:
+async def _execute(
+    program: Program, timeout_secs: int, state: ShellState, context: ToolContext
+) -> str:
     output = Output(context.report)
     ending = await run_program(program, timeout_secs, output.take)
     is_saved = await asyncio.to_thread(state.save)
@@ -124,7 +137,9 @@ async def _execute(program: Program, timeout_secs: int, state: ShellState, conte
     if ending.is_out_of_time:
         remarks.append(f"[stopped: it ran longer than {timeout_secs} seconds]")
     if not is_saved:
-        remarks.append("[the shell ended before it could keep its directory and variables: they are as before]")
+        remarks.append(
+            "[the shell ended before it could keep its directory and variables: they are as before]"
+        )
     return "\n".join([*filter(None, remarks), f"[exit code {ending.exit_code}]"])
 
 

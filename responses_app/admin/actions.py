@@ -27,7 +27,9 @@ from responses_app.services.lifecycle.retry import retry_response
 
 MAX_CHOSEN = 1000  # more is a command's work: a browser would give up on it
 
-Step = Callable[[Response, User], str]  # says what it made, if anything; raises ApiError where it must not
+Step = Callable[
+    [Response, User], str
+]  # says what it made, if anything; raises ApiError where it must not
 
 
 class ResponseActions(ReadOnlyAdmin):
@@ -57,39 +59,60 @@ class ResponseActions(ReadOnlyAdmin):
         ids = self._ids(request, self.chosen_responses(chosen, "erase"))
         if not ids:
             return None
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Delete content?"}
-        context["rows"] = Response.objects.filter(pk__in=ids).only("pk", "status", "created_at").order_by("created_at")
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Delete content?",
+        }
+        context["rows"] = (
+            Response.objects.filter(pk__in=ids)
+            .only("pk", "status", "created_at")
+            .order_by("created_at")
+        )
         context["chosen"] = request.POST.getlist("_selected_action")
         context["select_across"] = request.POST.get("select_across", "0")
         return TemplateResponse(request, "admin/responses_app/confirm_erase.html", context)
 
     @admin.action(description="Export as JSON lines", permissions=["view_responses"])
-    def export(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | StreamingHttpResponse | None:
+    def export(
+        self, request: HttpRequest, chosen: QuerySet
+    ) -> HttpResponse | StreamingHttpResponse | None:
         ids = self._ids(request, self.chosen_responses(chosen, "export"))
         if not ids:
             return None
         name = f"responses-{timezone.now():%Y%m%d-%H%M%S}.jsonl"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Cache-Control": "no-store",
+        }
         lines = _beside_the_loop(json_lines(Selection(ids=tuple(ids))))
         return StreamingHttpResponse(lines, content_type="application/jsonl", headers=headers)
 
     # -- steps --------------------------------------------------------------------------
-    def _each(self, request: HttpRequest, chosen: QuerySet[Response], step: Step, verb: str) -> HttpResponse | None:
+    def _each(
+        self, request: HttpRequest, chosen: QuerySet[Response], step: Step, verb: str
+    ) -> HttpResponse | None:
         if not isinstance(request.user, User):
             raise PermissionDenied
         done: list[str] = []
         skipped: list[str] = []
         for response_id in self._ids(request, chosen):
-            row = Response.objects.only("pk", "owner_id", "status", "deleted_at", "is_stored").get(pk=response_id)
+            row = Response.objects.only("pk", "owner_id", "status", "deleted_at", "is_stored").get(
+                pk=response_id
+            )
             try:
                 done.append(step(row, request.user))
             except ApiError as error:
                 skipped.append(f"{row.pk}: {error.message}")
         if done:
             told = [f"{len(done)} {verb}.", *filter(None, done)]
-            self.message_user(request, format_html_join(" ", "{}", ((part,) for part in told)), messages.SUCCESS)
+            self.message_user(
+                request, format_html_join(" ", "{}", ((part,) for part in told)), messages.SUCCESS
+            )
         if skipped:
-            self.message_user(request, f"{len(skipped)} skipped. {' '.join(skipped[:10])}", messages.WARNING)
+            self.message_user(
+                request, f"{len(skipped)} skipped. {' '.join(skipped[:10])}", messages.WARNING
+            )
         back = request.POST.get("_back")
         return HttpResponseRedirect(self._page(back)) if back else None
 
@@ -102,7 +125,9 @@ class ResponseActions(ReadOnlyAdmin):
         return ids
 
     def _page(self, key: str) -> str:
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[quote(key)])
+        return reverse(
+            f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[quote(key)]
+        )
 
 
 def _cancel(row: Response, actor: User) -> str:

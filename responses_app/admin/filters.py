@@ -51,7 +51,9 @@ class ModelFilter(OneValueFilter):
     parameter_name = "model"
 
     def names(self) -> list[str]:
-        return list(dict.fromkeys([default_model(), *DEFAULT_NAMES, *profile_names()[:MAX_CHOICES]]))
+        return list(
+            dict.fromkeys([default_model(), *DEFAULT_NAMES, *profile_names()[:MAX_CHOICES]])
+        )
 
 
 class SourceFilter(OneValueFilter):

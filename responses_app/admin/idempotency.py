@@ -32,4 +32,6 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
     @admin.display(description="Response")
     def of_response(self, key: IdempotencyKey) -> str:
         page = reverse("admin:responses_app_response_change", args=[quote(key.response_id)])
-        return format_html('<a href="{}" title="{}">{}…</a>', page, key.response_id, key.response_id[:13])
+        return format_html(
+            '<a href="{}" title="{}">{}…</a>', page, key.response_id, key.response_id[:13]
+        )

@@ -31,7 +31,9 @@ class ApiKeyAdmin(admin.ModelAdmin):
             return [name for name in self.fields if name != "owner"]
         return self.fields
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
         """An owner never changes: the key would reach everything of the new one."""
         return self.readonly_fields if obj is None else ("owner", *self.readonly_fields)
 
@@ -42,12 +44,22 @@ class ApiKeyAdmin(admin.ModelAdmin):
             self._shown_once(obj, obj.give_secret())
         super().save_model(request, obj, form, change)
 
-    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+    def response_add(
+        self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
+    ) -> HttpResponse:
         """The secret is in this one answer: a message would pass it through a cookie, a redirect through the log."""
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "key": obj, "title": "The new key"}
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "key": obj,
+            "title": "The new key",
+        }
         context["secret"] = obj.__dict__.pop("shown_secret")
         return TemplateResponse(
-            request, "admin/responses_app/apikey/secret.html", context, headers={"Cache-Control": "no-store"}
+            request,
+            "admin/responses_app/apikey/secret.html",
+            context,
+            headers={"Cache-Control": "no-store"},
         )
 
     @staticmethod
@@ -58,7 +70,9 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         results = [revoke_key(key, cast(User, request.user)) for key in chosen]
         revoked, skipped = results.count(True), results.count(False)
-        told = f"{revoked} revoked." + (f" {skipped} skipped: they were revoked before." if skipped else "")
+        told = f"{revoked} revoked." + (
+            f" {skipped} skipped: they were revoked before." if skipped else ""
+        )
         self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
 
 

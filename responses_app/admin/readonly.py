@@ -42,7 +42,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
-        if request.resolver_match is None or not str(request.resolver_match.url_name).endswith("_changelist"):
+        if request.resolver_match is None or not str(request.resolver_match.url_name).endswith(
+            "_changelist"
+        ):
             return rows
         rows = rows.prefetch_related(*self.list_prefetch_related).defer(*self.list_defer)
         shown: QuerySet[Any] = rows.annotate(**self.list_annotations)
@@ -67,7 +69,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         context |= {
             "may_operate": self.has_operate_permission(request),
             "may_erase": self.has_erase_permission(request),

@@ -44,12 +44,24 @@ class ResponseAdmin(ResponseActions):
                 "fields": (
                     ("created_at", "started_at", "finished_at", "accessed_at"),
                     ("attempt", "crashes", "lease_owner", "lease_until", "parked_until"),
-                    ("is_stored", "is_background", "waits_for_turn", "on_disconnect", "cancel_requested_at"),
+                    (
+                        "is_stored",
+                        "is_background",
+                        "waits_for_turn",
+                        "on_disconnect",
+                        "cancel_requested_at",
+                    ),
                     ("last_position", "last_sequence", "is_log_merged", "deleted_at"),
                 )
             },
         ),
-        ("Request", {"fields": ("request_shown", "ignored", "quirks", "tool_items"), "classes": ("collapse",)}),
+        (
+            "Request",
+            {
+                "fields": ("request_shown", "ignored", "quirks", "tool_items"),
+                "classes": ("collapse",),
+            },
+        ),
     )
     readonly_fields = ("request_shown",)
 
@@ -57,11 +69,17 @@ class ResponseAdmin(ResponseActions):
         return search_responses(rows, term)
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         row = Response.objects.select_related("session").filter(pk=unquote(object_id)).first()
         turn = None if row is None else read_turns([row])[0]
-        return super().change_view(request, object_id, form_url, {"turn": turn, **(extra_context or {})})
+        return super().change_view(
+            request, object_id, form_url, {"turn": turn, **(extra_context or {})}
+        )
 
     @admin.display(description="Id")
     def short_id(self, row: Response) -> str:

@@ -67,7 +67,9 @@ def search_tool_events(rows: QuerySet[ToolEvent], term: str) -> QuerySet[ToolEve
 
 
 def find_conversations(term: str) -> list[Conversation]:
-    named = Conversation.objects.filter(pk=term) or Conversation.objects.filter(name=term)[:MAX_NAMED]
+    named = (
+        Conversation.objects.filter(pk=term) or Conversation.objects.filter(name=term)[:MAX_NAMED]
+    )
     return list(named)
 
 

@@ -51,7 +51,9 @@ class SessionAdmin(ResponseActions):
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """A session's page shows its responses."""
-        return super().has_view_permission(request, obj) and self.has_view_responses_permission(request)
+        return super().has_view_permission(request, obj) and self.has_view_responses_permission(
+            request
+        )
 
     def chosen_responses(self, chosen: QuerySet, action: str) -> QuerySet[Response]:
         """What an action on a session is about: what runs, the newest turn, or all turns."""
@@ -69,7 +71,9 @@ class SessionAdmin(ResponseActions):
 
     @admin.display(description="Title, or how it began", empty_value="–")
     def about(self, session: Any) -> str | None:
-        return session.title or (session.opening and Truncator(session.opening).chars(SHOWN_TITLE_CHARS))
+        return session.title or (
+            session.opening and Truncator(session.opening).chars(SHOWN_TITLE_CHARS)
+        )
 
     @admin.display(description="Turns")
     def turns(self, session: Session) -> int:
@@ -80,9 +84,15 @@ class SessionAdmin(ResponseActions):
         return f"{session.input_tokens:,} / {session.output_tokens:,}"
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        told = _timeline(int(object_id), request.GET.get("after", "")) if object_id.isdecimal() else {}
+        told = (
+            _timeline(int(object_id), request.GET.get("after", "")) if object_id.isdecimal() else {}
+        )
         return super().change_view(request, object_id, form_url, {**told, **(extra_context or {})})
 
 
@@ -92,11 +102,17 @@ def _timeline(session_id: int, after: str) -> dict[str, Any]:
     turns = Response.objects.filter(session_id=session_id).order_by("turn")
     rows = list(turns.filter(turn__gt=first)[: TURNS_PER_PAGE + 1])
     page = rows[:TURNS_PER_PAGE]
-    earlier = list(turns.filter(turn__lte=first).order_by("-turn").values_list("turn", flat=True)[: TURNS_PER_PAGE + 1])
+    earlier = list(
+        turns.filter(turn__lte=first)
+        .order_by("-turn")
+        .values_list("turn", flat=True)[: TURNS_PER_PAGE + 1]
+    )
     return {
         "turns": read_turns(page),
         "next_after": page[-1].turn if len(rows) > TURNS_PER_PAGE else None,
-        "earlier_after": None if not earlier else (0 if len(earlier) <= TURNS_PER_PAGE else earlier[-1]),
+        "earlier_after": None
+        if not earlier
+        else (0 if len(earlier) <= TURNS_PER_PAGE else earlier[-1]),
         "forks": Session.objects.filter(parent_id=session_id).order_by("pk")[:TURNS_PER_PAGE],
         "conversation": Conversation.objects.filter(session_id=session_id).first(),
     }
@@ -120,5 +136,7 @@ class ConversationAdmin(ReadOnlyAdmin):
     @admin.display(description="Items")
     def items_shown(self, conversation: Conversation) -> str:
         """The last of them, as the next turn would be given them."""
-        rows = ConversationItem.objects.filter(conversation=conversation).order_by("-position")[:SHOWN_ITEMS]
+        rows = ConversationItem.objects.filter(conversation=conversation).order_by("-position")[
+            :SHOWN_ITEMS
+        ]
         return format_html("<pre>{}</pre>", pretty_json(resolved(list(reversed(rows)))))

@@ -18,7 +18,9 @@ from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS
 from responses_app.protocol.snapshot import Item
 from responses_app.services.keys import actor_names
 
-SHOWN_CHARS = 20_000  # a page of tool outputs must still open; the rest is in the API and in exports
+SHOWN_CHARS = (
+    20_000  # a page of tool outputs must still open; the rest is in the API and in exports
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,9 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
     for event in ToolEvent.objects.filter(response_id__in=ids).order_by("pk"):
         done[event.response_id].append(event)
     for child in (
-        Response.objects.filter(previous_id__in=ids).only("pk", "previous_id", "status").order_by("created_at")
+        Response.objects.filter(previous_id__in=ids)
+        .only("pk", "previous_id", "status")
+        .order_by("created_at")
     ):
         children[child.previous_id].append(child)
     for fork in Session.objects.filter(fork_point_id__in=ids).order_by("pk"):
@@ -105,7 +109,12 @@ def _inputs(ids: list[str]) -> Iterable[tuple[str, Item]]:
 
 
 def _output(row: Response) -> list[Item]:
-    if row.output is not None or not row.is_stored or row.started_at is None or row.deleted_at is not None:
+    if (
+        row.output is not None
+        or not row.is_stored
+        or row.started_at is None
+        or row.deleted_at is not None
+    ):
         return row.output or []
     try:
         body = current_body(row.pk)
@@ -136,7 +145,11 @@ def _shown(items: Iterable[Item], ledger: Iterable[ToolEvent] = ()) -> list[Said
 def _is_shown(event: ToolEvent, calls: Iterable[Call]) -> bool:
     """An ``mcp_call`` item has no call id: its place in the ledger is found by name and arguments."""
     for call in calls:
-        if call.event is None and event.name.endswith(call.name) and call.arguments == pretty(event.arguments):
+        if (
+            call.event is None
+            and event.name.endswith(call.name)
+            and call.arguments == pretty(event.arguments)
+        ):
             call.event = event
             return True
     return False
@@ -199,7 +212,11 @@ def pretty_json(value: Any) -> str:
 
 def _cut(text: str) -> str:
     left = len(text) - SHOWN_CHARS
-    return text if left <= 0 else f"{text[:SHOWN_CHARS]}\n… {left:,} more characters, which the API and exports have."
+    return (
+        text
+        if left <= 0
+        else f"{text[:SHOWN_CHARS]}\n… {left:,} more characters, which the API and exports have."
+    )
 
 
 def _secs(start: datetime | None, end: datetime | None) -> float | None:

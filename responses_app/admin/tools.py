@@ -19,7 +19,16 @@ from responses_app.services.lifecycle.approvals import ApprovalNotKept, Approval
 
 @admin.register(ToolEvent)
 class ToolEventAdmin(ReadOnlyAdmin):
-    list_display = ("name", "state", "started_at", "took", "of_response", "decision", "decided_by", "attempt")
+    list_display = (
+        "name",
+        "state",
+        "started_at",
+        "took",
+        "of_response",
+        "decision",
+        "decided_by",
+        "attempt",
+    )
     list_filter = ("status", "decision", "started_at")
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
@@ -34,7 +43,14 @@ class ToolEventAdmin(ReadOnlyAdmin):
         "arguments_shown",
         "output_shown",
     )
-    readonly_fields = ("of_response", "of_session", "state", "took", "arguments_shown", "output_shown")
+    readonly_fields = (
+        "of_response",
+        "of_session",
+        "state",
+        "took",
+        "arguments_shown",
+        "output_shown",
+    )
     actions = ("allow_once", "allow_in_session", "allow_always", "deny")
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
@@ -43,13 +59,17 @@ class ToolEventAdmin(ReadOnlyAdmin):
     @admin.display(description="Response")
     def of_response(self, event: ToolEvent) -> str:
         page = reverse("admin:responses_app_response_change", args=[quote(event.response_id)])
-        return format_html('<a href="{}" title="{}">{}…</a>', page, event.response_id, event.response_id[:13])
+        return format_html(
+            '<a href="{}" title="{}">{}…</a>', page, event.response_id, event.response_id[:13]
+        )
 
     @admin.display(description="Session")
     def of_session(self, event: ToolEvent) -> str:
         session = event.response.session
         return format_html(
-            '<a href="{}">{}</a>', reverse("admin:responses_app_session_change", args=[session.pk]), session
+            '<a href="{}">{}</a>',
+            reverse("admin:responses_app_session_change", args=[session.pk]),
+            session,
         )
 
     @admin.display(description="Status")
@@ -58,7 +78,11 @@ class ToolEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Took", empty_value="–")
     def took(self, event: ToolEvent) -> str | None:
-        secs = None if event.finished_at is None else (event.finished_at - event.started_at).total_seconds()
+        secs = (
+            None
+            if event.finished_at is None
+            else (event.finished_at - event.started_at).total_seconds()
+        )
         return None if secs is None else f"{secs:.2f} s"
 
     @admin.display(description="Arguments")
@@ -85,7 +109,9 @@ class ToolEventAdmin(ReadOnlyAdmin):
     def deny(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
         self._decide(request, chosen, Decision.DENY)
 
-    def _decide(self, request: HttpRequest, chosen: QuerySet[ToolEvent], decision: Decision) -> None:
+    def _decide(
+        self, request: HttpRequest, chosen: QuerySet[ToolEvent], decision: Decision
+    ) -> None:
         assert isinstance(request.user, User)
         decider = operator_decider(request.user)
         decided = skipped = one_time = 0

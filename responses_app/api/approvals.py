@@ -23,7 +23,9 @@ class ApprovalView(APIView):
         row = find_response(owner_of(request), response_id)
         decider = principal_of(request).decider
         pending = [shown_call(event, decider) for event in waiting_calls(row.pk)]
-        return JsonAnswer({"object": "hermes.response.approval", "response_id": row.pk, "pending": pending})
+        return JsonAnswer(
+            {"object": "hermes.response.approval", "response_id": row.pk, "pending": pending}
+        )
 
     def post(self, request: Request, response_id: str) -> JsonAnswer:
         row = find_response(owner_of(request), response_id)
@@ -41,7 +43,11 @@ def decide_as_asked(request: Request, response_id: str) -> tuple[str, int]:
         decision,
         principal_of(request).decider,
         call_id=None if call_id is None else str(short_text(200)(call_id, "request_id")),
-        is_for_all=any(boolean(body[name], name) for name in ("all", "resolve_all") if body.get(name) is not None),
+        is_for_all=any(
+            boolean(body[name], name)
+            for name in ("all", "resolve_all")
+            if body.get(name) is not None
+        ),
     )
     return str(decision), len(resolved)
 
@@ -50,7 +56,9 @@ def _read_choice(value: Any) -> Decision:
     known = {**ALIASES, **{str(decision): decision for decision in Decision}}
     if not isinstance(value, str) or value not in known:
         raise InvalidRequest(
-            "choice must be once, session, always or deny.", param="choice", code="invalid_approval_choice"
+            "choice must be once, session, always or deny.",
+            param="choice",
+            code="invalid_approval_choice",
         )
     return known[value]
 

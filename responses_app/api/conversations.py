@@ -40,8 +40,12 @@ class ConversationsView(APIView):
         name = _read_name(body.get("name"))
         pairs = _read_metadata(body)
         items = _read_items(body["items"], owner_id) if body.get("items") not in (None, []) else []
-        made = event_store.submit(lambda: create_conversation(owner_id, name=name, metadata=pairs, items=items))
-        return JsonAnswer(_shown(made.result()), headers=_ignored(body, "items", "metadata", "name"))
+        made = event_store.submit(
+            lambda: create_conversation(owner_id, name=name, metadata=pairs, items=items)
+        )
+        return JsonAnswer(
+            _shown(made.result()), headers=_ignored(body, "items", "metadata", "name")
+        )
 
 
 class ConversationView(APIView):
@@ -69,9 +73,13 @@ class ConversationItemsView(APIView):
             readable_items(conversation.pk),
             read_page(request.query_params),
             ("position", "pk"),
-            lambda item_id: ConversationItem.objects.filter(conversation=conversation, item_id=item_id),
+            lambda item_id: ConversationItem.objects.filter(
+                conversation=conversation, item_id=item_id
+            ),
         )
-        return JsonAnswer(envelope([shown_item(item) for item in resolved(rows)], has_more=has_more))
+        return JsonAnswer(
+            envelope([shown_item(item) for item in resolved(rows)], has_more=has_more)
+        )
 
     def post(self, request: Request, conversation_id: str) -> JsonAnswer:
         conversation = _find(request, conversation_id)
@@ -80,7 +88,9 @@ class ConversationItemsView(APIView):
         items = _read_items(body["items"], conversation.owner_id)
         added = event_store.submit(lambda: add_items(conversation.pk, items)).result()
         data = [shown_item(item) for item in added]
-        return JsonAnswer(envelope(data, has_more=False), headers=_ignored(body, "items", "include"))
+        return JsonAnswer(
+            envelope(data, has_more=False), headers=_ignored(body, "items", "include")
+        )
 
 
 class ConversationItemView(APIView):
@@ -139,7 +149,9 @@ def _read_items(value: Any, owner_id: int) -> list[Item]:
     if not isinstance(value, list):
         raise wrong_type("items", "an array of items")
     if len(value) > MAX_NEW_ITEMS:
-        raise InvalidRequest(f"items may hold at most {MAX_NEW_ITEMS} items.", param="items", code="out_of_range")
+        raise InvalidRequest(
+            f"items may hold at most {MAX_NEW_ITEMS} items.", param="items", code="out_of_range"
+        )
     items = read_input(value, owner_id, "items")
     for index, item in enumerate(items):
         if item["type"] == "item_reference":
@@ -152,5 +164,7 @@ def _read_items(value: Any, owner_id: int) -> list[Item]:
 
 
 def _ignored(body: dict[str, Any], *known: str) -> dict[str, str]:
-    unknown = sorted(name for name, value in body.items() if value is not None and name not in known)
+    unknown = sorted(
+        name for name, value in body.items() if value is not None and name not in known
+    )
     return {IGNORED_HEADER: ignored_value(unknown)} if unknown else {}

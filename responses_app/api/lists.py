@@ -31,7 +31,9 @@ class ResponsesView(APIView):
 
     def get(self, request: Request) -> JsonAnswer:
         owned = Response.objects.visible_to(owner_of(request))
-        wanted = _filtered(owned.filter(deleted_at__isnull=True), owner_of(request), request.query_params)
+        wanted = _filtered(
+            owned.filter(deleted_at__isnull=True), owner_of(request), request.query_params
+        )
         # A deleted response still marks its place: a client may delete while it walks the list.
         rows, has_more = cut(
             wanted.only("pk", "status"),
@@ -39,7 +41,9 @@ class ResponsesView(APIView):
             ("created_at", "pk"),
             lambda response_id: owned.filter(pk=response_id),
         )
-        return JsonAnswer(envelope([json_body(body) for body in bodies_of(rows)], has_more=has_more))
+        return JsonAnswer(
+            envelope([json_body(body) for body in bodies_of(rows)], has_more=has_more)
+        )
 
 
 class InputItemsView(APIView):
@@ -90,5 +94,7 @@ def _open_body(row: Response) -> ResponseBody | None:
         return current_body(row.pk)
     except LogFormatNotSupported:  # one of these must not close the list
         created_at = int(row.created_at.timestamp())
-        body = initial_body(row.pk, model=row.model, created_at=created_at, status=Status(row.status), echo={})
+        body = initial_body(
+            row.pk, model=row.model, created_at=created_at, status=Status(row.status), echo={}
+        )
         return {**body, "output": row.output or []}

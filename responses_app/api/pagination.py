@@ -38,7 +38,10 @@ class Page:
 
 
 def read_page(
-    params: QueryDict, default_limit: int = DEFAULT_LIMIT, max_limit: int = MAX_LIMIT, default_order: str = "desc"
+    params: QueryDict,
+    default_limit: int = DEFAULT_LIMIT,
+    max_limit: int = MAX_LIMIT,
+    default_order: str = "desc",
 ) -> Page:
     order = choice(*ORDERS)(params.get("order", default_order), "order")
     return Page(
@@ -64,7 +67,9 @@ def read_choice(params: QueryDict, name: str, allowed: Iterable[str]) -> str | N
     return chosen
 
 
-def cut(rows: QuerySet[M], page: Page, key: Key, cursor: Callable[[str], QuerySet[M]]) -> tuple[list[M], bool]:
+def cut(
+    rows: QuerySet[M], page: Page, key: Key, cursor: Callable[[str], QuerySet[M]]
+) -> tuple[list[M], bool]:
     """The page's rows, and whether more follow; ``cursor`` finds the row that an id stands for."""
     for name, value, is_rising in (
         ("after", page.after, page.is_ascending),

@@ -83,7 +83,9 @@ class HealthView(APIView):
 
     def get(self, request: Request) -> JsonAnswer:
         status = "degraded" if settings.HERMES_DEGRADED else "ok"
-        return JsonAnswer({"status": status, "platform": "hermes-agent", "version": settings.HERMES_VERSION})
+        return JsonAnswer(
+            {"status": status, "platform": "hermes-agent", "version": settings.HERMES_VERSION}
+        )
 
 
 def _answer(row: Response) -> JsonAnswer:
@@ -98,7 +100,11 @@ def _bare_body(response_id: str) -> ResponseBody:
     row = Response.objects.get(pk=response_id)
     created_at = int(row.created_at.timestamp())
     return initial_body(
-        row.pk, model=row.model, created_at=created_at, status=Status(row.status), echo={"store": False}
+        row.pk,
+        model=row.model,
+        created_at=created_at,
+        status=Status(row.status),
+        echo={"store": False},
     )
 
 

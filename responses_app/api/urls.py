@@ -26,6 +26,12 @@ urlpatterns = [
     path("v1/responses/<str:response_id>/input_items", lists.InputItemsView.as_view()),
     path("v1/conversations", conversations.ConversationsView.as_view()),
     path("v1/conversations/<str:conversation_id>", conversations.ConversationView.as_view()),
-    path("v1/conversations/<str:conversation_id>/items", conversations.ConversationItemsView.as_view()),
-    path("v1/conversations/<str:conversation_id>/items/<str:item_id>", conversations.ConversationItemView.as_view()),
+    path(
+        "v1/conversations/<str:conversation_id>/items",
+        conversations.ConversationItemsView.as_view(),
+    ),
+    path(
+        "v1/conversations/<str:conversation_id>/items/<str:item_id>",
+        conversations.ConversationItemView.as_view(),
+    ),
 ]

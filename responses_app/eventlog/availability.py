@@ -11,7 +11,10 @@ from responses_app.protocol.errors import StorageUnavailable
 
 T = TypeVar("T")
 
-AWAY = (OperationalError, InterfaceError)  # the connection, the server or the disk; not the statement
+AWAY = (
+    OperationalError,
+    InterfaceError,
+)  # the connection, the server or the disk; not the statement
 LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
 
 
@@ -25,7 +28,9 @@ def run_query(query: Callable[..., T], *args: Any) -> T:
         connection.close_if_unusable_or_obsolete()
         try:
             connection.ensure_connection()
-            connection.close_at = None  # the thread lives long, and opening costs more than most queries
+            connection.close_at = (
+                None  # the thread lives long, and opening costs more than most queries
+            )
             return query(*args)
         except AWAY as error:
             if is_last_try or connection.is_usable():
@@ -71,6 +76,8 @@ def was_committed(receipt: int) -> bool | None:
     except AWAY:
         connection.close()
         return None
-    except DatabaseError:  # a number this server has not come to: another took its place, without the transaction
+    except (
+        DatabaseError
+    ):  # a number this server has not come to: another took its place, without the transaction
         return False
     return None if status == "in progress" else status == "committed"

@@ -27,7 +27,9 @@ from responses_app.eventlog.jobs import (
 from responses_app.eventlog.segments import stamped
 from responses_app.models import Response
 
-LOCK_WAIT_SECS = 0.1  # another process holds a row for one commit; longer, and everything here waits
+LOCK_WAIT_SECS = (
+    0.1  # another process holds a row for one commit; longer, and everything here waits
+)
 HURRIED_LOCK_WAIT_SECS = 0.02  # of a call that met its lock before, and of those behind it
 
 

@@ -16,7 +16,9 @@ def decode_log(segments: Iterable[Segment]) -> Iterator[Event]:
     """Every event; raises one of UNREADABLE where an event is missing or broken."""
     for segment in segments:
         if not segment.is_whole:
-            raise ValueError(f"{segment.response_id}: events are missing behind {segment.first_position}")
+            raise ValueError(
+                f"{segment.response_id}: events are missing behind {segment.first_position}"
+            )
         yield from decode_frames([segment.data])
 
 

@@ -35,7 +35,9 @@ def row_values(segment: Segment, codec: Codec, data: bytes) -> tuple[int | str |
     )
 
 
-def insert_fenced(segments: Sequence[Segment], *, skip_locked: bool = False) -> set[tuple[str, int]]:
+def insert_fenced(
+    segments: Sequence[Segment], *, skip_locked: bool = False
+) -> set[tuple[str, int]]:
     """Store the segments of open responses whose attempt is the newest; gives each stored (response, position).
 
     What is not returned was refused: the response has ended, or a newer attempt has it. With
@@ -52,7 +54,9 @@ def insert_fenced(segments: Sequence[Segment], *, skip_locked: bool = False) -> 
                 values.extend(row_values(segment, Codec.PLAIN, segment.data))
             cursor.execute(_insert_statement(len(chunk), skip_locked=skip_locked), values)
             stored.update(cursor.fetchall())
-    written = [segment for segment in segments if (segment.response_id, segment.first_position) in stored]
+    written = [
+        segment for segment in segments if (segment.response_id, segment.first_position) in stored
+    ]
     count = sum(segment.event_count for segment in written)
     transaction.on_commit(lambda: events_appended.inc(count))
     return stored

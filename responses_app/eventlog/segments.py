@@ -29,7 +29,9 @@ READ_SEGMENTS = 64  # bounds what one reader holds in memory
 READ_ROWS = 2000  # at once, of a log that is read whole
 OUTPUT_ADDED_PREFIX = b"event: response.output_item.added\n"
 # JSON has no raw newline, so that no text of a response can look like this.
-_TERMINAL_FRAME = re.compile(rb"event: (?:response\.completed|response\.failed|response\.incomplete)\n")
+_TERMINAL_FRAME = re.compile(
+    rb"event: (?:response\.completed|response\.failed|response\.incomplete)\n"
+)
 
 # The fields of a segment, its codec and the status of its response.
 Row = tuple[str, int, int, int, int, int, bytes | memoryview, bool, str, int, int, str]
@@ -102,7 +104,9 @@ def commit_mark(last_position: int, at_ms: int) -> str:
 
 def stamped(segment: Segment) -> Segment:
     """With the time of its commit, which is now, for its readers here and in the database alike."""
-    return replace(segment, commit_marks=commit_mark(segment.last_position, int(time.time() * 1000)))
+    return replace(
+        segment, commit_marks=commit_mark(segment.last_position, int(time.time() * 1000))
+    )
 
 
 def first_output_at(segments: Iterable[Segment]) -> datetime | None:
@@ -158,16 +162,22 @@ def up_to_end(segments: Sequence[Segment]) -> list[Segment]:
     return list(segments)
 
 
-def read_segments(response_id: str, after_position: int, limit: int = READ_SEGMENTS) -> list[Segment]:
+def read_segments(
+    response_id: str, after_position: int, limit: int = READ_SEGMENTS
+) -> list[Segment]:
     """The stored events behind a position, about ``limit`` segments of them, up to the terminal one."""
-    return _behind(response_id, _from_position(response_id, after_position + 1, limit), after_position, limit)
+    return _behind(
+        response_id, _from_position(response_id, after_position + 1, limit), after_position, limit
+    )
 
 
 class LogErased(Exception):
     """The response was deleted while it was being read."""
 
 
-def read_on(response_id: str, after_position: int, limit: int = READ_SEGMENTS) -> list[Segment] | None:
+def read_on(
+    response_id: str, after_position: int, limit: int = READ_SEGMENTS
+) -> list[Segment] | None:
     """``read_segments`` for a reader that waits: None at the end, because an ended log is not a quiet one.
 
     One index seek, also where nothing is new: it finds the segment that the reader has read last.
@@ -220,7 +230,11 @@ def _from_position(response_id: str, position: int, limit: int) -> list[Row]:
     A filter on ``last_position`` alone would walk the index from the start of the log.
     """
     start = Subquery(segment_at(response_id, position).values("first_position"))
-    rows = _stored(response_id).filter(first_position__gte=Coalesce(start, 0)).order_by("first_position")
+    rows = (
+        _stored(response_id)
+        .filter(first_position__gte=Coalesce(start, 0))
+        .order_by("first_position")
+    )
     return list(_columns(rows)[: limit + 1])
 
 
@@ -231,7 +245,11 @@ def _behind(response_id: str, rows: list[Row], position: int, limit: int) -> lis
         last = read_last(response_id)
         if last is not None and last.is_final:
             return []  # these lie behind the terminal event, and so does the position
-    return [segment.after(position) for segment in up_to_end(segments) if segment.last_position > position]
+    return [
+        segment.after(position)
+        for segment in up_to_end(segments)
+        if segment.last_position > position
+    ]
 
 
 def _stored(response_id: str) -> QuerySet[EventSegment]:
@@ -261,14 +279,18 @@ def _loaded_rows(rows: Iterable[Row]) -> list[Segment]:
 
 
 def _loaded(row: Row) -> Segment:
-    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks = row[:9]
+    response_id, attempt, first, last, first_sequence, next_sequence, frames, is_final, marks = row[
+        :9
+    ]
     format_version, codec, _ = row[9:]
     if format_version > FORMAT_VERSION:
         raise LogFormatNotSupported(response_id)
     data = bytes(frames)
     if codec == Codec.ZLIB:
         data = zlib.decompress(data)
-    return Segment(response_id, attempt, first, last, first_sequence, next_sequence, data, is_final, marks)
+    return Segment(
+        response_id, attempt, first, last, first_sequence, next_sequence, data, is_final, marks
+    )
 
 
 def _split_behind_end(segment: Segment) -> list[Segment]:

@@ -45,7 +45,9 @@ class _Entry(Generic[F]):
 
     def advance(self, response_id: str) -> bool:
         """Up to the newest committed event; True when the log has ended."""
-        limit = READ_SEGMENTS  # most looks find few; a small limit also makes PostgreSQL use the index
+        limit = (
+            READ_SEGMENTS  # most looks find few; a small limit also makes PostgreSQL use the index
+        )
         while True:
             found = read_on(response_id, self.position, limit)
             for segment in found or ():
@@ -61,7 +63,9 @@ class _Entry(Generic[F]):
 class FoldCache(Generic[F]):
     """The folds of the logs that were looked at lately; safe between threads."""
 
-    def __init__(self, make: Callable[[], F], max_count: int = KEPT_FOLDS, max_bytes: int = KEPT_BYTES) -> None:
+    def __init__(
+        self, make: Callable[[], F], max_count: int = KEPT_FOLDS, max_bytes: int = KEPT_BYTES
+    ) -> None:
         self._make = make
         self._max_count = max_count
         self._max_bytes = max_bytes
@@ -85,7 +89,9 @@ class FoldCache(Generic[F]):
             try:
                 has_ended = entry.advance(response_id)
             except Exception as error:
-                entry.reset(self._make())  # half of a segment may be folded, and other threads wait for this entry
+                entry.reset(
+                    self._make()
+                )  # half of a segment may be folded, and other threads wait for this entry
                 self.forget(response_id)
                 if isinstance(error, LogErased):
                     return None
@@ -101,7 +107,9 @@ class FoldCache(Generic[F]):
             self._entries.pop(response_id, None)
 
     def _entry(self, response_id: str) -> _Entry[F]:
-        if connection.in_atomic_block:  # a transaction sees events that may never be committed: not to be kept
+        if (
+            connection.in_atomic_block
+        ):  # a transaction sees events that may never be committed: not to be kept
             return _Entry(self._make())
         with self._lock:
             entry = self._entries.get(response_id)

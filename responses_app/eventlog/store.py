@@ -37,7 +37,9 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 RETRY_SECS = 0.5  # between tries while the database is away
-LAST_LOOK_SECS = 0.2  # a database that hangs must not keep readers from being told that this process ends
+LAST_LOOK_SECS = (
+    0.2  # a database that hangs must not keep readers from being told that this process ends
+)
 READ_THREADS = 4
 CLOSE_SECS = 10
 IDLE_SECS = 60.0  # of a reader that has no connection to keep warm
@@ -52,7 +54,9 @@ class EventStore:
         self._looking: set[asyncio.Timeout] = set()
         self._later: set[asyncio.Task[None]] = set()
         self._away = Complaint(logger, "Work waits for the database")
-        self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="database-reader", initializer=limit_waits)
+        self._readers = ThreadPoolExecutor(
+            READ_THREADS, thread_name_prefix="database-reader", initializer=limit_waits
+        )
         self.watcher = Watcher(self._find_reach, self._write_notes, self._away)
 
     def close(self) -> None:
@@ -95,12 +99,18 @@ class EventStore:
                 job.future.set_result(work())
         return job.future
 
-    async def write(self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = "") -> T:
-        if not self.writer.is_running:  # it has ended: whoever still works will go on at the next start
+    async def write(
+        self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
+    ) -> T:
+        if (
+            not self.writer.is_running
+        ):  # it has ended: whoever still works will go on at the next start
             raise StorageUnavailable("the server is shutting down")
         return await asyncio.wrap_future(self.submit(work, then, response_id))
 
-    async def insist(self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = "") -> T:
+    async def insist(
+        self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
+    ) -> T:
         """``write`` for those who can't give up: tried until the database takes it."""
         return await self._until_available(lambda: self.write(work, then, response_id))
 
@@ -110,7 +120,9 @@ class EventStore:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
-    async def _write_while_running(self, work: Callable[[], T], then: Callable[[T], None] | None) -> None:
+    async def _write_while_running(
+        self, work: Callable[[], T], then: Callable[[T], None] | None
+    ) -> None:
         while self.writer.is_running:
             try:
                 await self.write(work, then)
@@ -158,12 +170,16 @@ class EventStore:
     # -- reading ------------------------------------------------------------------------
     async def read(self, query: Callable[..., T], *args: Any) -> T:
         """A database query beside the event loop; Channels' own helper shares one thread for all."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: run_query(query, *args))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._readers, lambda: run_query(query, *args)
+        )
 
     async def insist_read(self, query: Callable[..., T], *args: Any) -> T:
         return await self._until_available(lambda: self.read(query, *args))
 
-    async def read_after(self, response_id: str, position: int, idle_secs: float) -> AsyncIterator[Sequence[Segment]]:
+    async def read_after(
+        self, response_id: str, position: int, idle_secs: float
+    ) -> AsyncIterator[Sequence[Segment]]:
         """Everything behind a position, then whatever comes, until the final event.
 
         Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
@@ -208,7 +224,9 @@ class EventStore:
                 yield ()
             await tail.wait(version, idle_secs - idle)
 
-    async def _look(self, tail: Tail, response_id: str, position: int) -> tuple[list[Segment] | None, bool]:
+    async def _look(
+        self, tail: Tail, response_id: str, position: int
+    ) -> tuple[list[Segment] | None, bool]:
         """``read_on``, and whether the database was away: it comes back, and the reader is still here."""
         version = tail.version
         limit = asyncio.timeout(LAST_LOOK_SECS if self._is_dismissing else None)

@@ -24,8 +24,12 @@ class Tail:
     def __init__(self, *, is_volatile: bool = False) -> None:
         self.is_volatile = is_volatile
         self.brief: object = None  # of a volatile response: the request, which is stored nowhere
-        self.clients: set[str] = set()  # requests that asked for it; changed in the writer's thread alone
-        self.is_fed_here = is_volatile  # this process writes the log: no need to poll for others' commits
+        self.clients: set[str] = (
+            set()
+        )  # requests that asked for it; changed in the writer's thread alone
+        self.is_fed_here = (
+            is_volatile  # this process writes the log: no need to poll for others' commits
+        )
         self.reach = -1  # the newest position that is known to be stored
         self.is_erased = False
         self.version = 0

@@ -87,7 +87,9 @@ class Watcher:
     def _ensure_running(self) -> None:
         if self._task is None:
             # A fresh context: what a request keeps in its context variables must not live on here.
-            self._task = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
+            self._task = asyncio.get_running_loop().create_task(
+                self._run(), context=contextvars.Context()
+            )
 
     async def _run(self) -> None:
         try:
@@ -117,12 +119,16 @@ class Watcher:
         if now < self._next_notes_at:
             return
         self._next_notes_at = now + note_secs()
-        self._notes.add(response_id for response_id, tail in self._tails.items() if not tail.is_fed_here)
+        self._notes.add(
+            response_id for response_id, tail in self._tails.items() if not tail.is_fed_here
+        )
 
     async def _look(self) -> None:
         retrying = set(self._retrying)
         watched = {
-            response_id: tail for response_id, tail in self._tails.items() if not tail.is_fed_here or tail in retrying
+            response_id: tail
+            for response_id, tail in self._tails.items()
+            if not tail.is_fed_here or tail in retrying
         }
         if not watched:
             self._retrying.clear()
@@ -140,7 +146,9 @@ class Watcher:
     def _begin_writing(self) -> None:
         """Beside the looks: a database that takes no writes can still be read."""
         if self._notes and self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write(), context=contextvars.Context())
+            self._writing = asyncio.get_running_loop().create_task(
+                self._write(), context=contextvars.Context()
+            )
 
     async def _write(self) -> None:
         taken = self._notes.take()
@@ -153,4 +161,6 @@ class Watcher:
             logger.exception("Access notes could not be written.")
         finally:
             self._writing = None
-            self._notes.put_back({key: tries for key, tries in taken.items() if key not in set(written)})
+            self._notes.put_back(
+                {key: tries for key, tries in taken.items() if key not in set(written)}
+            )

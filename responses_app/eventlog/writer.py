@@ -40,7 +40,9 @@ from responses_app.postgresql.threads import limit_waits
 
 logger = logging.getLogger(__name__)
 
-BUSY_JOBS = 8  # below this a batch is committed at once; above, waiting a little makes fewer, larger ones
+BUSY_JOBS = (
+    8  # below this a batch is committed at once; above, waiting a little makes fewer, larger ones
+)
 TICK_SECS = 0.005
 RETRY_SECS = 0.25  # between tries while the database refuses to work
 LOCK_SECS = 20.0  # as long another program may hold an SQLite file, and nobody notices
@@ -61,9 +63,13 @@ class Writer:
         self._has_begun = False
         self._is_away = False
         self._stall: Exception | None = None  # why a part of the current batch was set aside
-        self._away = Complaint(logger, "The database takes no writes; they are kept and tried again")
+        self._away = Complaint(
+            logger, "The database takes no writes; they are kept and tried again"
+        )
         self.pending_bytes = 0
-        self._arrived_at = self._oldest_at = 0.0  # of the first job that waits, and of the oldest that was taken
+        self._arrived_at = self._oldest_at = (
+            0.0  # of the first job that waits, and of the oldest that was taken
+        )
 
     @property
     def is_running(self) -> bool:
@@ -125,7 +131,11 @@ class Writer:
             while (pause := self._idle_secs()) != 0:
                 self._arrival.wait(pause)
             arrived, self._jobs = self._jobs, []
-            began = [self._oldest_at, self._arrived_at if arrived else 0.0, self.postponed.oldest_at]
+            began = [
+                self._oldest_at,
+                self._arrived_at if arrived else 0.0,
+                self.postponed.oldest_at,
+            ]
             self._oldest_at = _earliest(began)
         # What was tried before stays as it was: a lost commit may have stored just these rows.
         jobs, self._retained = self._retained + self.postponed.take_appends(), []
@@ -173,7 +183,9 @@ class Writer:
             return self._transact(jobs)
         except Exception as error:
             if isinstance(error, DatabaseError) and not self._has_begun:
-                return self._set_aside(jobs, error)  # so would each of them alone, after the same wait
+                return self._set_aside(
+                    jobs, error
+                )  # so would each of them alone, after the same wait
             if is_lock_conflict(error) and (len(jobs) == 1 or not calls_of(jobs)):
                 return self._postpone(jobs)
             if len(jobs) == 1:
@@ -189,7 +201,9 @@ class Writer:
         performed = Performed()
         receipt: int | None = None
         if self._is_away:
-            wait_for_locks(PROBE_SECS)  # a connection that failed is replaced by one with the patience of all
+            wait_for_locks(
+                PROBE_SECS
+            )  # a connection that failed is replaced by one with the patience of all
         try:
             with commit_seconds.time(), transaction.atomic():
                 self._has_begun = True
@@ -249,8 +263,14 @@ class Writer:
     def _fail_alone(self, job: Job, error: Exception) -> list[Delivery]:
         if isinstance(error, AWAY):
             return self._set_aside([job], error)
-        if isinstance(job, Append) and isinstance(error, IntegrityError) and _is_stored(job.segment):
-            return [lambda: job.on_written(job.segment)]  # the connection broke after its commit had worked
+        if (
+            isinstance(job, Append)
+            and isinstance(error, IntegrityError)
+            and _is_stored(job.segment)
+        ):
+            return [
+                lambda: job.on_written(job.segment)
+            ]  # the connection broke after its commit had worked
         return [refusal(job, error)]
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
@@ -286,5 +306,7 @@ def _deliver_all(deliveries: list[Delivery]) -> None:
 
 
 def _is_stored(segment: Segment) -> bool:
-    rows = EventSegment.objects.filter(response_id=segment.response_id, first_position=segment.first_position)
+    rows = EventSegment.objects.filter(
+        response_id=segment.response_id, first_position=segment.first_position
+    )
     return any(row.attempt == segment.attempt and bytes(row.frames) == segment.data for row in rows)

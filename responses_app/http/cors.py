@@ -24,12 +24,17 @@ EXPOSED = (
 
 def is_listed(origin: str) -> bool:
     """By name, never by reflection; ``null`` is what sandboxed pages and local files all call themselves."""
-    return origin != "null" and not {ANY, origin.lower()}.isdisjoint(settings.API_SERVER_CORS_ORIGINS)
+    return origin != "null" and not {ANY, origin.lower()}.isdisjoint(
+        settings.API_SERVER_CORS_ORIGINS
+    )
 
 
 def is_own(origin: str, host: str) -> bool:
     """A page of this server; the scheme is left out, for a proxy may have ended TLS, or changed the host as well."""
-    return origin.lower().partition("://")[2] == host.lower() or origin.lower() == settings.HERMES_PUBLIC_URL
+    return (
+        origin.lower().partition("://")[2] == host.lower()
+        or origin.lower() == settings.HERMES_PUBLIC_URL
+    )
 
 
 def cors_headers(origin: str | None) -> Headers:
@@ -40,12 +45,24 @@ def cors_headers(origin: str | None) -> Headers:
     if origin is None or not is_listed(origin):
         return shared
     allowed = b"*" if not shared else origin.encode("latin-1")
-    return [*shared, (b"access-control-allow-origin", allowed), (b"access-control-expose-headers", EXPOSED)]
+    return [
+        *shared,
+        (b"access-control-allow-origin", allowed),
+        (b"access-control-expose-headers", EXPOSED),
+    ]
 
 
 def preflight_headers(requested: str) -> Headers:
     """What a page may send: our headers, and those of the SDKs it names in its question."""
     asked = [name.strip() for name in requested.lower().split(",")]
-    of_sdks = [name for name in asked if name.startswith(SDK_HEADER_PREFIX) and name.replace("-", "").isalnum()]
+    of_sdks = [
+        name
+        for name in asked
+        if name.startswith(SDK_HEADER_PREFIX) and name.replace("-", "").isalnum()
+    ]
     methods, (name, ours), max_age = PREFLIGHT_HEADERS
-    return [methods, (name, b", ".join([ours, *(sdk.encode() for sdk in of_sdks if sdk.isascii())])), max_age]
+    return [
+        methods,
+        (name, b", ".join([ours, *(sdk.encode() for sdk in of_sdks if sdk.isascii())])),
+        max_age,
+    ]

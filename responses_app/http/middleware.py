@@ -30,7 +30,10 @@ from responses_app.protocol.errors import (
 )
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-SECURITY_HEADERS: Headers = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+SECURITY_HEADERS: Headers = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
 # Other sites are told nothing either way. Without any referrer, browsers hide a form's origin from our CSRF check.
 REFERRER_POLICY_OF_PAGES = (b"referrer-policy", b"same-origin")
 SAFE_METHODS = ("GET", "HEAD")
@@ -53,7 +56,10 @@ class Edge:
         self.app = app
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        scope = {**scope, "root_path": ""}  # plain Daphne takes it from a header that any client may send
+        scope = {
+            **scope,
+            "root_path": "",
+        }  # plain Daphne takes it from a header that any client may send
         headers = dict(scope["headers"])
         added = headers_of_every_answer(headers)
         names = {name for name, _ in added} - {b"vary"}
@@ -65,7 +71,10 @@ class Edge:
             is_answered = True
             if message["type"] in STARTS:
                 kept = [pair for pair in message["headers"] if pair[0].lower() not in names]
-                message = {**message, "headers": kept + (_for_pages(added) if _is_page(kept) else added)}
+                message = {
+                    **message,
+                    "headers": kept + (_for_pages(added) if _is_page(kept) else added),
+                }
             await send(message)
 
         try:
@@ -121,11 +130,17 @@ def headers_of_every_answer(headers: dict[bytes, bytes]) -> Headers:
 
 
 def _is_page(headers: Headers) -> bool:
-    return any(name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in headers)
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/html")
+        for name, value in headers
+    )
 
 
 def _for_pages(added: Headers) -> Headers:
-    return [REFERRER_POLICY_OF_PAGES if name == REFERRER_POLICY_OF_PAGES[0] else (name, value) for name, value in added]
+    return [
+        REFERRER_POLICY_OF_PAGES if name == REFERRER_POLICY_OF_PAGES[0] else (name, value)
+        for name, value in added
+    ]
 
 
 def _check_host(headers: Headers) -> None:
@@ -134,7 +149,9 @@ def _check_host(headers: Headers) -> None:
     domain, _ = split_domain_port(hosts[0].decode("latin-1")) if len(hosts) == 1 else ("", "")
     if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
         raise ApiError(
-            "The request needs one Host header, with a name this server answers to.", param="Host", code="invalid_host"
+            "The request needs one Host header, with a name this server answers to.",
+            param="Host",
+            code="invalid_host",
         )
 
 
@@ -144,7 +161,11 @@ def _check_single(headers: Headers) -> None:
     for name in SINGLE_HEADERS:
         if names.count(name) > 1:
             title = name.decode().title()
-            raise ApiError(f"The request has more than one {title} header.", param=title, code="duplicate_header")
+            raise ApiError(
+                f"The request has more than one {title} header.",
+                param=title,
+                code="duplicate_header",
+            )
 
 
 def _check_encoding(headers: dict[bytes, bytes]) -> None:
@@ -159,7 +180,11 @@ def _check_encoding(headers: dict[bytes, bytes]) -> None:
 
 def _check_origin(headers: dict[bytes, bytes]) -> None:
     origin = _text(headers, "origin")
-    if origin is not None and not is_listed(origin) and not is_own(origin, _text(headers, "host") or ""):
+    if (
+        origin is not None
+        and not is_listed(origin)
+        and not is_own(origin, _text(headers, "host") or "")
+    ):
         raise OriginNotAllowed(origin)
 
 

@@ -41,7 +41,11 @@ class Principal:
     @property
     def actor(self) -> str:
         """As records of who did what name them."""
-        return operator_actor(self.operator) if self.operator else f"{KEY_ACTOR}{self.key_id or 'root'}"
+        return (
+            operator_actor(self.operator)
+            if self.operator
+            else f"{KEY_ACTOR}{self.key_id or 'root'}"
+        )
 
     @property
     def decider(self) -> Decider:
@@ -107,18 +111,27 @@ def operator_token(user: User, session_key: str) -> str:
     signed, and its holder could read it: the key of the session, which is a login, is sealed.
     """
     sealed = seal(user.pk, session_key.encode())
-    return OPERATOR_PREFIX + signing.dumps([user.pk, user.get_session_auth_hash(), sealed], salt=_OPERATOR_SALT)
+    return OPERATOR_PREFIX + signing.dumps(
+        [user.pk, user.get_session_auth_hash(), sealed], salt=_OPERATOR_SALT
+    )
 
 
 def _operator(token: str) -> Principal:
     try:
-        user_id, password_hash, sealed = signing.loads(token, salt=_OPERATOR_SALT, max_age=OPERATOR_SECS)
+        user_id, password_hash, sealed = signing.loads(
+            token, salt=_OPERATOR_SALT, max_age=OPERATOR_SECS
+        )
         session_key = unseal(user_id, sealed).decode()
     except (signing.BadSignature, NotSealedHere, ValueError):
         raise Unauthenticated("The operator's token is not valid, or its hour is over.") from None
     user = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
     is_valid = user is not None and hmac.compare_digest(password_hash, user.get_session_auth_hash())
-    if user is None or not is_valid or not user.has_perm(PLAYGROUND_PERMISSION) or not _is_login(session_key, user):
+    if (
+        user is None
+        or not is_valid
+        or not user.has_perm(PLAYGROUND_PERMISSION)
+        or not _is_login(session_key, user)
+    ):
         raise Unauthenticated("The operator's token is not valid any more.")
     authority = Approver.OPERATOR if user.has_perm(DECIDE_PERMISSION) else Approver.CLIENT
     return Principal(user.pk, operator=user.get_username(), authority=authority)
@@ -141,5 +154,7 @@ def root_owner_id() -> int:
     admins = get_user_model().objects.filter(is_superuser=True, is_active=True)
     owner = admins.order_by("pk").values_list("pk", flat=True).first()
     if owner is None:
-        raise Unauthenticated("There is no admin yet to own responses; start the server with 'make run' once.")
+        raise Unauthenticated(
+            "There is no admin yet to own responses; start the server with 'make run' once."
+        )
     return int(owner)

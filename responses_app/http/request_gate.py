@@ -12,7 +12,9 @@ class Door:
     def __init__(self) -> None:
         self.is_closed = False
         self.is_cleared = False  # and whoever was still inside is turned out
-        self.farewells: set[Callable[[], None]] = set()  # of those who would stay for ever, called when it closes
+        self.farewells: set[Callable[[], None]] = (
+            set()
+        )  # of those who would stay for ever, called when it closes
         self._inside: set[asyncio.Task[Any]] = set()
 
     @contextmanager

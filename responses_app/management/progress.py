@@ -22,7 +22,10 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if _is_interruption(error):
             self._stream.write(f"Interrupted: {self._so_far()}. It can be run again.")

@@ -18,17 +18,25 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 class Conversation(models.Model):
     id = models.CharField(primary_key=True, max_length=64, default=new_conversation_id)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+    )
     name = models.CharField(max_length=200, null=True, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
-    session = models.OneToOneField("responses_app.Session", on_delete=models.CASCADE, related_name="conversation")
+    session = models.OneToOneField(
+        "responses_app.Session", on_delete=models.CASCADE, related_name="conversation"
+    )
     context_tokens = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text="Estimate of its items as a model is shown them. Empty: not known."
+        null=True,
+        blank=True,
+        help_text="Estimate of its items as a model is shown them. Empty: not known.",
     )
     compaction_position = models.PositiveIntegerField(
         null=True, blank=True, help_text="Of its newest compaction; known where context_tokens is."
     )
-    removals = models.PositiveIntegerField(default=0, help_text="How often items were taken out of it.")
+    removals = models.PositiveIntegerField(
+        default=0, help_text="How often items were taken out of it."
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = ConversationQuerySet.as_manager()
@@ -44,7 +52,9 @@ class Conversation(models.Model):
         indexes = [
             # The admin's newest-first list, and its search, which knows no owner.
             models.Index(fields=["-created_at"], name="conversation_newest"),
-            models.Index(fields=["name"], condition=models.Q(name__isnull=False), name="conversation_by_name"),
+            models.Index(
+                fields=["name"], condition=models.Q(name__isnull=False), name="conversation_by_name"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -58,15 +68,25 @@ class ConversationItem(models.Model):
     position = models.PositiveIntegerField()
     item_id = models.CharField(max_length=64)
     response = models.ForeignKey(
-        "responses_app.Response", null=True, blank=True, on_delete=models.CASCADE, related_name="conversation_items"
+        "responses_app.Response",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="conversation_items",
     )
-    item = models.JSONField(null=True, help_text="Empty where the item is stored with its response.")
+    item = models.JSONField(
+        null=True, help_text="Empty where the item is stored with its response."
+    )
 
     class Meta:
         constraints = [
             # The order in which context is read.
-            models.UniqueConstraint(fields=["conversation", "position"], name="conversation_position_is_unique"),
-            models.UniqueConstraint(fields=["conversation", "item_id"], name="conversation_item_is_unique"),
+            models.UniqueConstraint(
+                fields=["conversation", "position"], name="conversation_position_is_unique"
+            ),
+            models.UniqueConstraint(
+                fields=["conversation", "item_id"], name="conversation_item_is_unique"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,9 @@ from django.utils import timezone
 
 MAX_KEY_CHARS = 255
 KEY_LIFETIME = timedelta(hours=24)
-RETRY_LIFETIME = timedelta(minutes=10)  # an SDK gives up on a request after its timeout, ten minutes by default
+RETRY_LIFETIME = timedelta(
+    minutes=10
+)  # an SDK gives up on a request after its timeout, ten minutes by default
 
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
@@ -24,7 +26,13 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
         """
         self.expired().filter(owner_id=owner_id, key=key).delete()
         expires_at = timezone.now() + KEY_LIFETIME
-        mine = IdempotencyKey(owner_id=owner_id, key=key, digest=digest, response_id=response_id, expires_at=expires_at)
+        mine = IdempotencyKey(
+            owner_id=owner_id,
+            key=key,
+            digest=digest,
+            response_id=response_id,
+            expires_at=expires_at,
+        )
         self.bulk_create([mine], ignore_conflicts=True)
         return self.get(owner_id=owner_id, key=key)
 
@@ -32,13 +40,17 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
 class IdempotencyKey(models.Model):
     """A request that may come again: under its key, or without one as an SDK's automatic retry."""
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys"
+    )
     key = models.CharField(max_length=MAX_KEY_CHARS, null=True, blank=True)
     digest = models.CharField(
         max_length=64,
         help_text="Of the path, the body and what the headers add. Empty once that is erased.",
     )
-    response = models.ForeignKey("responses_app.Response", on_delete=models.CASCADE, related_name="idempotency_keys")
+    response = models.ForeignKey(
+        "responses_app.Response", on_delete=models.CASCADE, related_name="idempotency_keys"
+    )
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
 
@@ -47,12 +59,16 @@ class IdempotencyKey(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["owner", "key"], condition=Q(key__isnull=False), name="idempotency_key_is_unique_per_owner"
+                fields=["owner", "key"],
+                condition=Q(key__isnull=False),
+                name="idempotency_key_is_unique_per_owner",
             ),
         ]
         indexes = [
             # The look for the request that an SDK retries.
-            models.Index(fields=["owner", "digest"], condition=Q(key__isnull=True), name="idempotency_digest"),
+            models.Index(
+                fields=["owner", "digest"], condition=Q(key__isnull=True), name="idempotency_digest"
+            ),
             # The housekeeping that forgets.
             models.Index(fields=["expires_at"], name="idempotency_expiry"),
         ]

@@ -9,14 +9,18 @@ SHOWN_WORDS_CHARS = 120
 class InputItemQuerySet(models.QuerySet["InputItem"]):
     def words(self) -> Subquery:
         """How the first message of a user begins, cut by the database: requests can be megabytes."""
-        said = self.filter(item__role="user").annotate(words=Left(KT("item__content__0__text"), SHOWN_WORDS_CHARS))
+        said = self.filter(item__role="user").annotate(
+            words=Left(KT("item__content__0__text"), SHOWN_WORDS_CHARS)
+        )
         return Subquery(said.values("words")[:1])
 
 
 class InputItem(models.Model):
     """A new item of a request, in order; history is not repeated here."""
 
-    response = models.ForeignKey("responses_app.Response", on_delete=models.CASCADE, related_name="input_items")
+    response = models.ForeignKey(
+        "responses_app.Response", on_delete=models.CASCADE, related_name="input_items"
+    )
     position = models.PositiveIntegerField()
     item = models.JSONField()
 
@@ -25,7 +29,9 @@ class InputItem(models.Model):
     class Meta:
         constraints = [
             # input_items and context building read in this order.
-            models.UniqueConstraint(fields=["response", "position"], name="input_position_is_unique"),
+            models.UniqueConstraint(
+                fields=["response", "position"], name="input_position_is_unique"
+            ),
         ]
 
     def __str__(self) -> str:

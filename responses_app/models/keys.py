@@ -11,7 +11,9 @@ from django.utils import timezone
 
 KEY_PREFIX = "hs-"
 SHOWN_CHARS = 10  # enough to tell keys apart, far too few to guess the rest
-LAST_USED_STEP = timedelta(minutes=1)  # a write per request would cost more than the answer is worth
+LAST_USED_STEP = timedelta(
+    minutes=1
+)  # a write per request would cost more than the answer is worth
 
 
 def hash_key(secret: str) -> str:
@@ -41,12 +43,16 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=100, unique=True)
     prefix = models.CharField(max_length=SHOWN_CHARS, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys"
+    )
     profiles = models.ManyToManyField(
         "responses_app.Profile", blank=True, help_text="Profiles this key may use; none means all."
     )
     is_limited = models.BooleanField(
-        default=False, editable=False, help_text="To its profiles, also when the last of them is deleted."
+        default=False,
+        editable=False,
+        help_text="To its profiles, also when the last of them is deleted.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)

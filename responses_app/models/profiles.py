@@ -7,12 +7,18 @@ class Profile(models.Model):
     """A named agent; its name is the model id that clients see."""
 
     name = models.CharField(max_length=100, unique=True)
-    provider = models.CharField(max_length=50, blank=True, help_text="Empty means the server's default provider.")
+    provider = models.CharField(
+        max_length=50, blank=True, help_text="Empty means the server's default provider."
+    )
     upstream_model = models.CharField(max_length=200, blank=True)
     base_url = models.URLField(blank=True)
-    instructions = models.TextField(blank=True, help_text="The core prompt; clients' instructions are added to it.")
+    instructions = models.TextField(
+        blank=True, help_text="The core prompt; clients' instructions are added to it."
+    )
     toolset = models.JSONField(
-        default=list, blank=True, help_text="Names of tools the server runs for this agent; empty means all."
+        default=list,
+        blank=True,
+        help_text="Names of tools the server runs for this agent; empty means all.",
     )
     tool_items = models.CharField(
         max_length=20,
@@ -23,7 +29,9 @@ class Profile(models.Model):
     fallback_models = models.JSONField(
         default=list, blank=True, help_text="Models to go on with when this one can't be reached."
     )
-    context_window = models.PositiveIntegerField(null=True, blank=True, help_text="In tokens; empty means unknown.")
+    context_window = models.PositiveIntegerField(
+        null=True, blank=True, help_text="In tokens; empty means unknown."
+    )
     is_enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

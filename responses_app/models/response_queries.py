@@ -61,8 +61,12 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         A lease that ran out is still a lease, for its owner may live: ``release_expired`` decides.
         The request of a response that is not stored is known only to the process that admitted it.
         """
-        earlier = self.model.objects.open().filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
-        parent = self.model.objects.open().filter(pk=OuterRef("previous_id"))  # a fork's is in another session
+        earlier = self.model.objects.open().filter(
+            session_id=OuterRef("session_id"), turn__lt=OuterRef("turn")
+        )
+        parent = self.model.objects.open().filter(
+            pk=OuterRef("previous_id")
+        )  # a fork's is in another session
         return (
             self.open()
             .in_known_format()
@@ -70,7 +74,9 @@ class ResponseQuerySet(models.QuerySet["Response"]):
                 Q(lease_until__isnull=True),
                 ~is_parked() | Q(cancel_requested_at__isnull=False),
                 Q(is_stored=True) | Q(lease_owner__in=["", owner]),
-                Q(waits_for_turn=False) | Q(cancel_requested_at__isnull=False) | ~(Exists(earlier) | Exists(parent)),
+                Q(waits_for_turn=False)
+                | Q(cancel_requested_at__isnull=False)
+                | ~(Exists(earlier) | Exists(parent)),
             )
         )
 
@@ -152,13 +158,17 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         for start in range(0, len(response_ids), NOTED_AT_ONCE):
             chunk = self.filter(pk__in=response_ids[start : start + NOTED_AT_ONCE])
             with transaction.atomic():
-                free = chunk.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
+                free = chunk.select_for_update(skip_locked=True, no_key=True).values_list(
+                    "pk", flat=True
+                )
                 locked = list(free)
                 self.filter(pk__in=locked).update(accessed_at=timezone.now())
             noted += locked
         return noted
 
-    def accessed_since(self, since: datetime, response_ids: list[str]) -> models.QuerySet["Response", str]:
+    def accessed_since(
+        self, since: datetime, response_ids: list[str]
+    ) -> models.QuerySet["Response", str]:
         return self.filter(pk__in=response_ids, accessed_at__gte=since).values_list("pk", flat=True)
 
     def request_cancel(self, response_id: str, actor: str = "") -> bool:

@@ -20,64 +20,105 @@ MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "too
 
 class Response(models.Model):
     id = models.CharField(primary_key=True, max_length=64, default=new_response_id)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="responses")
-    session = models.ForeignKey("responses_app.Session", on_delete=models.CASCADE, related_name="responses")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="responses"
+    )
+    session = models.ForeignKey(
+        "responses_app.Session", on_delete=models.CASCADE, related_name="responses"
+    )
     turn = models.PositiveIntegerField(help_text="Its place in the session.")
     session_key = models.CharField(max_length=MAX_SESSION_KEY_CHARS, blank=True, default="")
     conversation = models.ForeignKey(
-        "responses_app.Conversation", null=True, blank=True, on_delete=models.SET_NULL, related_name="responses"
+        "responses_app.Conversation",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="responses",
     )
-    previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
+    previous = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
+    )
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.RESPONSES)
     status = models.CharField(max_length=20, choices=[(s, s) for s in Status])
     model = models.CharField(max_length=200)
     requested_by = models.CharField(
-        max_length=200, blank=True, default="", help_text="Who asked: a key, or an operator by name."
+        max_length=200,
+        blank=True,
+        default="",
+        help_text="Who asked: a key, or an operator by name.",
     )
     request = models.JSONField(default=dict, help_text="The request without its input.")
-    ignored = models.JSONField(default=list, help_text="Fields of the request that nothing here acts on.")
+    ignored = models.JSONField(
+        default=list, help_text="Fields of the request that nothing here acts on."
+    )
     output = models.JSONField(null=True, help_text="The output items, once it has ended.")
     usage = models.JSONField(null=True)
     error = models.JSONField(null=True)
-    quirks = models.JSONField(default=list, help_text="Departures of the upstream that were put up with.")
+    quirks = models.JSONField(
+        default=list, help_text="Departures of the upstream that were put up with."
+    )
     incomplete_reason = models.CharField(max_length=30, blank=True)
     context_hash = models.CharField(
-        max_length=64, blank=True, default="", help_text="Of the conversation up to its last output."
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="Of the conversation up to its last output.",
     )
     spoken_hash = models.CharField(
-        max_length=64, blank=True, default="", help_text="The same, for clients that repeat only what was said."
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="The same, for clients that repeat only what was said.",
     )
     is_history_resent = models.BooleanField(
-        default=False, help_text="The client sent its history again; the turns before are stored with those turns."
+        default=False,
+        help_text="The client sent its history again; the turns before are stored with those turns.",
     )
     is_history_spoken = models.BooleanField(
-        default=False, help_text="It sent only what was said, without the tools' items of those turns."
+        default=False,
+        help_text="It sent only what was said, without the tools' items of those turns.",
     )
     # Running values of the chain that ends with this row: admission and settle read them from the
     # row before it instead of walking the chain.
-    chain_root = models.CharField(max_length=64, blank=True, default="", help_text="The first turn of its chain.")
-    chain_depth = models.PositiveIntegerField(default=0, help_text="How many turns of its chain are before it.")
+    chain_root = models.CharField(
+        max_length=64, blank=True, default="", help_text="The first turn of its chain."
+    )
+    chain_depth = models.PositiveIntegerField(
+        default=0, help_text="How many turns of its chain are before it."
+    )
     instructions_at = models.CharField(
-        max_length=64, blank=True, default="", help_text="The turn whose instructions the next one inherits."
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="The turn whose instructions the next one inherits.",
     )
     compaction_at = models.CharField(
-        max_length=64, blank=True, default="", help_text="The nearest turn that has a compaction; see context_tokens."
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="The nearest turn that has a compaction; see context_tokens.",
     )
     context_tokens = models.PositiveBigIntegerField(
         null=True,
         blank=True,
         help_text="Estimate of the chain as a model is shown it. Empty: this and compaction_at are not known.",
     )
-    message_count = models.PositiveIntegerField(default=0, help_text="What it brought to its session's transcript.")
+    message_count = models.PositiveIntegerField(
+        default=0, help_text="What it brought to its session's transcript."
+    )
     tool_items = models.CharField(max_length=20, default="function_call")
 
     is_stored = models.BooleanField(default=True)
     is_background = models.BooleanField(default=False)
-    waits_for_turn = models.BooleanField(default=False, help_text="The server supplies its history.")
+    waits_for_turn = models.BooleanField(
+        default=False, help_text="The server supplies its history."
+    )
     on_disconnect = models.CharField(max_length=10, choices=[(d, d) for d in OnDisconnect])
 
     attempt = models.PositiveIntegerField(default=0)
-    crashes = models.PositiveIntegerField(default=0, help_text="Attempts that ended without a word.")
+    crashes = models.PositiveIntegerField(
+        default=0, help_text="Attempts that ended without a word."
+    )
     parked_until = models.DateTimeField(
         null=True, blank=True, help_text="Waits for somebody's consent, at most until then."
     )
@@ -93,11 +134,17 @@ class Response(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     accessed_at = models.DateTimeField(default=timezone.now)
-    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Content erased; this row is the tombstone.")
+    deleted_at = models.DateTimeField(
+        null=True, blank=True, help_text="Content erased; this row is the tombstone."
+    )
 
     # What it took, known once it has ended; columns of their own, so that an index can hold them.
-    first_output_ms = models.BigIntegerField(null=True, blank=True, help_text="From the request to the first output.")
-    total_ms = models.BigIntegerField(null=True, blank=True, help_text="From the request to the end.")
+    first_output_ms = models.BigIntegerField(
+        null=True, blank=True, help_text="From the request to the first output."
+    )
+    total_ms = models.BigIntegerField(
+        null=True, blank=True, help_text="From the request to the end."
+    )
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     tool_calls = models.PositiveIntegerField(default=0, help_text="Of the server's tools.")
@@ -108,7 +155,9 @@ class Response(models.Model):
         permissions = [("use_playground", "Can use the playground")]
         constraints = [
             models.UniqueConstraint(fields=["session", "turn"], name="one_response_per_turn"),
-            models.CheckConstraint(condition=Q(status__in=list(Status)), name="response_status_is_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=list(Status)), name="response_status_is_known"
+            ),
             # open() reads finished_at alone.
             models.CheckConstraint(
                 condition=Q(status__in=list(OPEN), finished_at__isnull=True)
@@ -118,18 +167,30 @@ class Response(models.Model):
         ]
         indexes = [
             # The runner's sweep: claimable(), release(); health, and the dashboard's list of what runs.
-            models.Index(fields=["created_at"], condition=Q(finished_at__isnull=True), name="response_open"),
+            models.Index(
+                fields=["created_at"], condition=Q(finished_at__isnull=True), name="response_open"
+            ),
             # claimable()'s look at earlier turns of the session, next_in_session(), make_room().
-            models.Index(fields=["session", "turn"], condition=Q(finished_at__isnull=True), name="response_open_turn"),
+            models.Index(
+                fields=["session", "turn"],
+                condition=Q(finished_at__isnull=True),
+                name="response_open_turn",
+            ),
             # The housekeeping that merges the logs of ended responses.
-            models.Index(fields=["finished_at"], condition=Q(is_log_merged=False), name="response_log_unmerged"),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(is_log_merged=False),
+                name="response_log_unmerged",
+            ),
             # admit()'s look for the turn up to which a client repeats its history. Whole indexes: SQLite can't prove
             # that a bound hash is not the empty one, and would walk over all rows of the owner.
             models.Index(fields=["owner", "context_hash"], name="response_context"),
             models.Index(fields=["owner", "spoken_hash"], name="response_spoken"),
             # deleted_before(): deleted turns of a chain.
             models.Index(
-                fields=["chain_root", "chain_depth"], condition=Q(deleted_at__isnull=False), name="response_deleted"
+                fields=["chain_root", "chain_depth"],
+                condition=Q(deleted_at__isnull=False),
+                name="response_deleted",
             ),
             # newest_turn(): a session may hold thousands of tombstones and of unstored turns.
             models.Index(

@@ -15,7 +15,9 @@ class EventSegment(models.Model):
     they are merged and compressed.
     """
 
-    response = models.ForeignKey("responses_app.Response", on_delete=models.CASCADE, related_name="segments")
+    response = models.ForeignKey(
+        "responses_app.Response", on_delete=models.CASCADE, related_name="segments"
+    )
     attempt = models.PositiveIntegerField()
     first_position = models.PositiveIntegerField()
     last_position = models.PositiveIntegerField()
@@ -32,7 +34,9 @@ class EventSegment(models.Model):
     class Meta:
         constraints = [
             # read_after() walks it; a second writer of the same position fails on it.
-            models.UniqueConstraint(fields=["response", "first_position"], name="segment_position_is_unique"),
+            models.UniqueConstraint(
+                fields=["response", "first_position"], name="segment_position_is_unique"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -43,8 +43,12 @@ class SessionQuerySet(models.QuerySet["Session"]):
             going_on["key"] = key
         if has_server_history:
             going_on["has_server_history"] = True
-        if not self.filter(pk=pk, deleted_at__isnull=True).update(turn_count=F("turn_count") + 1, **going_on):
-            raise SessionNotFound(str(self.values_list("public_id", flat=True).get(pk=pk)))  # in this moment
+        if not self.filter(pk=pk, deleted_at__isnull=True).update(
+            turn_count=F("turn_count") + 1, **going_on
+        ):
+            raise SessionNotFound(
+                str(self.values_list("public_id", flat=True).get(pk=pk))
+            )  # in this moment
         return self.values_list("turn_count", flat=True).get(pk=pk)
 
     def add_usage(self, pk: int, usage: dict[str, int]) -> None:
@@ -57,16 +61,27 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 class Session(models.Model):
     public_id = models.CharField(max_length=MAX_SESSION_ID_CHARS)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="agent_sessions")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="agent_sessions"
+    )
     key = models.CharField(
-        max_length=MAX_SESSION_KEY_CHARS, blank=True, default="", help_text="The newest X-Hermes-Session-Key."
+        max_length=MAX_SESSION_KEY_CHARS,
+        blank=True,
+        default="",
+        help_text="The newest X-Hermes-Session-Key.",
     )
     title = models.CharField(max_length=MAX_TITLE_CHARS, blank=True)
-    model = models.CharField(max_length=200, blank=True, help_text="Of its turns, where they name none.")
+    model = models.CharField(
+        max_length=200, blank=True, help_text="Of its turns, where they name none."
+    )
     instructions = models.TextField(blank=True, help_text="Said to the model in every turn.")
-    turn_policy = models.CharField(max_length=10, choices=TurnPolicy.choices, default=TurnPolicy.QUEUE)
+    turn_policy = models.CharField(
+        max_length=10, choices=TurnPolicy.choices, default=TurnPolicy.QUEUE
+    )
     source = models.CharField(max_length=20)
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks"
+    )
     fork_point = models.ForeignKey(
         "responses_app.Response",
         null=True,
@@ -77,7 +92,8 @@ class Session(models.Model):
     )
     turn_count = models.PositiveIntegerField(default=0)
     has_server_history = models.BooleanField(
-        default=False, help_text="It has a turn whose history the server supplied: others do not continue it by a hash."
+        default=False,
+        help_text="It has a turn whose history the server supplied: others do not continue it by a hash.",
     )
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
@@ -89,7 +105,9 @@ class Session(models.Model):
     is_archived = models.BooleanField(default=False)
     is_hidden = models.BooleanField(default=False)
     is_unread = models.BooleanField(default=False)
-    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Content erased; its id may be used again.")
+    deleted_at = models.DateTimeField(
+        null=True, blank=True, help_text="Content erased; its id may be used again."
+    )
 
     objects = SessionQuerySet.as_manager()
 
@@ -101,7 +119,9 @@ class Session(models.Model):
                 name="session_id_is_unique_per_owner",
             ),
             models.UniqueConstraint(
-                fields=["owner", "title"], condition=~models.Q(title=""), name="session_title_is_unique_per_owner"
+                fields=["owner", "title"],
+                condition=~models.Q(title=""),
+                name="session_title_is_unique_per_owner",
             ),
         ]
         indexes = [

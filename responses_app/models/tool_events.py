@@ -51,7 +51,9 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
     def start(self, response_id: str, call_id: str, attempt: int) -> bool:
         """An open call runs now: one that was consented to, or one that may run again."""
         mine = self.filter(response_id=response_id, call_id=call_id, status__in=OPEN_CALLS)
-        return mine.update(status=ToolStatus.RUNNING, attempt=attempt, started_at=timezone.now()) == 1
+        return (
+            mine.update(status=ToolStatus.RUNNING, attempt=attempt, started_at=timezone.now()) == 1
+        )
 
     def interrupt(self, response_id: str) -> int:
         """Nobody waits for these calls any more; whether those that ran took effect is not known."""
@@ -74,7 +76,9 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
 class ToolEvent(models.Model):
     """The ledger: a call is written here before it runs, and its result before anything else happens."""
 
-    response = models.ForeignKey("responses_app.Response", on_delete=models.CASCADE, related_name="tool_events")
+    response = models.ForeignKey(
+        "responses_app.Response", on_delete=models.CASCADE, related_name="tool_events"
+    )
     call_id = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
     arguments = models.TextField(blank=True)
@@ -85,7 +89,9 @@ class ToolEvent(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
 
     approval_reason = models.TextField(blank=True, help_text="Why somebody must consent to it.")
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="When waiting for consent ends as a denial.")
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="When waiting for consent ends as a denial."
+    )
     # Database defaults: a process of the version before also writes rows during an upgrade.
     approver = models.CharField(
         max_length=10,
@@ -117,7 +123,9 @@ class ToolEvent(models.Model):
             models.Index(fields=["call_id"], name="tool_event_by_call"),
             # Approvals that wait, for operators.
             models.Index(
-                fields=["started_at"], condition=Q(status=ToolStatus.AWAITING_APPROVAL), name="tool_event_waiting"
+                fields=["started_at"],
+                condition=Q(status=ToolStatus.AWAITING_APPROVAL),
+                name="tool_event_waiting",
             ),
             # The dashboard's use of tools over a window of time, read from this index alone.
             models.Index(fields=["started_at", "name", "status"], name="tool_event_by_start"),
@@ -147,9 +155,15 @@ class ApprovalGrantQuerySet(models.QuerySet["ApprovalGrant"]):
 class ApprovalGrant(models.Model):
     """Consent that outlives its call: for the same tool with exactly the same arguments."""
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approval_grants")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approval_grants"
+    )
     session = models.ForeignKey(
-        "responses_app.Session", null=True, blank=True, on_delete=models.CASCADE, help_text="Empty means always."
+        "responses_app.Session",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        help_text="Empty means always.",
     )
     name = models.CharField(max_length=200)
     arguments_digest = models.CharField(max_length=64)
@@ -168,7 +182,9 @@ class ApprovalGrant(models.Model):
     class Meta:
         indexes = [
             # covers(), before each call that needs consent.
-            models.Index(fields=["owner", "name", "arguments_digest"], name="approval_grant_covers"),
+            models.Index(
+                fields=["owner", "name", "arguments_digest"], name="approval_grant_covers"
+            ),
         ]
 
     def __str__(self) -> str:

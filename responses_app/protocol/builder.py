@@ -32,7 +32,9 @@ class OutputBuilder:
         self.snapshot = Snapshot()
         self._calls: dict[str, int] = {}  # where the item of each call is
         self._written: set[int] = set()  # calls shown as one item whose tool is at work
-        self._open: list[int] = []  # by their events: an item of another kind may end with whatever status
+        self._open: list[
+            int
+        ] = []  # by their events: an item of another kind may end with whatever status
         for event in history:
             self.note(event)
         self.pending: list[Event] = []
@@ -65,7 +67,12 @@ class OutputBuilder:
 
     # -- lifecycle ----------------------------------------------------------------------
     def start(self) -> None:
-        self._emit({"type": events.IN_PROGRESS, "response": {**self.snapshot.body(), "status": "in_progress"}})
+        self._emit(
+            {
+                "type": events.IN_PROGRESS,
+                "response": {**self.snapshot.body(), "status": "in_progress"},
+            }
+        )
 
     def finish(
         self,
@@ -75,7 +82,9 @@ class OutputBuilder:
         error: dict[str, str] | None = None,
         incomplete: dict[str, str] | None = None,
     ) -> None:
-        self._close_where(lambda item: True, "completed" if status is Status.COMPLETED else "incomplete")
+        self._close_where(
+            lambda item: True, "completed" if status is Status.COMPLETED else "incomplete"
+        )
         body = {
             **self.snapshot.body(),
             "status": str(status),
@@ -101,7 +110,9 @@ class OutputBuilder:
         index = self._reopen("output_text", self._open_message)
         known = len(self.snapshot.item(index)["content"][0]["annotations"])
         kind = "response.output_text.annotation.added"
-        self._emit(self._at(index, kind, content_index=0, annotation_index=known, annotation=annotation))
+        self._emit(
+            self._at(index, kind, content_index=0, annotation_index=known, annotation=annotation)
+        )
 
     def refusal(self, delta: str) -> None:
         index = self._reopen("refusal", self._open_refusal)
@@ -109,7 +120,9 @@ class OutputBuilder:
 
     def reasoning(self, delta: str) -> None:
         index = self._reopen("reasoning", self._open_reasoning)
-        self._emit(self._at(index, "response.reasoning_summary_text.delta", summary_index=0, delta=delta))
+        self._emit(
+            self._at(index, "response.reasoning_summary_text.delta", summary_index=0, delta=delta)
+        )
 
     def seal_reasoning(self, encrypted_content: str) -> None:
         """Close a reasoning item with what only its upstream can read of it."""
@@ -131,7 +144,11 @@ class OutputBuilder:
 
     def call_arguments(self, call_id: str, delta: str) -> None:
         index = self._calls[call_id]
-        self._emit(self._at(index, ARGUMENTS_EVENT[self.snapshot.item(index)["type"]] + ".delta", delta=delta))
+        self._emit(
+            self._at(
+                index, ARGUMENTS_EVENT[self.snapshot.item(index)["type"]] + ".delta", delta=delta
+            )
+        )
 
     def call_finished(self, call_id: str, *, is_cut: bool = False) -> None:
         index = self._calls[call_id]
@@ -158,7 +175,9 @@ class OutputBuilder:
     def opaque(self, item: Item) -> None:
         """An item of another kind, whole; its id becomes one of ours."""
         self.close("completed")
-        index = self._add({key: value for key, value in item.items() if key not in ("id", "status")})
+        index = self._add(
+            {key: value for key, value in item.items() if key not in ("id", "status")}
+        )
         self._close_item(index, str(item.get("status") or "completed"))
 
     def compaction_started(self, content: str) -> None:
@@ -186,8 +205,14 @@ class OutputBuilder:
 
     def _add(self, item: Item) -> int:
         index = self.snapshot.item_count
-        identified = {"id": item_id(self.response_id, item["type"], index), **item, "status": "in_progress"}
-        self._emit({"type": "response.output_item.added", "output_index": index, "item": identified})
+        identified = {
+            "id": item_id(self.response_id, item["type"], index),
+            **item,
+            "status": "in_progress",
+        }
+        self._emit(
+            {"type": "response.output_item.added", "output_index": index, "item": identified}
+        )
         return index
 
     def _reopen(self, kind: str, opener: Callable[[], int]) -> int:
@@ -197,7 +222,9 @@ class OutputBuilder:
         return opener()
 
     def _open_message(self) -> int:
-        return self._open_part({"type": "output_text", "text": "", "annotations": [], "logprobs": []})
+        return self._open_part(
+            {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        )
 
     def _open_refusal(self) -> int:
         return self._open_part({"type": "refusal", "refusal": ""})
@@ -212,7 +239,9 @@ class OutputBuilder:
     def _open_reasoning(self) -> int:
         index = self._add_reasoning()
         part = {"type": "summary_text", "text": ""}
-        self._emit(self._at(index, "response.reasoning_summary_part.added", summary_index=0, part=part))
+        self._emit(
+            self._at(index, "response.reasoning_summary_part.added", summary_index=0, part=part)
+        )
         return index
 
     def _add_reasoning(self) -> int:
@@ -233,13 +262,25 @@ class OutputBuilder:
         if item["type"] == "mcp_call":
             if status == "incomplete" and index in self._written:
                 added = {"error": mcp_error(INTERRUPTED)}
-            self._emit(self._at(index, f"response.mcp_call.{'completed' if status == 'completed' else 'failed'}"))
+            self._emit(
+                self._at(
+                    index, f"response.mcp_call.{'completed' if status == 'completed' else 'failed'}"
+                )
+            )
         self._emit(
-            {"type": "response.output_item.done", "output_index": index, "item": {**item, **added, "status": status}}
+            {
+                "type": "response.output_item.done",
+                "output_index": index,
+                "item": {**item, **added, "status": status},
+            }
         )
 
 
 def _kind(item: Item) -> str:
     """What grows in an item: a message holds text or a refusal, never both."""
-    kind: str = item["content"][0]["type"] if item["type"] == "message" and item["content"] else item["type"]
+    kind: str = (
+        item["content"][0]["type"]
+        if item["type"] == "message" and item["content"]
+        else item["type"]
+    )
     return kind

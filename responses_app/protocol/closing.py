@@ -22,13 +22,20 @@ def _message_closers(item: Item) -> list[Event]:
     closers: list[Event] = []
     for index, part in enumerate(item["content"]):
         if part["type"] == "refusal":
-            done = {"type": "response.refusal.done", "content_index": index, "refusal": part["refusal"]}
+            done = {
+                "type": "response.refusal.done",
+                "content_index": index,
+                "refusal": part["refusal"],
+            }
         elif "text" not in part:
             continue  # an image or a file of the user, which was never open
         else:
             told = {"text": part["text"], "logprobs": part.get("logprobs") or []}
             done = {"type": "response.output_text.done", "content_index": index, **told}
-        closers += [done, {"type": "response.content_part.done", "content_index": index, "part": dict(part)}]
+        closers += [
+            done,
+            {"type": "response.content_part.done", "content_index": index, "part": dict(part)},
+        ]
     return closers
 
 
@@ -36,8 +43,16 @@ def _reasoning_closers(item: Item) -> list[Event]:
     closers: list[Event] = []
     for index, part in enumerate(item["summary"]):
         closers += [
-            {"type": "response.reasoning_summary_text.done", "summary_index": index, "text": part["text"]},
-            {"type": "response.reasoning_summary_part.done", "summary_index": index, "part": dict(part)},
+            {
+                "type": "response.reasoning_summary_text.done",
+                "summary_index": index,
+                "text": part["text"],
+            },
+            {
+                "type": "response.reasoning_summary_part.done",
+                "summary_index": index,
+                "part": dict(part),
+            },
         ]
     return closers
 
@@ -45,7 +60,13 @@ def _reasoning_closers(item: Item) -> list[Event]:
 def _call_closers(item: Item) -> list[Event]:
     kind = item["type"]
     named = {"name": item["name"]} if kind == "function_call" else {}
-    return [{"type": ARGUMENTS_EVENT[kind] + ".done", **named, ARGUMENTS_OF[kind]: item[ARGUMENTS_OF[kind]]}]
+    return [
+        {
+            "type": ARGUMENTS_EVENT[kind] + ".done",
+            **named,
+            ARGUMENTS_OF[kind]: item[ARGUMENTS_OF[kind]],
+        }
+    ]
 
 
 _CLOSERS = {

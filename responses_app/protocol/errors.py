@@ -33,7 +33,14 @@ class ApiError(Exception):
             self.status = status
 
     def body(self) -> dict[str, Any]:
-        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+        return {
+            "error": {
+                "message": self.message,
+                "type": self.type,
+                "param": self.param,
+                "code": self.code,
+            }
+        }
 
 
 class InvalidRequest(ApiError):
@@ -94,14 +101,18 @@ class ResponseDeleted(NotFound):
     code = "response_deleted"
 
     def __init__(self, response_id: str) -> None:
-        super().__init__(f"Response {response_id} has been deleted; its content is gone.", param="response_id")
+        super().__init__(
+            f"Response {response_id} has been deleted; its content is gone.", param="response_id"
+        )
 
 
 class PreviousResponseNotFound(NotFound):
     code = "previous_response_not_found"
 
     def __init__(self, response_id: str) -> None:
-        super().__init__(f"Previous response not found: {response_id}", param="previous_response_id")
+        super().__init__(
+            f"Previous response not found: {response_id}", param="previous_response_id"
+        )
 
 
 class ModelNotFound(NotFound):
@@ -168,7 +179,9 @@ class StorageUnavailable(ApiError):
     headers = {"Retry-After": str(RETRY_AFTER_SECS)}
 
     def __init__(self, why: str) -> None:
-        super().__init__("The database does not take this now, and nothing was stored. Send it again in a moment.")
+        super().__init__(
+            "The database does not take this now, and nothing was stored. Send it again in a moment."
+        )
         self._why = why
 
     def __str__(self) -> str:
@@ -201,7 +214,11 @@ class TurnedOut(ApiError):
             "not known: look before you send it again. With an Idempotency-Key it can be sent again in any case."
         )
         retry = "true" if is_repeatable else "false"
-        self.headers = {"Retry-After": str(RESTART_SECS), "Connection": "close", "x-should-retry": retry}
+        self.headers = {
+            "Retry-After": str(RESTART_SECS),
+            "Connection": "close",
+            "x-should-retry": retry,
+        }
 
 
 class GoesOnLater(ApiError):
@@ -225,7 +242,9 @@ class InternalError(ApiError):
     code = "internal_error"
 
     def __init__(self) -> None:
-        super().__init__("The server met an unexpected condition. The request id is in the x-request-id header.")
+        super().__init__(
+            "The server met an unexpected condition. The request id is in the x-request-id header."
+        )
 
 
 class ConversationNotFound(NotFound):
@@ -240,7 +259,8 @@ class NameTaken(InvalidRequest):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"You have a conversation named {name!r} already; its name can stand for its id.", param="name"
+            f"You have a conversation named {name!r} already; its name can stand for its id.",
+            param="name",
         )
 
 

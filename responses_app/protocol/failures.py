@@ -10,7 +10,9 @@ _STATUS = {"server_error": 500, "rate_limit_exceeded": 429}  # any other code bl
 class TurnFailed(ApiError):
     """The model gave no answer; ``x-should-retry`` says whether asking again would repeat what tools did."""
 
-    def __init__(self, message: str, code: str, status: int, *, has_run_tools: bool = False) -> None:
+    def __init__(
+        self, message: str, code: str, status: int, *, has_run_tools: bool = False
+    ) -> None:
         super().__init__(message, code=code, status=status)
         self.type = RATE_LIMIT if status == 429 else SERVER if status >= 500 else self.type
         self.headers = {"x-should-retry": "false"} if has_run_tools else {}

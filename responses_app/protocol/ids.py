@@ -37,7 +37,9 @@ def run_id_of(response_id: str) -> str:
 
 def response_id_of(run_id: str) -> str | None:
     """None for what is no run id."""
-    return RESPONSE_PREFIX + run_id.removeprefix(RUN_PREFIX) if run_id.startswith(RUN_PREFIX) else None
+    return (
+        RESPONSE_PREFIX + run_id.removeprefix(RUN_PREFIX) if run_id.startswith(RUN_PREFIX) else None
+    )
 
 
 def new_session_id() -> str:
@@ -59,4 +61,6 @@ def place_of_item(item: str) -> ItemPlace | None:
     match = _ITEM_ID.fullmatch(item)
     if match is None:
         return None
-    return ItemPlace(RESPONSE_PREFIX + match["response"], match["side"] == "i", int(match["index"], 16))
+    return ItemPlace(
+        RESPONSE_PREFIX + match["response"], match["side"] == "i", int(match["index"], 16)
+    )

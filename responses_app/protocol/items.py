@@ -22,7 +22,11 @@ def all_call_ids(items: Iterable[Item]) -> set[str]:
 
 def call_ids(items: Iterable[Item]) -> set[str]:
     """Of the calls that can be answered: not of those the model was cut off in."""
-    return {item["call_id"] for item in items if item["type"] in CALLS and item.get("status") != "incomplete"}
+    return {
+        item["call_id"]
+        for item in items
+        if item["type"] in CALLS and item.get("status") != "incomplete"
+    }
 
 
 def output_ids(items: Iterable[Item]) -> set[str]:

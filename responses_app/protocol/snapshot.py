@@ -79,7 +79,9 @@ class Snapshot:
         self._grow((index, "text", part_index), event["delta"])
         if event.get("logprobs"):
             part = self._items[index]["content"][part_index]
-            if index not in self._with_logprobs:  # the list that came with the part belongs to its event
+            if (
+                index not in self._with_logprobs
+            ):  # the list that came with the part belongs to its event
                 self._with_logprobs.add(index)
                 part["logprobs"] = list(part.get("logprobs") or ())
             part["logprobs"] += event["logprobs"]
@@ -91,12 +93,20 @@ class Snapshot:
         text = self._growing.get(place)
         if text is None:
             index, field, part = place
-            text = self._growing[place] = GrowingText(_holder(self._items[index], field, part)[_LEAF[field]])
+            text = self._growing[place] = GrowingText(
+                _holder(self._items[index], field, part)[_LEAF[field]]
+            )
         text.add(delta)
 
 
 # Growing field -> the key of its text inside the object that holds it.
-_LEAF = {"text": "text", "refusal": "refusal", "summary": "text", "arguments": "arguments", "input": "input"}
+_LEAF = {
+    "text": "text",
+    "refusal": "refusal",
+    "summary": "text",
+    "arguments": "arguments",
+    "input": "input",
+}
 
 
 def _holder(item: Item, field: str, part: int) -> dict[str, Any]:
@@ -121,7 +131,9 @@ def _copy_part(part: Item) -> Item:
     return copied
 
 
-def _grows(field: str, part_key: str | None, value_key: str = "delta") -> Callable[[Snapshot, Event], None]:
+def _grows(
+    field: str, part_key: str | None, value_key: str = "delta"
+) -> Callable[[Snapshot, Event], None]:
     def step(snapshot: Snapshot, event: Event) -> None:
         part = event[part_key] if part_key else 0
         snapshot._grow((event["output_index"], field, part), event[value_key])
@@ -157,6 +169,8 @@ def json_body(body: ResponseBody) -> ResponseBody:
 
 
 def _plain_output(item: Item) -> Item:
-    if item["type"] not in ("function_call_output", "custom_tool_call_output") or isinstance(item["output"], str):
+    if item["type"] not in ("function_call_output", "custom_tool_call_output") or isinstance(
+        item["output"], str
+    ):
         return item
     return {**item, "output": "".join(part.get("text", "") for part in item["output"])}

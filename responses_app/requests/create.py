@@ -9,7 +9,16 @@ from django.utils.module_loading import import_string
 from responses_app.http.principals import Principal
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests import options
-from responses_app.requests.fields import Reader, boolean, choice, integer, metadata, number, short_text, text
+from responses_app.requests.fields import (
+    Reader,
+    boolean,
+    choice,
+    integer,
+    metadata,
+    number,
+    short_text,
+    text,
+)
 from responses_app.requests.items import MAX_ID_CHARS, read_input
 from responses_app.requests.model_name import resolve_model
 from responses_app.requests.tools import is_own, read_form, server_tool_names
@@ -66,7 +75,10 @@ class CreateRequest:
 
 
 def read_create(
-    body: dict[str, Any], principal: Principal, session_id: str | None = None, tool_form: str | None = None
+    body: dict[str, Any],
+    principal: Principal,
+    session_id: str | None = None,
+    tool_form: str | None = None,
 ) -> CreateRequest:
     """Check a request before anything is stored; null means the same as absent.
 
@@ -104,11 +116,19 @@ def read_create(
 def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:
     """What is right by itself and wrong in company."""
     if echo.get("background") and not echo.get("store", True):
-        raise InvalidRequest("background needs store: nothing else keeps the result for you.", param="background")
+        raise InvalidRequest(
+            "background needs store: nothing else keeps the result for you.", param="background"
+        )
     if "conversation" in given and "previous_response_id" in given:
-        raise InvalidRequest("Send conversation or previous_response_id, not both.", param="previous_response_id")
+        raise InvalidRequest(
+            "Send conversation or previous_response_id, not both.", param="previous_response_id"
+        )
     if "prompt" in given:
-        raise InvalidRequest("Stored prompts are not supported; send input.", param="prompt", code="unsupported_value")
+        raise InvalidRequest(
+            "Stored prompts are not supported; send input.",
+            param="prompt",
+            code="unsupported_value",
+        )
 
 
 def _check_choice(chosen: Any, tools: list[dict[str, Any]] | None, model: str) -> None:
@@ -116,12 +136,18 @@ def _check_choice(chosen: Any, tools: list[dict[str, Any]] | None, model: str) -
     if chosen in (None, "auto", "none"):
         return
     names = {*options.client_tool_names(tools or []), *server_tool_names(model, tools)}
-    is_anything_else = any(not is_own(tool) and tool["type"] not in options.CLIENT_TOOLS for tool in tools or ())
+    is_anything_else = any(
+        not is_own(tool) and tool["type"] not in options.CLIENT_TOOLS for tool in tools or ()
+    )
     if chosen == "required" and not names and not is_anything_else:
-        raise InvalidRequest("tool_choice is 'required', but there is no tool to call.", param="tool_choice")
+        raise InvalidRequest(
+            "tool_choice is 'required', but there is no tool to call.", param="tool_choice"
+        )
     for name in options.named_tools(chosen):
         if name not in names:
-            raise InvalidRequest(f"tool_choice names {name!r}, which is not in tools.", param="tool_choice")
+            raise InvalidRequest(
+                f"tool_choice names {name!r}, which is not in tools.", param="tool_choice"
+            )
 
 
 def _is_included(wish: str) -> bool:
@@ -142,7 +168,10 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any]) -> tuple[str, ...]:
     """Everything here that nothing acts on, by name."""
     fields = sorted(given.keys() - ECHOED.keys() - UNECHOED.keys() - OTHERS)
     fields += [
-        f"{name}.{key}" for name, known in NESTED.items() for key in sorted(given.get(name, {})) if key not in known
+        f"{name}.{key}"
+        for name, known in NESTED.items()
+        for key in sorted(given.get(name, {}))
+        if key not in known
     ]
     fields += [
         f"context_management[{n}].{key}"
@@ -153,7 +182,11 @@ def _ignored(given: dict[str, Any], echo: dict[str, Any]) -> tuple[str, ...]:
         fields.append("stream_options.include_obfuscation")
     if echo.get("top_logprobs") and not _is_included(LOGPROBS):
         fields.append("top_logprobs")
-    wishes = [f"include[{n}] ({wish})" for n, wish in enumerate(given.get("include", [])) if not _is_included(wish)]
+    wishes = [
+        f"include[{n}] ({wish})"
+        for n, wish in enumerate(given.get("include", []))
+        if not _is_included(wish)
+    ]
     tools = [
         f"tools[{n}] ({tool['type']})"
         for n, tool in enumerate(echo.get("tools", []))

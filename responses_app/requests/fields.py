@@ -75,7 +75,9 @@ def integer(low: int, high: int) -> Reader:
         if not is_number or value != int(value):
             raise wrong_type(name, "a whole number")
         if not low <= value <= high:
-            raise InvalidRequest(f"{name} must be from {low} to {high}.", param=name, code="out_of_range")
+            raise InvalidRequest(
+                f"{name} must be from {low} to {high}.", param=name, code="out_of_range"
+            )
         return int(value)
 
     return read
@@ -86,7 +88,9 @@ def number(low: float, high: float) -> Reader:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise wrong_type(name, "a number")
         if not low <= value <= high:
-            raise InvalidRequest(f"{name} must be from {low:g} to {high:g}.", param=name, code="out_of_range")
+            raise InvalidRequest(
+                f"{name} must be from {low:g} to {high:g}.", param=name, code="out_of_range"
+            )
         return value
 
     return read
@@ -95,7 +99,9 @@ def number(low: float, high: float) -> Reader:
 def choice(*allowed: str) -> Reader:
     def read(value: Any, name: str) -> str:
         if value not in allowed:
-            raise InvalidRequest(f"{name} must be one of {', '.join(allowed)}.", param=name, code="invalid_value")
+            raise InvalidRequest(
+                f"{name} must be one of {', '.join(allowed)}.", param=name, code="invalid_value"
+            )
         return str(value)
 
     return read
@@ -108,9 +114,12 @@ def metadata(value: Any, name: str) -> dict[str, str]:
         raise InvalidRequest(f"{name} may hold at most {METADATA_PAIRS} pairs.", param=name)
     for key, entry in value.items():
         if len(key) > METADATA_KEY_CHARS:
-            raise InvalidRequest(f"A key of {name} has more than {METADATA_KEY_CHARS} characters.", param=name)
+            raise InvalidRequest(
+                f"A key of {name} has more than {METADATA_KEY_CHARS} characters.", param=name
+            )
         if len(text(entry, f"{name}.{key}")) > METADATA_VALUE_CHARS:
             raise InvalidRequest(
-                f"{name}.{key} has more than {METADATA_VALUE_CHARS} characters.", param=f"{name}.{key}"
+                f"{name}.{key} has more than {METADATA_VALUE_CHARS} characters.",
+                param=f"{name}.{key}",
             )
     return value

@@ -51,7 +51,9 @@ def read_cursor(value: str | None, name: str) -> int | None:
     if value is None:
         return None
     if not (value.isascii() and value.isdigit() and len(value) <= MAX_CURSOR_DIGITS):
-        raise InvalidRequest(f"{name} must be the sequence_number of an event, 0 or more.", param=name)
+        raise InvalidRequest(
+            f"{name} must be the sequence_number of an event, 0 or more.", param=name
+        )
     return int(value)
 
 

@@ -23,7 +23,9 @@ RETRY_HEADER = "x-stainless-retry-count"
 MEANINGFUL_HEADERS = (SESSION_HEADER, SESSION_KEY_HEADER, FORM_HEADER)
 
 
-def read_identity(header: Callable[[str], str | None], path: str, body: dict[str, Any]) -> RequestIdentity:
+def read_identity(
+    header: Callable[[str], str | None], path: str, body: dict[str, Any]
+) -> RequestIdentity:
     """For every door that generates: pass the result on in ``Admission.identity``."""
     meant = {name: value for name in MEANINGFUL_HEADERS if (value := header(name)) is not None}
     asked = {name: value for name, value in body.items() if name != "stream"}
@@ -48,4 +50,8 @@ def _read_key(value: str | None) -> str | None:
 
 
 def _retries(value: str | None) -> int:
-    return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 10 else 0
+    return (
+        int(value)
+        if value is not None and value.isascii() and value.isdigit() and len(value) < 10
+        else 0
+    )

@@ -33,7 +33,13 @@ KEPT_TYPES = frozenset(
         *("computer_call", "computer_call_output", "file_search_call"),
         *("image_generation_call", "local_shell_call", "local_shell_call_output"),
         *("mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools"),
-        *("shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call"),
+        *(
+            "shell_call",
+            "shell_call_output",
+            "tool_search_call",
+            "tool_search_output",
+            "web_search_call",
+        ),
     }
 )
 
@@ -68,7 +74,9 @@ def _read_item(item: Any, name: str) -> Item:
     if kind in KEPT_TYPES:
         return _as_sent(item)
     raise InvalidRequest(
-        f"{name}.type is {kind!r}, which this server does not know.", param=f"{name}.type", code="unsupported_item_type"
+        f"{name}.type is {kind!r}, which this server does not know.",
+        param=f"{name}.type",
+        code="unsupported_item_type",
     )
 
 

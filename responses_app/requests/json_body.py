@@ -80,7 +80,9 @@ def _check(value: Any, path: _Path, depth: int) -> None:
     """Refuse, by name, what no database stores: NUL, lone surrogates, not-a-number, endless nesting."""
     if depth > MAX_DEPTH:
         root = _shown(path).split(".")[0].split("[")[0]
-        raise InvalidRequest(f"{root} is nested deeper than {MAX_DEPTH} levels.", param=root, code="invalid_json")
+        raise InvalidRequest(
+            f"{root} is nested deeper than {MAX_DEPTH} levels.", param=root, code="invalid_json"
+        )
     if isinstance(value, dict):
         for key, inner in value.items():
             _check_text(key, path, "a key")
@@ -104,7 +106,9 @@ def _check_text(text: str, path: _Path, what: str) -> None:
     if problem:
         name = _shown(path)
         raise InvalidRequest(
-            f"{name or 'The body'}: {what} contains {problem}.", param=name or None, code="invalid_text"
+            f"{name or 'The body'}: {what} contains {problem}.",
+            param=name or None,
+            code="invalid_text",
         )
 
 

@@ -34,7 +34,9 @@ def _unnamed(allowed: list[str]) -> str:
         raise NoModelAllowed
     if len(allowed) > 1:
         names = ", ".join(allowed)
-        raise InvalidRequest(f"This key may use several models: name one of {names}.", param="model")
+        raise InvalidRequest(
+            f"This key may use several models: name one of {names}.", param="model"
+        )
     return allowed[0]
 
 

@@ -47,7 +47,9 @@ def tools(value: Any, name: str) -> list[dict[str, Any]]:
     names = client_tool_names(read)
     for n, tool in enumerate(read):
         if tool["type"] in CLIENT_TOOLS and names.count(tool["name"]) > 1:
-            raise InvalidRequest(f"{name} holds two tools named {tool['name']!r}.", param=f"{name}[{n}].name")
+            raise InvalidRequest(
+                f"{name} holds two tools named {tool['name']!r}.", param=f"{name}[{n}].name"
+            )
     return read
 
 
@@ -100,7 +102,9 @@ def tool_choice(value: Any, name: str) -> Any:
         for n, tool in enumerate(allowed):
             _allowed_tool(an_object(tool, f"{name}.tools[{n}]"), f"{name}.tools[{n}]")
     else:
-        raise InvalidRequest(f"{name}.type {kind!r} is not supported.", param=f"{name}.type", code="invalid_value")
+        raise InvalidRequest(
+            f"{name}.type {kind!r} is not supported.", param=f"{name}.type", code="invalid_value"
+        )
     return chosen
 
 

@@ -36,7 +36,8 @@ def read_mcp(tool: dict[str, Any], name: str) -> None:
     if label not in settings.HERMES_TOOL_LABELS and not (url or connector):
         known = ", ".join(settings.HERMES_TOOL_LABELS)
         raise InvalidRequest(
-            f"{name}.server_label is {label!r}; this server knows {known}.", param=f"{name}.server_label"
+            f"{name}.server_label is {label!r}; this server knows {known}.",
+            param=f"{name}.server_label",
         )
     _read_consent(tool.get("require_approval"), f"{name}.require_approval")
     allowed = tool.get("allowed_tools")
@@ -61,7 +62,9 @@ def _read_consent(rule: Any, name: str) -> None:
         optional(texts)(chosen.get("tool_names"), f"{name}.{key}.tool_names")
 
 
-def read_form(header: str | None, tools: list[dict[str, Any]] | None, profile: AgentProfile | None) -> str:
+def read_form(
+    header: str | None, tools: list[dict[str, Any]] | None, profile: AgentProfile | None
+) -> str:
     """How calls of the server's tools are shown: as the header says, the profile is set or the request suggests."""
     if header is not None:
         return str(choice(*TOOL_ITEM_FORMS)(header, FORM_HEADER))

@@ -58,7 +58,9 @@ def told(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description}
 
 
-def shape(properties: dict[str, Schema], optional: Iterable[str] = (), description: str = "") -> Schema:
+def shape(
+    properties: dict[str, Schema], optional: Iterable[str] = (), description: str = ""
+) -> Schema:
     """An object that the server makes: every key is there, but for those that may be absent."""
     required = sorted(properties.keys() - set(optional))
     return {
@@ -69,9 +71,14 @@ def shape(properties: dict[str, Schema], optional: Iterable[str] = (), descripti
     }
 
 
-def fields(properties: dict[str, Schema], required: Iterable[str] = (), description: str = "") -> Schema:
+def fields(
+    properties: dict[str, Schema], required: Iterable[str] = (), description: str = ""
+) -> Schema:
     """An object that a client sends: null is as good as absent, and unknown fields are let in."""
-    given = {name: schema if name in required else nullable(schema) for name, schema in properties.items()}
+    given = {
+        name: schema if name in required else nullable(schema)
+        for name, schema in properties.items()
+    }
     return loose(shape(given, properties.keys() - set(required), description))
 
 
@@ -89,7 +96,8 @@ def union(tag: str, members: dict[str, Schema], description: str = "") -> Schema
     """One of several objects, told apart by the value of ``tag``."""
     return {
         "oneOf": [
-            {**member, "properties": {tag: const(value), **member["properties"]}} | _required(member, tag)
+            {**member, "properties": {tag: const(value), **member["properties"]}}
+            | _required(member, tag)
             for value, member in members.items()
         ],
         **_described(description),
@@ -99,7 +107,13 @@ def union(tag: str, members: dict[str, Schema], description: str = "") -> Schema
 def list_of(item: Schema, **more: Schema) -> Schema:
     """A page of a list."""
     end = nullable(STRING)
-    page = {"object": const("list"), "data": array(item), "first_id": end, "last_id": end, "has_more": BOOLEAN}
+    page = {
+        "object": const("list"),
+        "data": array(item),
+        "first_id": end,
+        "last_id": end,
+        "has_more": BOOLEAN,
+    }
     return shape({**page, **more})
 
 
@@ -137,10 +151,14 @@ def paging(default: int = 20, high: int = 100, order: str = "desc") -> list[Sche
 
 
 # -- streams ----------------------------------------------------------------------------
-DONE_FRAME = shape({"data": const("[DONE]")}, description="The end. A stream that ends without it was cut.")
+DONE_FRAME = shape(
+    {"data": const("[DONE]")}, description="The end. A stream that ends without it was cut."
+)
 
 
-def frame(payload: Schema, *, event: Schema | None = None, id_: str = "", is_id_sure: bool = False) -> Schema:
+def frame(
+    payload: Schema, *, event: Schema | None = None, id_: str = "", is_id_sure: bool = False
+) -> Schema:
     """One server-sent event whose data is JSON."""
     data = {
         "type": "string",
@@ -148,7 +166,9 @@ def frame(payload: Schema, *, event: Schema | None = None, id_: str = "", is_id_
         "contentMediaType": "application/json",
         "contentSchema": payload,
     }
-    lines = {"data": data} | ({"event": event} if event else {}) | ({"id": text(id_)} if id_ else {})
+    lines = (
+        {"data": data} | ({"event": event} if event else {}) | ({"id": text(id_)} if id_ else {})
+    )
     return shape(lines, () if is_id_sure else ("id",))
 
 
@@ -159,4 +179,8 @@ def names_of(events: Iterable[str]) -> str:
 
 def stream(*frames: Schema) -> Schema:
     """``itemSchema`` is of each event; comments (``: keepalive``) keep a silent connection open."""
-    return {"text/event-stream": {"itemSchema": frames[0] if len(frames) == 1 else {"oneOf": list(frames)}}}
+    return {
+        "text/event-stream": {
+            "itemSchema": frames[0] if len(frames) == 1 else {"oneOf": list(frames)}
+        }
+    }

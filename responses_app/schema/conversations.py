@@ -39,16 +39,22 @@ SCHEMAS: dict[str, Schema] = {
         },
         ("name",),
     ),
-    "ConversationDeleted": shape({"id": STRING, "object": const("conversation.deleted"), "deleted": const(True)}),
+    "ConversationDeleted": shape(
+        {"id": STRING, "object": const("conversation.deleted"), "deleted": const(True)}
+    ),
     "CreateConversation": fields(
         {
             "items": array(ref("NewItem"), maxItems=MAX_NEW_ITEMS),
             "metadata": GIVEN_METADATA,
-            "name": short("Can stand for its id. Printable, without slashes, not beginning with conv_.", 200),
+            "name": short(
+                "Can stand for its id. Printable, without slashes, not beginning with conv_.", 200
+            ),
         }
     ),
     "UpdateConversation": {**fields({"metadata": GIVEN_METADATA}), "required": ["metadata"]},
-    "AddItems": fields({"items": array(ref("NewItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)),
+    "AddItems": fields(
+        {"items": array(ref("NewItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)
+    ),
 }
 PATHS: Paths = {
     "/v1/conversations": {
@@ -63,7 +69,11 @@ PATHS: Paths = {
     "/v1/conversations/{conversation_id}": {
         "get": operation("get_conversation", "A conversation", _SHOWN, errors=("404",)),
         "post": operation(
-            "update_conversation", "Replace its metadata", _CHANGED, body=sent(ref("UpdateConversation")), errors=_GONE
+            "update_conversation",
+            "Replace its metadata",
+            _CHANGED,
+            body=sent(ref("UpdateConversation")),
+            errors=_GONE,
         ),
         "delete": operation(
             "delete_conversation",
@@ -89,7 +99,9 @@ PATHS: Paths = {
         ),
     },
     "/v1/conversations/{conversation_id}/items/{item_id}": {
-        "get": operation("get_conversation_item", "One item", (200, answer(json(ref("Item")))), errors=("404",)),
+        "get": operation(
+            "get_conversation_item", "One item", (200, answer(json(ref("Item")))), errors=("404",)
+        ),
         "delete": operation("delete_conversation_item", "Take an item out", _SHOWN, errors=_GONE),
     },
 }

@@ -32,7 +32,11 @@ EVENTS: dict[str, dict[str, Schema]] = {
     "response.content_part.done": {**_CONTENT, "part": ref("Part")},
     "response.output_text.delta": {**_CONTENT, **_DELTA, **_LOGPROBS},
     "response.output_text.done": {**_CONTENT, "text": STRING, **_LOGPROBS},
-    "response.output_text.annotation.added": {**_CONTENT, "annotation_index": INTEGER, "annotation": OPEN_OBJECT},
+    "response.output_text.annotation.added": {
+        **_CONTENT,
+        "annotation_index": INTEGER,
+        "annotation": OPEN_OBJECT,
+    },
     "response.refusal.delta": {**_CONTENT, **_DELTA},
     "response.refusal.done": {**_CONTENT, "refusal": STRING},
     "response.reasoning_summary_part.added": {**_SUMMARY, "part": SUMMARY_PART},
@@ -59,6 +63,10 @@ SCHEMAS: dict[str, Schema] = {
 }
 STREAM = stream(frame(ref("ResponseEvent"), event=enum(EVENTS)), DONE_FRAME)
 NUMBERED_STREAM = stream(
-    frame(ref("ResponseEvent"), event=enum(EVENTS), id_="The sequence_number, where Accept asks for an event stream."),
+    frame(
+        ref("ResponseEvent"),
+        event=enum(EVENTS),
+        id_="The sequence_number, where Accept asks for an event stream.",
+    ),
     DONE_FRAME,
 )

@@ -139,6 +139,8 @@ SCHEMAS: dict[str, Schema] = {
     "InputPart": union("type", _PARTS),
     "OutputPart": union("type", {**_PARTS, **REFUSAL}),
     "ChatPart": any_of(ref("InputPart"), CHAT_IMAGE),
-    "NewItem": any_of(*NEW_ITEMS, description="Any output of a response can be sent back as it is."),
+    "NewItem": any_of(
+        *NEW_ITEMS, description="Any output of a response can be sent back as it is."
+    ),
     "InputItem": any_of(ref("NewItem"), *REFERENCES),
 }

@@ -27,12 +27,16 @@ ITEM_STATUSES = ("in_progress", "completed", "incomplete", "failed")
 METADATA: Schema = {"type": "object", "additionalProperties": STRING}
 
 _TOKEN: dict[str, Schema] = {"token": STRING, "bytes": array(INTEGER), "logprob": NUMBER}
-LOGPROB = shape({**_TOKEN, "top_logprobs": array(shape(_TOKEN))}, description="How sure the model was of a token.")
+LOGPROB = shape(
+    {**_TOKEN, "top_logprobs": array(shape(_TOKEN))},
+    description="How sure the model was of a token.",
+)
 PARTS = union(
     "type",
     {
         "output_text": shape(
-            {"text": STRING, "annotations": array(OPEN_OBJECT), "logprobs": array(ref("Logprob"))}, ("logprobs",)
+            {"text": STRING, "annotations": array(OPEN_OBJECT), "logprobs": array(ref("Logprob"))},
+            ("logprobs",),
         ),
         "input_text": shape({"text": STRING}),
         "input_image": shape({"image_url": STRING, "detail": STRING}, ("detail",)),
@@ -55,10 +59,14 @@ def _item(properties: dict[str, Schema], *optional: str) -> Schema:
 _CALL = {"call_id": STRING, "name": STRING}
 _ANSWER = {
     "call_id": STRING,
-    "output": any_of(STRING, array(ref("Part")), description="A text in JSON bodies, parts in streams."),
+    "output": any_of(
+        STRING, array(ref("Part")), description="A text in JSON bodies, parts in streams."
+    ),
 }
 KNOWN_ITEMS: dict[str, Schema] = {
-    "message": _item({"role": enum(ROLES), "content": array(ref("Part")), "phase": STRING}, "phase"),
+    "message": _item(
+        {"role": enum(ROLES), "content": array(ref("Part")), "phase": STRING}, "phase"
+    ),
     "reasoning": _item(
         {
             "summary": array(loose(SUMMARY_PART)),
@@ -72,7 +80,9 @@ KNOWN_ITEMS: dict[str, Schema] = {
     "function_call_output": _item(_ANSWER),
     "custom_tool_call_output": _item(_ANSWER),
     # One that a client sent is shown as it was sent.
-    "compaction": loose(_item({"encrypted_content": text("Opaque, and for its owner alone.")}, "status")),
+    "compaction": loose(
+        _item({"encrypted_content": text("Opaque, and for its owner alone.")}, "status")
+    ),
     "mcp_call": loose(
         _item(
             {

@@ -64,8 +64,10 @@ REQUEST_HEADERS: dict[str, Schema] = {
         minLength=1,
         maxLength=MAX_SESSION_KEY_CHARS,
     ),
-    TURN_POLICY_HEADER: enum(TurnPolicy.values) | {"description": "What if another turn of the session runs."},
-    FORM_HEADER: enum(TOOL_ITEM_FORMS) | {"description": "How calls of the server's own tools are shown."},
+    TURN_POLICY_HEADER: enum(TurnPolicy.values)
+    | {"description": "What if another turn of the session runs."},
+    FORM_HEADER: enum(TOOL_ITEM_FORMS)
+    | {"description": "How calls of the server's own tools are shown."},
     KEY_HEADER: text("Requests with the same key are one.", pattern=KEY_PATTERN),
     LAST_EVENT_HEADER: text("Go on behind this event.", pattern=EVENT_PATTERN),
 }
@@ -75,7 +77,8 @@ ANSWER_HEADERS: dict[str, Schema] = {
     SESSION_HEADER: text("The session it belongs to."),
     SESSION_KEY_HEADER: text("As it was sent."),
     IGNORED_HEADER: text("What of the request nothing acts on."),
-    REPLAYED_HEADER: const("true") | {"description": "The request had been made before; this is its response."},
+    REPLAYED_HEADER: const("true")
+    | {"description": "The request had been made before; this is its response."},
     "Retry-After": text("Seconds."),
     "x-should-retry": const("false") | {"description": "Sending it again would not help."},
     "WWW-Authenticate": const("Bearer") | {"description": "How to send the key."},
@@ -117,7 +120,8 @@ def components() -> dict[str, Any]:
         },
         "headers": {name: lifted(schema) for name, schema in ANSWER_HEADERS.items()},
         "parameters": {
-            name: {"name": name, "in": "header", **lifted(schema)} for name, schema in REQUEST_HEADERS.items()
+            name: {"name": name, "in": "header", **lifted(schema)}
+            for name, schema in REQUEST_HEADERS.items()
         },
     }
 
@@ -127,7 +131,9 @@ def json(schema: Schema) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def answer(content: dict[str, Any], said: str = "Done.", headers: Iterable[str] = ()) -> dict[str, Any]:
+def answer(
+    content: dict[str, Any], said: str = "Done.", headers: Iterable[str] = ()
+) -> dict[str, Any]:
     return {"description": said, "headers": _headers(headers), "content": content}
 
 
@@ -151,7 +157,10 @@ def operation(
     return {
         "operationId": name,
         "summary": summary,
-        "parameters": [header(SESSION_KEY_HEADER), *(p for p in parameters if p != header(SESSION_KEY_HEADER))],
+        "parameters": [
+            header(SESSION_KEY_HEADER),
+            *(p for p in parameters if p != header(SESSION_KEY_HEADER)),
+        ],
         **({} if body is None else {"requestBody": body}),
         "responses": {**{str(status): said for status, said in answers}, **refused},
         **({"security": []} if is_open else {}),

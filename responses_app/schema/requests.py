@@ -48,7 +48,9 @@ def number(low: float, high: float) -> Schema:
 
 
 INPUT = any_of(
-    STRING, array(ref("InputItem"), minItems=1, maxItems=MAX_ITEMS), description="A text of the user, or items."
+    STRING,
+    array(ref("InputItem"), minItems=1, maxItems=MAX_ITEMS),
+    description="A text of the user, or items.",
 )
 GIVEN_METADATA: Schema = {
     "type": "object",
@@ -106,7 +108,9 @@ RESPONSE_FIELDS: dict[str, Schema] = {
 }
 COMPACT_FIELDS: dict[str, Schema] = {
     **{name: RESPONSE_FIELDS[name] for name in FIELDS},
-    "model": any_of(RESPONSE_FIELDS["model"], {"type": "null"}, description="null is the default agent."),
+    "model": any_of(
+        RESPONSE_FIELDS["model"], {"type": "null"}, description="null is the default agent."
+    ),
     "input": INPUT,
 }
 DECISION_FIELDS: dict[str, Schema] = {

@@ -48,7 +48,10 @@ WAITING_CALL: dict[str, Schema] = {
     "requested_at": SECONDS,
     "expires_at": SECONDS,
     "approver": enum(Approver.values),
-    "choices": array(enum(Decision.values), description="What your key may choose; empty where it may not decide."),
+    "choices": array(
+        enum(Decision.values),
+        description="What your key may choose; empty where it may not decide.",
+    ),
 }
 SOCKET = """\
 The same path takes WebSockets (`ws://…/v1/responses`, the key in the `Authorization` header of the handshake). Send
@@ -59,7 +62,9 @@ ADMITTED_HEADERS = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER)
 _EVENTS = names_of(events.EVENTS)
 _RESPONSE = answer(json(ref("Response")), "The response.", (SESSION_HEADER,))
 _RESUMED = answer(
-    {**json(ref("Response")), **events.NUMBERED_STREAM}, f"The response, or its events. {_EVENTS}", (SESSION_HEADER,)
+    {**json(ref("Response")), **events.NUMBERED_STREAM},
+    f"The response, or its events. {_EVENTS}",
+    (SESSION_HEADER,),
 )
 _MADE = answer(
     {**json(ref("Response")), **events.STREAM},
@@ -111,18 +116,26 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
     "ModelList": shape({"object": const("list"), "data": array(ref("Model"))}),
-    "Health": shape({"status": enum(("ok", "degraded")), "platform": const("hermes-agent"), "version": STRING}),
+    "Health": shape(
+        {"status": enum(("ok", "degraded")), "platform": const("hermes-agent"), "version": STRING}
+    ),
 }
-_COMPACTED = answer(json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER))
+_COMPACTED = answer(
+    json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER)
+)
 
 PATHS: Paths = {
     "/health": {"get": operation("health", "Does it answer?", _HEALTH, is_open=True)},
     "/v1/health": {"get": operation("health_v1", "Does it answer?", _HEALTH, is_open=True)},
     "/v1/models": {
-        "get": operation("list_models", "The models this key may use", (200, answer(json(ref("ModelList")))))
+        "get": operation(
+            "list_models", "The models this key may use", (200, answer(json(ref("ModelList"))))
+        )
     },
     "/v1/models/{model}": {
-        "get": operation("get_model", "One of them", (200, answer(json(ref("Model")))), errors=("404",))
+        "get": operation(
+            "get_model", "One of them", (200, answer(json(ref("Model")))), errors=("404",)
+        )
     },
     "/v1/responses": {
         "post": generating(
@@ -170,7 +183,11 @@ PATHS: Paths = {
             "The response as it is now, or its events",
             (200, _RESUMED),
             parameters=[
-                query("stream", {**BOOLEAN, "default": False}, "Its events from the first on, then live ones."),
+                query(
+                    "stream",
+                    {**BOOLEAN, "default": False},
+                    "Its events from the first on, then live ones.",
+                ),
                 query("starting_after", CURSOR, "With stream: those behind this sequence_number."),
                 header("Last-Event-ID"),
             ],
@@ -185,12 +202,18 @@ PATHS: Paths = {
     },
     "/v1/responses/{response_id}/cancel": {
         "post": operation(
-            "cancel_response", "Stop it; what it had written is kept", (200, _RESPONSE), errors=("404", "503")
+            "cancel_response",
+            "Stop it; what it had written is kept",
+            (200, _RESPONSE),
+            errors=("404", "503"),
         )
     },
     "/v1/responses/{response_id}/approval": {
         "get": operation(
-            "get_approval", "Tool calls that wait for consent", (200, answer(json(ref("Approval")))), errors=("404",)
+            "get_approval",
+            "Tool calls that wait for consent",
+            (200, answer(json(ref("Approval")))),
+            errors=("404",),
         ),
         "post": operation(
             "decide_approval",

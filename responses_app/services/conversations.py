@@ -53,7 +53,11 @@ def open_conversation(owner_id: int, reference: str) -> Conversation:
 
 
 def create_conversation(
-    owner_id: int, *, name: str | None = None, metadata: dict[str, str] | None = None, items: Iterable[Item] = ()
+    owner_id: int,
+    *,
+    name: str | None = None,
+    metadata: dict[str, str] | None = None,
+    items: Iterable[Item] = (),
 ) -> Conversation:
     try:
         with transaction.atomic():
@@ -110,7 +114,9 @@ def add_items(conversation_id: str, items: Iterable[Item]) -> list[Item]:
     return own
 
 
-def append_response(conversation_id: str, response_id: str, input_items: list[Item], output: list[Item]) -> None:
+def append_response(
+    conversation_id: str, response_id: str, input_items: list[Item], output: list[Item]
+) -> None:
     """Point at what a response brought; an item that is there already keeps its place.
 
     A conversation that was deleted while the response ran takes nothing any more.
@@ -127,7 +133,9 @@ def append_response(conversation_id: str, response_id: str, input_items: list[It
 
 
 def delete_item(conversation_id: str, item_id: str) -> bool:
-    deleted, _ = ConversationItem.objects.filter(conversation_id=conversation_id, item_id=item_id).delete()
+    deleted, _ = ConversationItem.objects.filter(
+        conversation_id=conversation_id, item_id=item_id
+    ).delete()
     if deleted:
         Conversation.objects.filter(pk=conversation_id).note_removal()
     return deleted > 0
@@ -135,13 +143,18 @@ def delete_item(conversation_id: str, item_id: str) -> bool:
 
 def readable_items(conversation_id: str) -> QuerySet[ConversationItem]:
     """Rows whose content exists: own ones, which have no response, and those of undeleted responses."""
-    return ConversationItem.objects.filter(conversation_id=conversation_id, response__deleted_at__isnull=True)
+    return ConversationItem.objects.filter(
+        conversation_id=conversation_id, response__deleted_at__isnull=True
+    )
 
 
 def resolved(rows: list[ConversationItem]) -> list[Item]:
     """The items that rows stand for, with two queries for all that responses brought."""
     brought = _items_of_responses({row.response_id for row in rows if row.response_id is not None})
-    found = [row.item if row.response_id is None else brought.get((row.response_id, row.item_id)) for row in rows]
+    found = [
+        row.item if row.response_id is None else brought.get((row.response_id, row.item_id))
+        for row in rows
+    ]
     return [item for item in found if item is not None]
 
 
@@ -152,7 +165,9 @@ def _items_of_responses(response_ids: set[str]) -> dict[tuple[str, str], Item]:
     outputs = Response.objects.filter(pk__in=response_ids).values_list("pk", "output")
     for response_id, output in outputs:
         found |= {(response_id, item["id"]): item for item in output or []}
-    inputs = InputItem.objects.filter(response_id__in=response_ids).values_list("response_id", "item")
+    inputs = InputItem.objects.filter(response_id__in=response_ids).values_list(
+        "response_id", "item"
+    )
     return found | {(response_id, item["id"]): item for response_id, item in inputs}
 
 
@@ -160,7 +175,11 @@ def _owned(owner_id: int, reference: str) -> QuerySet[Conversation]:
     owned = Conversation.objects.filter(owner_id=owner_id)
     if not reference.isprintable():  # PostgreSQL refuses to look for a NUL
         return owned.none()
-    return owned.filter(pk=reference) if reference.startswith(ID_PREFIX) else owned.filter(name=reference)
+    return (
+        owned.filter(pk=reference)
+        if reference.startswith(ID_PREFIX)
+        else owned.filter(name=reference)
+    )
 
 
 def _locked(conversation_id: str) -> Conversation | None:

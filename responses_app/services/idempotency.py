@@ -8,7 +8,11 @@ from django.utils import timezone
 from responses_app.eventlog import Tail, current_body, event_store
 from responses_app.models import IdempotencyKey, Response
 from responses_app.models.idempotency import RETRY_LIFETIME
-from responses_app.protocol.errors import IdempotencyKeyReused, IdempotentResultNotStored, ResponseDeleted
+from responses_app.protocol.errors import (
+    IdempotencyKeyReused,
+    IdempotentResultNotStored,
+    ResponseDeleted,
+)
 from responses_app.protocol.events import decode_frames
 from responses_app.protocol.snapshot import ResponseBody, fold
 from responses_app.protocol.status import OPEN, OnDisconnect, Status
@@ -55,7 +59,9 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
             return None
         if found.digest and found.digest != identity.digest:
             raise IdempotencyKeyReused(identity.key)
-        return _join(Response.objects.select_related("session").get(pk=found.response_id), response_id)
+        return _join(
+            Response.objects.select_related("session").get(pk=found.response_id), response_id
+        )
     if not settings.HERMES_JOIN_RETRIES:
         return None
     retried = _retried(owner_id, identity) if identity.is_retry else None
@@ -70,7 +76,9 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
 
 def _retried(owner_id: int, identity: RequestIdentity) -> Response | None:
     """What is worth joining: a failure, or a run that ended with its client, is what made the SDK try again."""
-    same = IdempotencyKey.objects.current().filter(owner_id=owner_id, digest=identity.digest, key__isnull=True)
+    same = IdempotencyKey.objects.current().filter(
+        owner_id=owner_id, digest=identity.digest, key__isnull=True
+    )
     rows = same.exclude(response__status__in=(Status.FAILED, Status.CANCELLED)).filter(
         response__cancel_requested_at__isnull=True, response__deleted_at__isnull=True
     )
@@ -111,7 +119,11 @@ def has_expired() -> bool:
 
 def forget_expired() -> list[str]:
     """The oldest of them; says to which responses they led."""
-    oldest = IdempotencyKey.objects.expired().order_by("expires_at").values_list("pk", "response_id")[:FORGET_AT_ONCE]
+    oldest = (
+        IdempotencyKey.objects.expired()
+        .order_by("expires_at")
+        .values_list("pk", "response_id")[:FORGET_AT_ONCE]
+    )
     forgotten = dict(oldest)
     IdempotencyKey.objects.filter(pk__in=list(forgotten)).delete()
     return list(forgotten.values())

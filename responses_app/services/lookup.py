@@ -12,7 +12,9 @@ from responses_app.protocol.errors import ResponseDeleted, ResponseNotFound
 def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = True) -> Response:
     """The owner's response; somebody else's, and one that was not stored, does not exist."""
     everything = Response.objects.filter(owner_id=owner_id).exclude(kind=Kind.COMPACTION)
-    return _found(Response.objects.visible_to(owner_id) if must_be_stored else everything, response_id)
+    return _found(
+        Response.objects.visible_to(owner_id) if must_be_stored else everything, response_id
+    )
 
 
 def find_log(owner_id: int, response_id: str) -> Response:
@@ -30,7 +32,11 @@ def any_response(response_id: str, *, must_be_stored: bool = True) -> Response:
 
 
 def _found(visible: QuerySet[Response], response_id: str) -> Response:
-    row = visible.select_related("session").filter(pk=response_id).first() if response_id.isprintable() else None
+    row = (
+        visible.select_related("session").filter(pk=response_id).first()
+        if response_id.isprintable()
+        else None
+    )
     if row is None:
         raise ResponseNotFound(response_id)
     if row.deleted_at is not None:

@@ -47,8 +47,13 @@ def _known() -> set[str]:
 
 def is_any_upstream_of_responses() -> bool:
     """Does any model of this server understand items that only the Responses API has?"""
-    models = [*settings.HERMES_MODELS, *(profile.upstream for profile in settings.HERMES_PROFILES.values())]
-    return any(m.get("api_mode") == "codex_responses" and m.get("provider") != "builtin" for m in models)
+    models = [
+        *settings.HERMES_MODELS,
+        *(profile.upstream for profile in settings.HERMES_PROFILES.values()),
+    ]
+    return any(
+        m.get("api_mode") == "codex_responses" and m.get("provider") != "builtin" for m in models
+    )
 
 
 def _bound_to(key_id: int) -> set[str] | None:

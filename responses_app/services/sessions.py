@@ -83,7 +83,9 @@ def _mark_deleted(session: Session) -> list[str]:
     now = timezone.now()
     erased = {"title": "", "instructions": "", "end_reason": "", "key": ""}
     erased["public_id"] = new_session_id()  # the client may have chosen a name of a person
-    if not Session.objects.filter(pk=session.pk, deleted_at__isnull=True).update(deleted_at=now, **erased):
+    if not Session.objects.filter(pk=session.pk, deleted_at__isnull=True).update(
+        deleted_at=now, **erased
+    ):
         raise SessionNotFound(session.public_id)
     ApprovalGrant.objects.filter(session=session).delete()
     for conversation in Conversation.objects.filter(session=session):
@@ -108,5 +110,7 @@ def _refuse_title(owner_id: int, title: str, but: Session | None = None) -> None
     titled = Session.objects.of_owner(owner_id).filter(title=title)
     if title and any(session != but for session in titled):
         raise InvalidRequest(
-            f"You have another session titled {title!r}; titles are unique.", param="title", code="invalid_title"
+            f"You have another session titled {title!r}; titles are unique.",
+            param="title",
+            code="invalid_title",
         )

@@ -45,7 +45,9 @@ class HttpConsumer(AsyncConsumer, ABC):
     disconnect nor anything else until the handler is done.
     """
 
-    channel_layer_alias = "none"  # wake-ups come from the event log; a channel per request would cost a receive loop
+    channel_layer_alias = (
+        "none"  # wake-ups come from the event log; a channel per request would cost a receive loop
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +58,9 @@ class HttpConsumer(AsyncConsumer, ABC):
         self._is_revoked = False
         self._watches = ExitStack()  # of the credential this request came with
 
-    async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
+    async def __call__(
+        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any
+    ) -> None:
         async def receive_or_finish() -> Message:
             if self._answer is None:
                 return await receive()
@@ -126,7 +130,9 @@ class HttpConsumer(AsyncConsumer, ABC):
         args: dict[str, Any] = self.scope["url_route"]["kwargs"]
         return args
 
-    async def send_json(self, payload: Any, *, status: int = 200, headers: Headers | None = None) -> None:
+    async def send_json(
+        self, payload: Any, *, status: int = 200, headers: Headers | None = None
+    ) -> None:
         await self._start(status, JSON_HEADERS + (headers or []))
         await self.send_chunk(orjson.dumps(payload), is_last=True)
 
@@ -143,7 +149,9 @@ class HttpConsumer(AsyncConsumer, ABC):
     async def cut(self) -> None:
         """End without an end, so that half a stream does not look whole; the client resumes it."""
         if CUTS not in (self.scope.get("extensions") or {}):
-            await self.send_chunk(b"", is_last=True)  # it would stay open for ever; no [DONE] came at least
+            await self.send_chunk(
+                b"", is_last=True
+            )  # it would stay open for ever; no [DONE] came at least
 
     # -- the steps ----------------------------------------------------------------------
     async def _start(self, status: int, headers: Headers) -> None:
@@ -159,7 +167,9 @@ class HttpConsumer(AsyncConsumer, ABC):
         except asyncio.CancelledError:
             if not self._is_revoked:
                 raise
-            await self._end_with(Unauthenticated("The key or the login of this request is not valid any more."))
+            await self._end_with(
+                Unauthenticated("The key or the login of this request is not valid any more.")
+            )
         except ApiError as error:
             await self._end_with(error)
         except Exception:

@@ -39,11 +39,15 @@ def compaction_of(body: ResponseBody) -> dict[str, Any]:
         "object": "response.compaction",
         "created_at": body["created_at"],
         # A summary that was begun and lost stands for nothing.
-        "output": [_shown(item) for item in json_body(body)["output"] if item["status"] == "completed"],
+        "output": [
+            _shown(item) for item in json_body(body)["output"] if item["status"] == "completed"
+        ],
         "usage": body["usage"],
     }
 
 
 def _shown(item: Item) -> Item:
     """As OpenAI does: a compaction has no status."""
-    return {key: value for key, value in item.items() if key != "status" or item["type"] != COMPACTION}
+    return {
+        key: value for key, value in item.items() if key != "status" or item["type"] != COMPACTION
+    }

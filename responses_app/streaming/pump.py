@@ -34,4 +34,6 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
     except LogErased:
         await consumer.cut()
     except GoesOnLater:
-        await consumer.send_chunk(INTERRUPTED_FRAME)  # and no end: a server cuts what is left without one
+        await consumer.send_chunk(
+            INTERRUPTED_FRAME
+        )  # and no end: a server cuts what is left without one

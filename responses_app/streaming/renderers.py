@@ -43,7 +43,8 @@ class ResponsesView(LogView):
 
     def render(self, segments: Sequence[Segment]) -> bytes:
         return b"".join(
-            segment.data if segment.is_public else b"".join(segment.public_frames()) for segment in segments
+            segment.data if segment.is_public else b"".join(segment.public_frames())
+            for segment in segments
         )
 
 
@@ -65,7 +66,8 @@ class TimedLogView(LogView):
 
     def render(self, segments: Sequence[Segment]) -> bytes:
         return b"".join(
-            b'id: %d\ndata: {"at":%d,"event":%s}\n\n' % (position, round(at * 1000), frame_data(frame))
+            b'id: %d\ndata: {"at":%d,"event":%s}\n\n'
+            % (position, round(at * 1000), frame_data(frame))
             for segment in segments
             for position, at, frame in segment.timed_frames()
         )

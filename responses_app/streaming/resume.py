@@ -21,12 +21,16 @@ class ResumeResponseConsumer(HttpConsumer):
         response_id = self.path_args["response_id"]
         cursor = self._cursor()
         row = await event_store.read(find_log, principal.owner_id, response_id)
-        tail = event_store.tails.of(response_id)  # held, so that nothing is published past this reader
+        tail = event_store.tails.of(
+            response_id
+        )  # held, so that nothing is published past this reader
         position = -1 if cursor is None else await event_store.position_after(response_id, cursor)
         note_access(row)
         await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
         is_browser = "text/event-stream" in (self.header("accept") or "")
-        await pump(self, response_id, position, NumberedResponsesView() if is_browser else ResponsesView())
+        await pump(
+            self, response_id, position, NumberedResponsesView() if is_browser else ResponsesView()
+        )
         del tail
 
     def _cursor(self) -> int | None:

@@ -59,7 +59,9 @@ class ChatConsumer(GeneratingConsumer):
 
 
 def _has_run_tools(response_id: str) -> bool:
-    return ToolEvent.objects.filter(response_id=response_id).exclude(status=ToolStatus.DENIED).exists()
+    return (
+        ToolEvent.objects.filter(response_id=response_id).exclude(status=ToolStatus.DENIED).exists()
+    )
 
 
 def _trouble_headers(body: ResponseBody) -> Headers:
@@ -68,4 +70,8 @@ def _trouble_headers(body: ResponseBody) -> Headers:
         return []
     said = str(trouble["error"]).encode("unicode_escape")[:MAX_ERROR_CHARS]
     partial = str(trouble["partial"]).lower().encode()
-    return [(b"x-hermes-completed", b"false"), (b"x-hermes-partial", partial), (b"x-hermes-error", said)]
+    return [
+        (b"x-hermes-completed", b"false"),
+        (b"x-hermes-partial", partial),
+        (b"x-hermes-error", said),
+    ]

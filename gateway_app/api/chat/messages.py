@@ -11,7 +11,10 @@ from responses_app.requests.items import MAX_ITEMS
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_FIELDS = ("name", "reasoning_content", "refusal", "tool_call_id")
 GUIDING_ROLES = ("system", "developer")
-WRITTEN = {"function": "arguments", "custom": "input"}  # kind of a call -> what the model wrote in it
+WRITTEN = {
+    "function": "arguments",
+    "custom": "input",
+}  # kind of a call -> what the model wrote in it
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,11 @@ def read_messages(value: Any) -> list[Sent]:
         role = choice(*ROLES)(an_object(message, path).get("role"), f"{path}.role")
         for field in TEXT_FIELDS:
             optional(text)(message.get(field), f"{path}.{field}")
-        sent += _said(message, path) if role == "assistant" else [Sent(_told(message, role, sent), role, path)]
+        sent += (
+            _said(message, path)
+            if role == "assistant"
+            else [Sent(_told(message, role, sent), role, path)]
+        )
     return sent
 
 
@@ -50,7 +57,9 @@ def newest(sent: list[Sent]) -> list[Sent]:
     rest = sent[answers[-1] + 1 :] if answers else sent
     new = [one for one in rest if one.role not in GUIDING_ROLES]
     if not new:
-        raise InvalidRequest("messages must end with a message of the user or of a tool.", param="messages")
+        raise InvalidRequest(
+            "messages must end with a message of the user or of a tool.", param="messages"
+        )
     return new
 
 
@@ -59,14 +68,18 @@ def text_of(item: Item) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "".join(str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in parts)
+    return "".join(
+        str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in parts
+    )
 
 
 def _told(message: Item, role: str, before: list[Sent]) -> Item:
     if role != "tool":
         return {"type": "message", "role": role, "content": _content(message.get("content"))}
     call_id = message.get("tool_call_id")
-    is_custom = any(one.item["type"] == "custom_tool_call" and one.item["call_id"] == call_id for one in before)
+    is_custom = any(
+        one.item["type"] == "custom_tool_call" and one.item["call_id"] == call_id for one in before
+    )
     kind = "custom_tool_call_output" if is_custom else "function_call_output"
     return {"type": kind, "call_id": call_id, "output": _content(message.get("content"))}
 
@@ -88,7 +101,11 @@ def _call(call: Any, path: str) -> Sent:
     inner = an_object(given.get(kind), f"{path}.{kind}")
     written = WRITTEN[kind]
     item = {"call_id": given.get("id"), "name": inner.get("name"), written: inner.get(written)}
-    return Sent({"type": "function_call" if kind == "function" else "custom_tool_call", **item}, "assistant", path)
+    return Sent(
+        {"type": "function_call" if kind == "function" else "custom_tool_call", **item},
+        "assistant",
+        path,
+    )
 
 
 def _content(content: Any) -> Any:

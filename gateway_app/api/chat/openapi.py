@@ -119,7 +119,9 @@ def _envelope(kind: str) -> dict[str, Schema]:
 
 def _choice(name: str, said: Schema) -> Schema:
     sure = shape({"content": array(ref("Logprob")), "refusal": NULL})
-    return shape({"index": const(0), name: said, "logprobs": nullable(sure), "finish_reason": _FINISH})
+    return shape(
+        {"index": const(0), name: said, "logprobs": nullable(sure), "finish_reason": _FINISH}
+    )
 
 
 _COMPLETION: dict[str, Schema] = {
@@ -150,7 +152,9 @@ SCHEMAS: dict[str, Schema] = {
     "ChatCompletion": shape(_COMPLETION, ("hermes",)),
     "StoredChatCompletion": shape({**_COMPLETION, "metadata": METADATA}, ("hermes",)),
     "ChatCompletionList": list_of(ref("StoredChatCompletion")),
-    "ChatCompletionDeleted": shape({"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}),
+    "ChatCompletionDeleted": shape(
+        {"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}
+    ),
     "ChatCompletionChunk": shape(
         {
             **_envelope("chat.completion.chunk"),
@@ -166,7 +170,9 @@ SCHEMAS: dict[str, Schema] = {
         f"A tool that the server runs starts, or ends. input and output come with {DETAIL_HEADER}: full.",
     ),
     "ChatApprovalRequest": shape(
-        {**_BESIDE, "approval": shape(runs.APPROVAL_REQUEST)}, ("usage",), "A tool call waits for consent."
+        {**_BESIDE, "approval": shape(runs.APPROVAL_REQUEST)},
+        ("usage",),
+        "A tool call waits for consent.",
     ),
     "ChatApprovalResponded": shape(
         {**_BESIDE, "approval": shape(runs.APPROVAL_ANSWER)}, ("usage",), "It has been decided."
@@ -184,7 +190,11 @@ _WANTED_METADATA: Schema = {
     "propertyNames": WORD,
     "additionalProperties": WORD,
 }
-_DETAIL = {"name": DETAIL_HEADER, "in": "header", "schema": {**enum(("full", "short")), "default": "short"}}
+_DETAIL = {
+    "name": DETAIL_HEADER,
+    "in": "header",
+    "schema": {**enum(("full", "short")), "default": "short"},
+}
 PATHS: Paths = {
     "/v1/chat/completions": {
         "post": generating(
@@ -212,7 +222,11 @@ PATHS: Paths = {
                 *paging(order="asc"),
                 query("model", WORD, "Only those of this model."),
                 {
-                    **query("metadata", _WANTED_METADATA, "Only those with these pairs: `metadata[key]=value`."),
+                    **query(
+                        "metadata",
+                        _WANTED_METADATA,
+                        "Only those with these pairs: `metadata[key]=value`.",
+                    ),
                     "style": "deepObject",
                     "explode": True,
                 },

@@ -20,7 +20,9 @@ def completion_id(response_id: str) -> str:
 
 
 def response_id_of(completion: str) -> str | None:
-    return RESPONSE_PREFIX + completion.removeprefix(PREFIX) if completion.startswith(PREFIX) else None
+    return (
+        RESPONSE_PREFIX + completion.removeprefix(PREFIX) if completion.startswith(PREFIX) else None
+    )
 
 
 class CompletionNotFound(NotFound):
@@ -32,7 +34,12 @@ class CompletionNotFound(NotFound):
 
 def completion(body: ResponseBody) -> dict[str, Any]:
     sure = logprobs([entry for part in _parts(body) for entry in part.get("logprobs") or ()])
-    choice = {"index": 0, "message": _message(body), "logprobs": sure, "finish_reason": finish_reason(body)}
+    choice = {
+        "index": 0,
+        "message": _message(body),
+        "logprobs": sure,
+        "finish_reason": finish_reason(body),
+    }
     made = {**envelope(body, "chat.completion"), "choices": [choice], "usage": usage(body)}
     trouble = trouble_of(body)
     return made if trouble is None else {**made, "hermes": trouble}
@@ -83,7 +90,9 @@ def trouble_of(body: ResponseBody) -> dict[str, Any] | None:
         return None
     is_failed = body["status"] == Status.FAILED
     reason = "cancelled" if body["status"] == Status.CANCELLED else _incomplete_reason(body)
-    said = (body["incomplete_details"] or {}).get("message") or f"The answer is not complete: {reason}."
+    said = (body["incomplete_details"] or {}).get(
+        "message"
+    ) or f"The answer is not complete: {reason}."
     code = "output_truncated" if reason == "max_output_tokens" else "agent_error"
     return {
         "completed": False,
@@ -122,7 +131,9 @@ def client_calls(body: ResponseBody) -> list[Item]:
 
 def call_head(item: Item) -> dict[str, Any]:
     """A call without what the model wrote in it."""
-    kind, written = ("function", "arguments") if item["type"] == "function_call" else ("custom", "input")
+    kind, written = (
+        ("function", "arguments") if item["type"] == "function_call" else ("custom", "input")
+    )
     return {"id": item["call_id"], "type": kind, kind: {"name": item["name"], written: ""}}
 
 
@@ -154,7 +165,9 @@ def _texts(body: ResponseBody, key: str) -> str:
 
 
 def _parts(body: ResponseBody) -> list[Item]:
-    return [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
+    return [
+        part for item in body["output"] if item["type"] == "message" for part in item["content"]
+    ]
 
 
 def _incomplete_reason(body: ResponseBody) -> str:

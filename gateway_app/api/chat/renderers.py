@@ -64,7 +64,9 @@ class ChatView(LogView):
     # -- the steps ----------------------------------------------------------------------
     def _begin(self, event: Event) -> Frames:
         body: ResponseBody = event["response"]
-        self._envelope = envelope(body, "chat.completion.chunk") | ({"usage": None} if self._wants_usage else {})
+        self._envelope = envelope(body, "chat.completion.chunk") | (
+            {"usage": None} if self._wants_usage else {}
+        )
         self._client_names = client_names(body)
         return self._delta(role="assistant")
 
@@ -114,9 +116,18 @@ class ChatView(LogView):
         return [self._chunk(delta)]
 
     def _chunk(
-        self, delta: dict[str, Any], reason: str | None = None, entries: Sequence[Item] = (), **more: Any
+        self,
+        delta: dict[str, Any],
+        reason: str | None = None,
+        entries: Sequence[Item] = (),
+        **more: Any,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs(entries), "finish_reason": reason}
+        choice = {
+            "index": 0,
+            "delta": delta,
+            "logprobs": logprobs(entries),
+            "finish_reason": reason,
+        }
         return _frame({**self._envelope, "choices": [choice], **more})
 
     def _tool_frame(self, name: str, told: dict[str, Any]) -> bytes:
@@ -136,9 +147,15 @@ _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
     CREATED: ChatView._begin,
     "response.output_text.delta": ChatView._said,
     "response.refusal.delta": lambda view, event: view._delta(refusal=event["delta"]),
-    "response.reasoning_summary_text.delta": lambda view, event: view._delta(reasoning_content=event["delta"]),
+    "response.reasoning_summary_text.delta": lambda view, event: view._delta(
+        reasoning_content=event["delta"]
+    ),
     "response.output_item.added": ChatView._call_started,
     "response.output_item.done": ChatView._item_done,
-    "response.function_call_arguments.delta": lambda view, event: view._written("function", "arguments", event),
-    "response.custom_tool_call_input.delta": lambda view, event: view._written("custom", "input", event),
+    "response.function_call_arguments.delta": lambda view, event: view._written(
+        "function", "arguments", event
+    ),
+    "response.custom_tool_call_input.delta": lambda view, event: view._written(
+        "custom", "input", event
+    ),
 }

@@ -74,14 +74,18 @@ def read_chat(
     own = {name: read(given[name], name) for name, read in _OWN.items() if name in given}
     _check_supported(given)
     if "messages" not in given:
-        raise InvalidRequest("messages is required.", param="messages", code="missing_required_parameter")
+        raise InvalidRequest(
+            "messages is required.", param="messages", code="missing_required_parameter"
+        )
     everything = read_messages(given["messages"])
     sent = everything if session_id is None else newest(everything)
     fields = in_responses_words(given)
     if session_id is not None and (instructions := guidance(everything)) is not None:
         fields["instructions"] = instructions
     try:
-        read = read_create({**fields, "input": [one.item for one in sent]}, principal, session_id, tool_form)
+        read = read_create(
+            {**fields, "input": [one.item for one in sent]}, principal, session_id, tool_form
+        )
     except InvalidRequest as error:
         raise in_chat_words(error, given, sent) from None
     extras = _extras(given, own)
@@ -92,7 +96,9 @@ def read_chat(
             request={**fields, CHAT_FIELDS: extras},
             echo={**read.admission.echo, **{name: own[name] for name in PENALTIES if name in own}},
             ignored=(*_ignored(given, read, extras), *_dropped(everything, sent, session_id)),
-            groups_with=None if session_id is not None else conversation_id(principal.owner_id, everything),
+            groups_with=None
+            if session_id is not None
+            else conversation_id(principal.owner_id, everything),
             stops_with_client=given.get("store") is not True,
         ),
         wants_stream=read.wants_stream,
@@ -121,13 +127,19 @@ def _stop(value: Any, name: str) -> list[str]:
     if not isinstance(value, list):
         raise wrong_type(name, "a string or an array of strings")
     if len(value) > MAX_STOPS:
-        raise InvalidRequest(f"{name} may hold at most {MAX_STOPS} sequences.", param=name, code="out_of_range")
-    return [short_text(MAX_STOP_CHARS)(stop, f"{name}[{index}]") for index, stop in enumerate(value)]
+        raise InvalidRequest(
+            f"{name} may hold at most {MAX_STOPS} sequences.", param=name, code="out_of_range"
+        )
+    return [
+        short_text(MAX_STOP_CHARS)(stop, f"{name}[{index}]") for index, stop in enumerate(value)
+    ]
 
 
 def _one(value: Any, name: str) -> int:
     if integer(1, 128)(value, name) != 1:
-        raise InvalidRequest("n must be 1: this server gives one answer.", param=name, code="unsupported_value")
+        raise InvalidRequest(
+            "n must be 1: this server gives one answer.", param=name, code="unsupported_value"
+        )
     return 1
 
 
@@ -156,7 +168,9 @@ _OWN: dict[str, Reader] = {
     "top_logprobs": integer(0, 20),
 }
 _ACTED_ON = frozenset({*SAME, *TRANSLATED, "messages", "n", "stream_options", "stop"})
-_NOT_PASSED_ON = frozenset({*SAME, *TRANSLATED, "messages", "n", "stream_options", "top_logprobs", "modalities"})
+_NOT_PASSED_ON = frozenset(
+    {*SAME, *TRANSLATED, "messages", "n", "stream_options", "top_logprobs", "modalities"}
+)
 
 
 def _check_supported(given: Fields) -> None:
@@ -167,7 +181,9 @@ def _check_supported(given: Fields) -> None:
 
 def _extras(given: Fields, own: Fields) -> Fields:
     """What an upstream that speaks Chat Completions may know; to OpenAI an empty ``stop`` is an error."""
-    extras = {name: own.get(name, value) for name, value in given.items() if name not in _NOT_PASSED_ON}
+    extras = {
+        name: own.get(name, value) for name, value in given.items() if name not in _NOT_PASSED_ON
+    }
     return {name: value for name, value in extras.items() if name != "stop" or value}
 
 
@@ -180,7 +196,9 @@ def _ignored(given: Fields, read: CreateRequest, extras: Fields) -> list[str]:
         unknown = unknown - {"top_logprobs"}
     if "stream_options" in given and not read.wants_stream:
         unknown = unknown | {"stream_options"}
-    named = [f"messages[{n}].name" for n, message in enumerate(given["messages"]) if _is_named(message)]
+    named = [
+        f"messages[{n}].name" for n, message in enumerate(given["messages"]) if _is_named(message)
+    ]
     return [*in_chat_names(read.admission.ignored), *sorted(unknown), *named]
 
 

@@ -65,7 +65,11 @@ class ToolProgress:
         if call is None:
             return []
         self._running[call.call_id] = call
-        named = {"tool": call.name, "emoji": EMOJI.get(call.name, OTHER_EMOJI), "label": _label(call)}
+        named = {
+            "tool": call.name,
+            "emoji": EMOJI.get(call.name, OTHER_EMOJI),
+            "label": _label(call),
+        }
         detail = {"input": call.parsed} if self._is_detailed else {}
         return [(PROGRESS, {**named, "toolCallId": call.call_id, "status": "running", **detail})]
 
@@ -73,33 +77,53 @@ class ToolProgress:
         call = self._running.pop(call_id, None)
         if call is None:
             return []
-        return [(PROGRESS, {"tool": call.name, "toolCallId": call_id, "status": "completed", **detail})]
+        return [
+            (PROGRESS, {"tool": call.name, "toolCallId": call_id, "status": "completed", **detail})
+        ]
 
     def _shown(self, place: int, item: dict[str, Any]) -> list[Told]:
         """The output of a call, in an item of its own or in that of the call."""
         if item["type"] == "function_call_output":
             call, parts = self._running.get(item["call_id"]), item["output"]
         elif item["type"] == "mcp_call":
-            call = next((call for call in self._running.values() if call.output_index == place), None)
+            call = next(
+                (call for call in self._running.values() if call.output_index == place), None
+            )
             parts = item["error"]["content"] if item["error"] else [{"text": item["output"] or ""}]
         else:
             return []
         if call is None:
             return []
-        return self._finish(call.call_id, input=call.parsed, output="".join(part["text"] for part in parts))
+        return self._finish(
+            call.call_id, input=call.parsed, output="".join(part["text"] for part in parts)
+        )
 
     def _consent(self, call: Call | None, event: Event) -> list[Told]:
         """Inside of ``approval``: a request has choices, and so has a chunk."""
         if call is None:
             return []
         if event["type"] == APPROVAL_REQUESTED:
-            return [(APPROVAL_REQUEST, {"toolCallId": call.call_id, "approval": approval_request(call, event)})]
-        return [(APPROVAL_RESPONDED, {"toolCallId": call.call_id, "approval": approval_answer(call, event)})]
+            return [
+                (
+                    APPROVAL_REQUEST,
+                    {"toolCallId": call.call_id, "approval": approval_request(call, event)},
+                )
+            ]
+        return [
+            (
+                APPROVAL_RESPONDED,
+                {"toolCallId": call.call_id, "approval": approval_answer(call, event)},
+            )
+        ]
 
 
 def _label(call: Call) -> str:
     """A short preview: the first text among the arguments says most."""
     given = call.parsed
     values = given.values() if isinstance(given, dict) else [given]
-    text = " ".join(next((value for value in values if isinstance(value, str) and value.strip()), call.name).split())
+    text = " ".join(
+        next(
+            (value for value in values if isinstance(value, str) and value.strip()), call.name
+        ).split()
+    )
     return text if len(text) <= MAX_LABEL_CHARS else text[: MAX_LABEL_CHARS - 1] + "…"

@@ -17,7 +17,15 @@ SAME = (
     *("service_tier", "store", "stream", "temperature", "top_p", "user"),
 )
 _LIMITS = ("max_completion_tokens", "max_tokens")
-TRANSLATED = (*_LIMITS, "logprobs", "reasoning_effort", "response_format", "tool_choice", "tools", "verbosity")
+TRANSLATED = (
+    *_LIMITS,
+    "logprobs",
+    "reasoning_effort",
+    "response_format",
+    "tool_choice",
+    "tools",
+    "verbosity",
+)
 
 
 def in_responses_words(given: Fields) -> Fields:
@@ -26,7 +34,9 @@ def in_responses_words(given: Fields) -> Fields:
     if limits := [given[name] for name in _LIMITS if name in given]:
         fields["max_output_tokens"] = limits[0]
     if len({repr(limit) for limit in limits}) > 1:
-        raise InvalidRequest("max_tokens and max_completion_tokens differ; send one of them.", param="max_tokens")
+        raise InvalidRequest(
+            "max_tokens and max_completion_tokens differ; send one of them.", param="max_tokens"
+        )
     if "reasoning_effort" in given:
         fields["reasoning"] = {"effort": given["reasoning_effort"]}
     if "tools" in given:
@@ -74,11 +84,19 @@ def _text(given: Fields) -> Fields:
 
 
 # -- back to Chat Completions -----------------------------------------------------------
-_CALL_FIELDS = {"call_id": "id", "name": "{kind}.name", "arguments": "{kind}.arguments", "input": "{kind}.input"}
+_CALL_FIELDS = {
+    "call_id": "id",
+    "name": "{kind}.name",
+    "arguments": "{kind}.arguments",
+    "input": "{kind}.input",
+}
 _OUTPUT_FIELDS = {"call_id": "tool_call_id", "output": "content"}
 _INPUT = re.compile(r"input\[(\d+)\](?:\.(\w+))?(.*)")
 _RENAMED = (
-    (re.compile(r"tools\[(\d+)\]\.(name|description|parameters|strict|format)"), r"tools[\1].{kind}.\2"),
+    (
+        re.compile(r"tools\[(\d+)\]\.(name|description|parameters|strict|format)"),
+        r"tools[\1].{kind}.\2",
+    ),
     (re.compile(r"tool_choice\.(name)"), r"tool_choice.{kind}.\1"),
     (re.compile(r"tool_choice\.(mode|tools.*)"), r"tool_choice.allowed_tools.\1"),
     (re.compile(r"text\.format\.type"), "response_format.type"),
@@ -108,7 +126,13 @@ def _of_message(param: str, sent: list[Sent]) -> str:
         return ""
     source = sent[int(found[1])]
     kind, field = source.item["type"], found[2] or ""
-    names = _OUTPUT_FIELDS if kind.endswith("_output") else _CALL_FIELDS if kind.endswith("_call") else {}
+    names = (
+        _OUTPUT_FIELDS
+        if kind.endswith("_output")
+        else _CALL_FIELDS
+        if kind.endswith("_call")
+        else {}
+    )
     named = names.get(field, field).format(kind="function" if kind == "function_call" else "custom")
     return source.path + (f".{named}" if named else "") + found[3]
 
@@ -118,11 +142,17 @@ def _of_field(param: str, given: Fields) -> str:
         return next(name for name in _LIMITS if name in given)
     for pattern, named in _RENAMED:
         if found := pattern.fullmatch(param):
-            return found.expand(named).format(kind=_kind(given, found)) if "{kind}" in named else found.expand(named)
+            return (
+                found.expand(named).format(kind=_kind(given, found))
+                if "{kind}" in named
+                else found.expand(named)
+            )
     return param
 
 
 def _kind(given: Fields, found: "re.Match[str]") -> str:
     """The level of a tool or a tool choice that the client wrote around the field."""
-    holder = given["tools"][int(found[1])] if found[0].startswith("tools[") else given["tool_choice"]
+    holder = (
+        given["tools"][int(found[1])] if found[0].startswith("tools[") else given["tool_choice"]
+    )
     return str(holder["type"])

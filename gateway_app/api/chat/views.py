@@ -36,7 +36,9 @@ class CompletionsView(APIView):
     def get(self, request: Request) -> JsonAnswer:
         kept = _kept(owner_of(request))
         rows, has_more = cut(
-            _filtered(kept.filter(deleted_at__isnull=True), request.query_params).only("pk", "status"),
+            _filtered(kept.filter(deleted_at__isnull=True), request.query_params).only(
+                "pk", "status"
+            ),
             read_page(request.query_params, default_order="asc"),
             ("created_at", "pk"),
             lambda completion: kept.filter(pk=response_id_of(completion) or ""),
@@ -55,17 +57,25 @@ class CompletionView(APIView):
 
     def delete(self, request: Request, completion_id: str) -> JsonAnswer:
         delete_response(_find(owner_of(request), completion_id).pk)
-        return JsonAnswer({"id": completion_id, "object": "chat.completion.deleted", "deleted": True})
+        return JsonAnswer(
+            {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
+        )
 
 
 def _kept(owner_id: int) -> QuerySet[Response]:
     """A completion without ``store`` ends with its client: it is recorded in its session, and not kept here."""
-    return Response.objects.visible_to(owner_id).filter(kind=Kind.CHAT, on_disconnect=OnDisconnect.CONTINUE)
+    return Response.objects.visible_to(owner_id).filter(
+        kind=Kind.CHAT, on_disconnect=OnDisconnect.CONTINUE
+    )
 
 
 def _find(owner_id: int, completion: str) -> Response:
     kept = _kept(owner_id).filter(deleted_at__isnull=True).select_related("session")
-    row = kept.filter(pk=response_id_of(completion) or "").first() if completion.isprintable() else None
+    row = (
+        kept.filter(pk=response_id_of(completion) or "").first()
+        if completion.isprintable()
+        else None
+    )
     if row is None:
         raise CompletionNotFound(completion)
     return row
@@ -81,7 +91,10 @@ def _filtered(rows: QuerySet[Response], params: QueryDict) -> QuerySet[Response]
         rows = rows.filter(model=model)
     for name in params:
         if name.startswith("metadata[") and name.endswith("]"):
-            key, value = name.removeprefix("metadata[").removesuffix("]"), read_word(params, name) or ""
+            key, value = (
+                name.removeprefix("metadata[").removesuffix("]"),
+                read_word(params, name) or "",
+            )
             if has_controls(key):
                 raise InvalidRequest(
                     "A key of metadata contains control characters.",

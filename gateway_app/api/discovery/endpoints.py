@@ -57,9 +57,9 @@ def served(routes: Sequence[StreamingRoute]) -> dict[str, Endpoint]:
 def _is_served(endpoint: Endpoint, routes: Sequence[StreamingRoute]) -> bool:
     method, path = endpoint
     example = re.sub(r"\{\w+\}", "x", path)
-    return any(route.method == method and route.path.fullmatch(example) for route in routes) or _has_view(
-        method, example
-    )
+    return any(
+        route.method == method and route.path.fullmatch(example) for route in routes
+    ) or _has_view(method, example)
 
 
 def _has_view(method: str, path: str) -> bool:

@@ -18,7 +18,13 @@ from responses_app.schema.operations import answer, json, operation
 from responses_app.schema.requests import SHARED
 
 _KEPT = {"supported": BOOLEAN, "durable": BOOLEAN, "retention_seconds": INTEGER}
-_OWN = ("responses_websocket", "responses_resume", "responses_background", "reasoning_streaming", "cors")
+_OWN = (
+    "responses_websocket",
+    "responses_resume",
+    "responses_background",
+    "reasoning_streaming",
+    "cors",
+)
 _FEATURES = shape(
     {
         **dict.fromkeys((*FEATURES, *NOT_HERE, *_OWN), BOOLEAN),
@@ -39,11 +45,18 @@ SCHEMAS: dict[str, Schema] = {
             "model": STRING,
             "auth": shape({"type": const("bearer"), "required": BOOLEAN}),
             "runtime": shape(
-                {"mode": STRING, "tool_execution": STRING, "split_runtime": BOOLEAN, "description": STRING}
+                {
+                    "mode": STRING,
+                    "tool_execution": STRING,
+                    "split_runtime": BOOLEAN,
+                    "description": STRING,
+                }
             ),
             "features": _FEATURES,
             "endpoints": shape(
-                dict.fromkeys(ENDPOINTS, _ENDPOINT), ENDPOINTS, "Only what is served here, each under its name."
+                dict.fromkeys(ENDPOINTS, _ENDPOINT),
+                ENDPOINTS,
+                "Only what is served here, each under its name.",
             ),
         }
     ),
@@ -65,14 +78,18 @@ SCHEMAS: dict[str, Schema] = {
 }
 PATHS: Paths = {
     "/v1/capabilities": {
-        "get": operation("get_capabilities", "What this server can do", (200, answer(json(ref("Capabilities")))))
+        "get": operation(
+            "get_capabilities", "What this server can do", (200, answer(json(ref("Capabilities"))))
+        )
     },
     "/v1/toolsets": {
         "get": operation(
             "list_toolsets",
             "The tools the server runs",
             (200, answer(json(ref("ToolsetList")))),
-            parameters=[query("model", SHARED["model"], "For this model; absent, for the default agent.")],
+            parameters=[
+                query("model", SHARED["model"], "For this model; absent, for the default agent.")
+            ],
             errors=("404",),
         )
     },

@@ -65,7 +65,10 @@ class CapabilitiesView(APIView):
                     "description": "The agent and its tools run on the server; tools of a request run with its client.",
                 },
                 "features": _features(endpoints),
-                "endpoints": {name: {"method": method, "path": path} for name, (method, path) in endpoints.items()},
+                "endpoints": {
+                    name: {"method": method, "path": path}
+                    for name, (method, path) in endpoints.items()
+                },
             }
         )
 
@@ -78,7 +81,11 @@ class ToolsetsView(APIView):
 
 
 def _features(endpoints: dict[str, Endpoint]) -> dict[str, Any]:
-    kept = {"supported": True, "durable": True, "retention_seconds": int(KEY_LIFETIME.total_seconds())}
+    kept = {
+        "supported": True,
+        "durable": True,
+        "retention_seconds": int(KEY_LIFETIME.total_seconds()),
+    }
     return {
         **{feature: name in endpoints for feature, name in FEATURES.items()},
         **dict.fromkeys(NOT_HERE, False),

@@ -29,28 +29,41 @@ class CreateRunConsumer(GeneratingConsumer):
         principal = await self.principal()
         header = read_session_id(self.header(SESSION_HEADER))
         asked = await parse_body(body)
-        admission = await event_store.read(read_run, asked, principal, header, self.header(FORM_HEADER))
+        admission = await event_store.read(
+            read_run, asked, principal, header, self.header(FORM_HEADER)
+        )
         admitted = await self.admit(admission, asked)
         headers = self.admitted_headers(admitted, admission.ignored)
-        started = {"run_id": run_id_of(admitted.response_id), "status": "started", "replayed": admitted.is_replayed}
+        started = {
+            "run_id": run_id_of(admitted.response_id),
+            "status": "started",
+            "replayed": admitted.is_replayed,
+        }
         shown = {**started, "response_id": admitted.response_id, "session_id": admitted.session_id}
         await self.send_json(shown, status=202, headers=headers)
 
 
 def read_run(
-    body: dict[str, Any], principal: Principal, session_header: str | None = None, tool_form: str | None = None
+    body: dict[str, Any],
+    principal: Principal,
+    session_header: str | None = None,
+    tool_form: str | None = None,
 ) -> Admission:
     """A response's request in Hermes' words. The session: body, then chain, then header."""
     given = {name: value for name, value in body.items() if value is not None}
     unused = sorted(given.keys() & {*UNUSED, *DELIVERY})
     chosen = _read_session(given)
     past = read_history(given.get(HISTORY, []), principal.owner_id)
-    asked = {name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)}
+    asked = {
+        name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)
+    }
     if "input" in asked:
         asked["input"] = as_items(asked["input"])
     admission = read_create(asked, principal, tool_form=tool_form).admission
     if not admission.is_stored:
-        raise InvalidRequest("A run is always stored: there is no other way to read it.", param="store")
+        raise InvalidRequest(
+            "A run is always stored: there is no other way to read it.", param="store"
+        )
     names_history = admission.previous_id is not None or admission.conversation is not None
     return replace(
         admission,
@@ -105,7 +118,11 @@ def _as_part(part: Any) -> Any:
     if not isinstance(part, dict) or part.get("type") != "image_url":
         return part
     image = part.get("image_url")
-    named = {"image_url": image.get("url"), "detail": image.get("detail")} if isinstance(image, dict) else part
+    named = (
+        {"image_url": image.get("url"), "detail": image.get("detail")}
+        if isinstance(image, dict)
+        else part
+    )
     return {**named, "type": "input_image"}
 
 
@@ -113,5 +130,7 @@ def _read_session(given: dict[str, Any]) -> str | None:
     if "session_id" not in given:
         return None
     if "conversation" in given:
-        raise InvalidRequest("A conversation has a session of its own; send one of the two.", param="session_id")
+        raise InvalidRequest(
+            "A conversation has a session of its own; send one of the two.", param="session_id"
+        )
     return read_session_id(text(given["session_id"], "session_id"), "session_id")

@@ -53,12 +53,18 @@ FIELDS: dict[str, Schema] = {
     "store": ALWAYS_STORED,
     "conversation_history": told(HISTORY, "Messages before the input."),
     "session_id": session_id("The session that takes the turn."),
-    **dict.fromkeys(("background", "model_options", "provider", "stream", "stream_options"), UNUSED),
+    **dict.fromkeys(
+        ("background", "model_options", "provider", "stream", "stream_options"), UNUSED
+    ),
 }
 
 # -- events -----------------------------------------------------------------------------
 TOOL_CALL = shape(
-    {"id": STRING, "type": const("function"), "function": shape({"name": STRING, "arguments": STRING})},
+    {
+        "id": STRING,
+        "type": const("function"),
+        "function": shape({"name": STRING, "arguments": STRING}),
+    },
     description="Of your own tools.",
 )
 APPROVAL_REQUEST: dict[str, Schema] = {
@@ -70,7 +76,8 @@ APPROVAL_REQUEST: dict[str, Schema] = {
     "expires_at": SECONDS,
     "approver": enum(Approver.values),
     "choices": array(
-        enum(Decision.values), description="What the key of the request may choose; empty where it may not decide."
+        enum(Decision.values),
+        description="What the key of the request may choose; empty where it may not decide.",
     ),
 }
 APPROVAL_ANSWER: dict[str, Schema] = {
@@ -81,7 +88,11 @@ APPROVAL_ANSWER: dict[str, Schema] = {
     "expired": BOOLEAN,
 }
 _SAID = {"output": STRING, "usage": nullable(ref("Usage"))}
-_PARTIAL = {"partial": const(True), "incomplete_details": INCOMPLETE, "tool_calls": array(TOOL_CALL)}
+_PARTIAL = {
+    "partial": const(True),
+    "incomplete_details": INCOMPLETE,
+    "tool_calls": array(TOOL_CALL),
+}
 _NAMED = {"tool": STRING, "call_id": STRING}
 EVENTS: dict[str, dict[str, Schema]] = {
     "message.delta": {"delta": STRING},
@@ -139,7 +150,9 @@ SCHEMAS: dict[str, Schema] = {
             "resolved": INTEGER,
         }
     ),
-    "RunEvent": union("event", {name: shape({**more, **_STAMP}, _PARTIAL) for name, more in EVENTS.items()}),
+    "RunEvent": union(
+        "event", {name: shape({**more, **_STAMP}, _PARTIAL) for name, more in EVENTS.items()}
+    ),
 }
 _DECIDED = (200, answer(json(ref("RunDecided"))))
 PATHS: Paths = {
@@ -182,7 +195,10 @@ PATHS: Paths = {
                     (SESSION_HEADER,),
                 ),
             ),
-            parameters=[query("after", CURSOR, "Those behind the one with this id."), header("Last-Event-ID")],
+            parameters=[
+                query("after", CURSOR, "Those behind the one with this id."),
+                header("Last-Event-ID"),
+            ],
             errors=("404",),
         )
     },
@@ -199,7 +215,13 @@ PATHS: Paths = {
         "post": operation(
             "stop_run",
             "Stop it; what it had written is kept",
-            (200, answer(json(any_of(ref("RunStopping"), ref("Run"))), "It will stop; or the run, if it has ended.")),
+            (
+                200,
+                answer(
+                    json(any_of(ref("RunStopping"), ref("Run"))),
+                    "It will stop; or the run, if it has ended.",
+                ),
+            ),
             errors=("404", "503"),
         )
     },

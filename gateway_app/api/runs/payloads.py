@@ -40,7 +40,12 @@ def run_object(row: Response) -> dict[str, Any]:
     if row.is_open:
         return shown
     details = {"reason": row.incomplete_reason} if row.incomplete_reason else None
-    body = {"status": row.status, "output": row.output or [], "usage": row.usage, "error": row.error}
+    body = {
+        "status": row.status,
+        "output": row.output or [],
+        "usage": row.usage,
+        "error": row.error,
+    }
     ended = ended_event({**body, "incomplete_details": details})
     return {**shown, "last_event": ended.pop("event"), **ended}
 
@@ -65,7 +70,10 @@ class RunFold(BodyFold):
             self._last_event = shown["event"]
 
     def live(self) -> dict[str, Any]:
-        live: dict[str, Any] = {"updated_at": self._updated_at, "output": text_of_output(self.body()["output"])}
+        live: dict[str, Any] = {
+            "updated_at": self._updated_at,
+            "output": text_of_output(self.body()["output"]),
+        }
         if self._last_event is not None:
             live["last_event"] = self._last_event
         return live

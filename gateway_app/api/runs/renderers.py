@@ -92,7 +92,9 @@ def _told(name: str, **fields: Any) -> Told:
 _STEPS: dict[str, Callable[[RunEvents, Event], Told | None]] = {
     "response.output_text.delta": lambda _, event: _told("message.delta", delta=event["delta"]),
     "response.refusal.delta": lambda _, event: _told("message.delta", delta=event["delta"]),
-    "response.reasoning_summary_text.delta": lambda _, event: _told("reasoning.delta", delta=event["delta"]),
+    "response.reasoning_summary_text.delta": lambda _, event: _told(
+        "reasoning.delta", delta=event["delta"]
+    ),
     "response.reasoning_summary_text.done": RunEvents._thought,
     TOOL_STARTED: RunEvents._started,
     TOOL_FINISHED: RunEvents._finished,
@@ -115,7 +117,8 @@ class RunEventsView(TimedView):
 
     def render(self, segments: Sequence[Segment]) -> bytes:
         return b"".join(
-            b"id: %d\ndata: %s\n\n" % (position, orjson.dumps({**told, "run_id": self._run_id, "timestamp": at}))
+            b"id: %d\ndata: %s\n\n"
+            % (position, orjson.dumps({**told, "run_id": self._run_id, "timestamp": at}))
             for position, at, event in self.events(segments)
             if (told := self._events.read(event)) is not None and position > self._after
         )

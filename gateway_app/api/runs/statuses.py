@@ -43,14 +43,23 @@ def runs_of(owner_id: int) -> ResponseQuerySet:
     mine = Response.objects.visible_to(owner_id).filter(kind__in=RUN_KINDS, deleted_at__isnull=True)
     return mine.select_related("session").annotate(
         run_status=Case(
-            When(Q(status__in=OPEN, cancel_requested_at__isnull=False), then=Value(RunStatus.STOPPING)),
-            When(Q(status__in=OPEN, parked_until__isnull=False), then=Value(RunStatus.WAITING_FOR_APPROVAL)),
+            When(
+                Q(status__in=OPEN, cancel_requested_at__isnull=False),
+                then=Value(RunStatus.STOPPING),
+            ),
+            When(
+                Q(status__in=OPEN, parked_until__isnull=False),
+                then=Value(RunStatus.WAITING_FOR_APPROVAL),
+            ),
             When(Q(status=Status.IN_PROGRESS), then=Value(RunStatus.RUNNING)),
             When(
                 Q(status=Status.INCOMPLETE, incomplete_reason=IncompleteReason.SERVER_INTERRUPTED),
                 then=Value(RunStatus.INTERRUPTED),
             ),
-            When(Q(status=Status.INCOMPLETE, incomplete_reason__in=LIMITS), then=Value(RunStatus.COMPLETED)),
+            When(
+                Q(status=Status.INCOMPLETE, incomplete_reason__in=LIMITS),
+                then=Value(RunStatus.COMPLETED),
+            ),
             When(Q(status=Status.INCOMPLETE), then=Value(RunStatus.FAILED)),
             default="status",
             output_field=CharField(),

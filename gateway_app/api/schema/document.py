@@ -73,16 +73,27 @@ def _paths() -> Paths:
 
 
 def _schemas() -> dict[str, Schema]:
-    return {name: schema for door in (*_VOCABULARY, *_DOORS) for name, schema in sorted(door.SCHEMAS.items())}
+    return {
+        name: schema
+        for door in (*_VOCABULARY, *_DOORS)
+        for name, schema in sorted(door.SCHEMAS.items())
+    }
 
 
 def _with_arguments(path: str, operations: dict[str, Operation]) -> dict[str, Any]:
     named = re.findall(r"{(\w+)}", path)
-    given = [{"name": name, "in": "path", "required": True, **lifted(text(_ARGUMENTS[name]))} for name in named]
-    tagged = {method: {"tags": [_tag(path)], **operation} for method, operation in operations.items()}
+    given = [
+        {"name": name, "in": "path", "required": True, **lifted(text(_ARGUMENTS[name]))}
+        for name in named
+    ]
+    tagged = {
+        method: {"tags": [_tag(path)], **operation} for method, operation in operations.items()
+    }
     return {**({"parameters": given} if given else {}), **tagged}
 
 
 def _tag(path: str) -> str:
     """The collection: ``/v1/chat/completions/{id}`` is about chat."""
-    return next(part for part in path.split("/") if part not in ("", "v1", "api")).removesuffix(".json")
+    return next(part for part in path.split("/") if part not in ("", "v1", "api")).removesuffix(
+        ".json"
+    )

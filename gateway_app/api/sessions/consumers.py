@@ -63,7 +63,12 @@ class SessionChatStreamConsumer(SessionConsumer):
         admitted, headers = await self.begin(body)
         asked = await event_store.read(input_of, admitted.response_id)
         await self.start_stream(headers)
-        await pump(self, admitted.response_id, -1, ChatView(admitted.response_id, admitted.session_id, asked))
+        await pump(
+            self,
+            admitted.response_id,
+            -1,
+            ChatView(admitted.response_id, admitted.session_id, asked),
+        )
 
 
 def _completion(admitted: Admitted, final: ResponseBody) -> dict[str, Any]:

@@ -91,14 +91,20 @@ _FORK: dict[str, Schema] = {
     "response_id": short("A resp_ or run_ id of this session to go on from.", MAX_ID_CHARS),
 }
 CHAT: dict[str, Schema] = {
-    **{name: RESPONSE_FIELDS[name] for name in RESPONSE_FIELDS if name not in ("conversation", "previous_response_id")},
+    **{
+        name: RESPONSE_FIELDS[name]
+        for name in RESPONSE_FIELDS
+        if name not in ("conversation", "previous_response_id")
+    },
     "message": SESSION_INPUT,
     "input": told(SESSION_INPUT, "The same as message."),
     "system_message": text("Goes with this turn."),
     "instructions": text("The same as system_message."),
     **dict.fromkeys(("conversation", "previous_response_id"), UNSUPPORTED),
     "store": ALWAYS_STORED,
-    **dict.fromkeys(("provider", "model_options", "stream", "background", "stream_options"), UNUSED),
+    **dict.fromkeys(
+        ("provider", "model_options", "stream", "background", "stream_options"), UNUSED
+    ),
 }
 
 # -- what is answered -------------------------------------------------------------------
@@ -111,14 +117,21 @@ _SESSION: dict[str, Schema] = {
     "started_at": SECONDS,
     "ended_at": nullable(SECONDS),
     "end_reason": nullable(STRING),
-    **dict.fromkeys(("message_count", "turn_count", "tool_call_count", "input_tokens", "output_tokens"), INTEGER),
+    **dict.fromkeys(
+        ("message_count", "turn_count", "tool_call_count", "input_tokens", "output_tokens"), INTEGER
+    ),
     **dict.fromkeys(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), INTEGER),
-    **dict.fromkeys(("estimated_cost_usd", "actual_cost_usd", "api_call_count"), told(NULL, "Nothing here counts it.")),
+    **dict.fromkeys(
+        ("estimated_cost_usd", "actual_cost_usd", "api_call_count"),
+        told(NULL, "Nothing here counts it."),
+    ),
     "parent_session_id": nullable(STRING),
     "forked_from": nullable(text("The response it goes on from.")),
     "last_active": SECONDS,
     "preview": nullable(text("How it begins.")),
-    **dict.fromkeys(("pinned", "archived", "hidden", "unread", "has_system_prompt", "has_model_config"), BOOLEAN),
+    **dict.fromkeys(
+        ("pinned", "archived", "hidden", "unread", "has_system_prompt", "has_model_config"), BOOLEAN
+    ),
     "turn_policy": _POLICY,
 }
 _SAID: dict[str, Schema] = {
@@ -126,7 +139,9 @@ _SAID: dict[str, Schema] = {
     "role": enum(("user", "assistant", "system", "developer", "tool")),
     "content": any_of(STRING, array(ref("Part"))),
     "tool_calls": nullable(array(TOOL_CALL)),
-    **dict.fromkeys(("tool_call_id", "tool_name", "reasoning", "reasoning_content"), nullable(STRING)),
+    **dict.fromkeys(
+        ("tool_call_id", "tool_name", "reasoning", "reasoning_content"), nullable(STRING)
+    ),
     "display_kind": nullable(text("The type of an item that is no message.")),
 }
 _MESSAGE: dict[str, Schema] = {
@@ -134,9 +149,13 @@ _MESSAGE: dict[str, Schema] = {
     "session_id": STRING,
     "timestamp": SECONDS,
     "token_count": nullable(INTEGER),
-    "finish_reason": nullable(enum(("stop", "length", "tool_calls", "error", "cancelled", "incomplete"))),
+    "finish_reason": nullable(
+        enum(("stop", "length", "tool_calls", "error", "cancelled", "incomplete"))
+    ),
 }
-_PAGINATION = shape({"limit": INTEGER, "offset": INTEGER, "order": enum(ORDERS), "returned": INTEGER})
+_PAGINATION = shape(
+    {"limit": INTEGER, "offset": INTEGER, "order": enum(ORDERS), "returned": INTEGER}
+)
 _RUNTIME = shape({"model": STRING})
 _OUTCOME = dict.fromkeys(("completed", "partial", "interrupted"), BOOLEAN)
 _USAGE = nullable(ref("Usage"))
@@ -147,7 +166,9 @@ _TOOL: dict[str, Schema] = {
 _ENDED_TOOL = {**_TOOL, "duration": NUMBER}
 EVENTS: dict[str, dict[str, Schema]] = {
     "run.started": {
-        "user_message": shape({"role": const("user"), "content": any_of(STRING, array(ref("Part")))}),
+        "user_message": shape(
+            {"role": const("user"), "content": any_of(STRING, array(ref("Part")))}
+        ),
         "runtime": _RUNTIME,
     },
     "message.started": {"message": shape({"id": STRING, "role": const("assistant")})},
@@ -172,17 +193,27 @@ EVENTS: dict[str, dict[str, Schema]] = {
 _STAMP = {"session_id": STRING, "run_id": STRING, "seq": INTEGER, "ts": SECONDS}
 _PLACE = "A place in the run's log: GET /v1/runs/{run_id}/events?after= goes on there."
 _STREAM = stream(
-    *(frame(shape({**more, **_STAMP}), event=const(name), id_=_PLACE) for name, more in EVENTS.items()),
+    *(
+        frame(shape({**more, **_STAMP}), event=const(name), id_=_PLACE)
+        for name, more in EVENTS.items()
+    ),
 )
 
 
 def _turn(message: str, absent: str) -> Schema:
     """The words of Hermes and of Responses mean the same: one of each two may be there."""
     (other,) = {"message", "input"} - {message}
-    return {"required": [message], "properties": {message: {"not": NULL}, other: NULL, absent: NULL}}
+    return {
+        "required": [message],
+        "properties": {message: {"not": NULL}, other: NULL, absent: NULL},
+    }
 
 
-_TURNS = [_turn(message, absent) for message in ("message", "input") for absent in ("system_message", "instructions")]
+_TURNS = [
+    _turn(message, absent)
+    for message in ("message", "input")
+    for absent in ("system_message", "instructions")
+]
 SCHEMAS: dict[str, Schema] = {
     "CreateSession": fields(CREATE),
     "UpdateSession": {**shape(UPDATE, UPDATE), "additionalProperties": False},
@@ -192,7 +223,9 @@ SCHEMAS: dict[str, Schema] = {
     "Session": shape(_SESSION),
     "OneSession": shape({"object": const("hermes.session"), "session": ref("Session")}),
     "SessionList": list_of(ref("Session"), limit=INTEGER, offset=INTEGER),
-    "SessionDeleted": shape({"object": const("hermes.session.deleted"), "id": STRING, "deleted": const(True)}),
+    "SessionDeleted": shape(
+        {"object": const("hermes.session.deleted"), "id": STRING, "deleted": const(True)}
+    ),
     "SessionMessage": shape(_MESSAGE),
     "SessionMessageList": list_of(ref("SessionMessage"), session_id=STRING, pagination=_PAGINATION),
     "SessionModel": shape(
@@ -205,7 +238,8 @@ SCHEMAS: dict[str, Schema] = {
             "run_id": STRING,
             "response_id": STRING,
             "message": shape(
-                {"role": const("assistant"), "content": STRING, "tool_calls": array(TOOL_CALL)}, ("tool_calls",)
+                {"role": const("assistant"), "content": STRING, "tool_calls": array(TOOL_CALL)},
+                ("tool_calls",),
             ),
             "usage": _USAGE,
             "runtime": _RUNTIME,
@@ -263,7 +297,9 @@ PATHS: Paths = {
             parameters=[
                 query("limit", whole(1, MAX_MESSAGES, default=MAX_MESSAGES), "How many."),
                 _OFFSET,
-                query("order", {**enum(ORDERS), "default": "latest"}, "The end from which is counted."),
+                query(
+                    "order", {**enum(ORDERS), "default": "latest"}, "The end from which is counted."
+                ),
                 query("after", WORD, "Those that follow this id."),
                 query("before", WORD, "Those directly in front of this id."),
             ],
@@ -301,7 +337,12 @@ PATHS: Paths = {
         "post": generating(
             "stream_chat_in_session",
             "One more turn, as events",
-            (200, answer(_STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS)),
+            (
+                200,
+                answer(
+                    _STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS
+                ),
+            ),
             body="SessionTurn",
         )
     },

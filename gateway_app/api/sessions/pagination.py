@@ -35,13 +35,21 @@ def page_of_sessions(owner_id: int, params: QueryDict) -> dict[str, Any]:
     offset = _read_offset(params)
     rows = _filtered(shown_sessions(owner_id), params)
     if offset:
-        ordered = rows.order_by(*(("" if page.is_ascending else "-") + column for column in ACTIVITY))
+        ordered = rows.order_by(
+            *(("" if page.is_ascending else "-") + column for column in ACTIVITY)
+        )
         found = list(ordered[offset : offset + page.limit + 1])
         shown, has_more = found[: page.limit], len(found) > page.limit
     else:
         mine = Session.objects.of_owner(owner_id)
-        shown, has_more = cut(rows, page, ACTIVITY, lambda session_id: mine.filter(public_id=session_id))
-    listed = {**envelope(session_objects(shown), has_more=has_more), "limit": page.limit, "offset": offset}
+        shown, has_more = cut(
+            rows, page, ACTIVITY, lambda session_id: mine.filter(public_id=session_id)
+        )
+    listed = {
+        **envelope(session_objects(shown), has_more=has_more),
+        "limit": page.limit,
+        "offset": offset,
+    }
     if has_more and not (offset or page.after or page.before or page.is_ascending):
         listed["data"] += session_objects(_pinned_behind(rows, shown))
     return listed
@@ -63,7 +71,9 @@ def page_of_messages(messages: list[Message], params: QueryDict) -> dict[str, An
     if after or before:
         shown, has_more = cut_items(messages, Page(after, before, limit, is_ascending=True))
     else:
-        rest = messages[offset:] if order == "oldest" else messages[: max(0, len(messages) - offset)]
+        rest = (
+            messages[offset:] if order == "oldest" else messages[: max(0, len(messages) - offset)]
+        )
         shown = rest[:limit] if order == "oldest" else rest[-limit:]
         has_more = len(rest) > limit
     pagination = {"limit": limit, "offset": offset, "order": order, "returned": len(shown)}

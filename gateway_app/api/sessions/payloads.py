@@ -24,13 +24,18 @@ DETAILS = {
 
 def shown_sessions(owner_id: int) -> SessionQuerySet:
     """With what their rows alone don't tell: how they began, and which model spoke last."""
-    kept = InputItem.objects.filter(response__session=OuterRef("pk"), response__deleted_at__isnull=True)
+    kept = InputItem.objects.filter(
+        response__session=OuterRef("pk"), response__deleted_at__isnull=True
+    )
     first = kept.order_by("response__turn", "position")
     newest = Response.objects.filter(session=OuterRef("pk")).order_by("-turn")
     return (
         Session.objects.of_owner(owner_id)
         .select_related("parent")
-        .annotate(first_item=Subquery(first.values("item")[:1]), newest_model=Subquery(newest.values("model")[:1]))
+        .annotate(
+            first_item=Subquery(first.values("item")[:1]),
+            newest_model=Subquery(newest.values("model")[:1]),
+        )
     )
 
 
@@ -41,9 +46,14 @@ def session_objects(sessions: Sequence[Session]) -> list[dict[str, Any]]:
     turns = Response.objects.filter(session_id__in=ids, deleted_at__isnull=True).order_by()
     summed = turns.values("session_id").annotate(own=Sum("message_count"), **sums)
     totals: dict[int, dict[str, Any]] = {row["session_id"]: {**row} for row in summed}
-    calls = ToolEvent.objects.filter(response__session_id__in=ids).exclude(name__startswith=INTERNAL_TOOL_PREFIX)
+    calls = ToolEvent.objects.filter(response__session_id__in=ids).exclude(
+        name__startswith=INTERNAL_TOOL_PREFIX
+    )
     called = dict(calls.order_by().values_list("response__session_id").annotate(Count("pk")))
-    return [_shown(session, totals.get(session.pk, {}), called.get(session.pk, 0)) for session in sessions]
+    return [
+        _shown(session, totals.get(session.pk, {}), called.get(session.pk, 0))
+        for session in sessions
+    ]
 
 
 def _shown(session: Session, totals: dict[str, Any], tool_calls: int) -> dict[str, Any]:
@@ -85,6 +95,10 @@ def _preview(messages: list[Message]) -> str | None:
     content = next((message["content"] for message in messages if message["role"] == "user"), None)
     if content is None:
         return None
-    said = content if isinstance(content, str) else " ".join(part.get("text", "[image]") for part in content)
+    said = (
+        content
+        if isinstance(content, str)
+        else " ".join(part.get("text", "[image]") for part in content)
+    )
     line = " ".join(said.split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"

@@ -46,13 +46,21 @@ class ChatView(TimedView):
         self._seq = 0
 
     def render(self, segments: Sequence[Segment]) -> bytes:
-        return b"".join(self._frames(position, at, event) for position, at, event in self.events(segments))
+        return b"".join(
+            self._frames(position, at, event) for position, at, event in self.events(segments)
+        )
 
     def _frames(self, position: int, at: float, event: Event) -> bytes:
         self._calls.note(event)
         step = _STEPS.get(event["type"])
-        frames = [] if step is None else [self._frame(name, fields, at) for name, fields in step(self, event)]
-        return b"".join(frames[:-1]) + b"".join(b"id: %d\n%s" % (position, last) for last in frames[-1:])
+        frames = (
+            []
+            if step is None
+            else [self._frame(name, fields, at) for name, fields in step(self, event)]
+        )
+        return b"".join(frames[:-1]) + b"".join(
+            b"id: %d\n%s" % (position, last) for last in frames[-1:]
+        )
 
     def _frame(self, name: str, fields: dict[str, Any], at: float) -> bytes:
         self._seq += 1
@@ -61,7 +69,9 @@ class ChatView(TimedView):
 
     # -- the events ---------------------------------------------------------------------
     def _created(self, event: Event) -> Iterator[Told]:
-        said = next((message for message in reversed(self._asked) if message["role"] == "user"), None)
+        said = next(
+            (message for message in reversed(self._asked) if message["role"] == "user"), None
+        )
         user_message = {"role": "user", "content": said["content"] if said else ""}
         yield "run.started", {"user_message": user_message, "runtime": runtime(event["response"])}
         yield "message.started", {"message": {"id": self._message_id, "role": "assistant"}}
@@ -70,7 +80,10 @@ class ChatView(TimedView):
         yield "assistant.delta", {"message_id": self._message_id, "delta": event["delta"]}
 
     def _thought(self, event: Event) -> Iterator[Told]:
-        yield "tool.progress", {"message_id": self._message_id, "tool_name": THINKING, "delta": event["delta"]}
+        yield (
+            "tool.progress",
+            {"message_id": self._message_id, "tool_name": THINKING, "delta": event["delta"]},
+        )
 
     def _started(self, event: Event) -> Iterator[Told]:
         call = self._calls.started(event)
@@ -102,11 +115,18 @@ class ChatView(TimedView):
             said = {"message_id": self._message_id, "content": text_of_output(body["output"])}
             yield "assistant.completed", {**said, **outcome, "runtime": runtime(body)}
             messages = [*self._asked, *messages_of(body["output"])]
-            yield "run.completed", {"messages": messages, "usage": body["usage"], "runtime": runtime(body)}
+            yield (
+                "run.completed",
+                {"messages": messages, "usage": body["usage"], "runtime": runtime(body)},
+            )
         yield "done", {}
 
     def _tool(self, call: Call) -> dict[str, Any]:
-        named = {"message_id": self._message_id, "tool_name": call.name, "tool_call_id": call.call_id}
+        named = {
+            "message_id": self._message_id,
+            "tool_name": call.name,
+            "tool_call_id": call.call_id,
+        }
         return {**named, "preview": call.preview, "args": call.parsed}
 
 

@@ -32,9 +32,14 @@ UNUSED = ("provider", "model_options", "stream", "background", "stream_options")
 
 def read_id(body: dict[str, Any]) -> str:
     given = {name: body[name] for name in ("id", "session_id") if body.get(name) is not None}
-    read = [read_session_id(id_ if isinstance(id_, str) else "", name) or "" for name, id_ in given.items()]
+    read = [
+        read_session_id(id_ if isinstance(id_, str) else "", name) or ""
+        for name, id_ in given.items()
+    ]
     if len(set(read)) > 1:
-        raise InvalidRequest("id and session_id mean the same; send one of them.", param="session_id")
+        raise InvalidRequest(
+            "id and session_id mean the same; send one of them.", param="session_id"
+        )
     return read[0] if read else f"api_{int(time.time())}_{secrets.token_hex(4)}"
 
 
@@ -43,7 +48,9 @@ def read_new_session(body: dict[str, Any], principal: Principal) -> dict[str, An
     model, source = body.get("model"), body.get("source")
     return {
         "title": read_title(body.get("title")),
-        "source": SOURCE if source in (None, "") else short_text(MAX_SOURCE_CHARS)(source, "source"),
+        "source": SOURCE
+        if source in (None, "")
+        else short_text(MAX_SOURCE_CHARS)(source, "source"),
         "instructions": _read_prompt(body.get("system_prompt")),
         "model": "" if model is None else resolve_model(model, principal),
         **_read_policy(body),
@@ -56,7 +63,9 @@ def read_title(value: Any) -> str:
         return ""
     if not isinstance(value, str) or len(value) > MAX_TITLE_CHARS:
         raise InvalidRequest(
-            f"title must be a text of at most {MAX_TITLE_CHARS} characters.", param="title", code="invalid_title"
+            f"title must be a text of at most {MAX_TITLE_CHARS} characters.",
+            param="title",
+            code="invalid_title",
         )
     return value.strip()
 
@@ -70,15 +79,21 @@ def read_changes(body: dict[str, Any]) -> dict[str, Any]:
                 param=name,
                 code="unsupported_session_field",
             )
-    return {column: value for name in body for column, value in CHANGES[name](body[name], name).items()}
+    return {
+        column: value for name in body for column, value in CHANGES[name](body[name], name).items()
+    }
 
 
-def read_chat(body: dict[str, Any], principal: Principal, session: Session, tool_form: str | None = None) -> Admission:
+def read_chat(
+    body: dict[str, Any], principal: Principal, session: Session, tool_form: str | None = None
+) -> Admission:
     """A turn of a session: its history is the session's, its words are in the body."""
     given = {name: value for name, value in body.items() if value is not None}
     _check_words(given)
     unused = sorted(name for name in UNUSED if name in given)
-    asked = {CHAT_WORDS.get(name, name): value for name, value in given.items() if name not in unused}
+    asked = {
+        CHAT_WORDS.get(name, name): value for name, value in given.items() if name not in unused
+    }
     if session.model:
         asked = {"model": session.model, **asked}
     asked["input"] = _as_input(asked["input"])
@@ -98,22 +113,31 @@ def _check_words(given: dict[str, Any]) -> None:
     for name in ("conversation", "previous_response_id"):
         if name in given:
             raise InvalidRequest(
-                f"A session has a history of its own. Leave {name} out, or fork the session.", param=name
+                f"A session has a history of its own. Leave {name} out, or fork the session.",
+                param=name,
             )
     if "message" not in given and "input" not in given:
-        raise InvalidRequest("message is required.", param="message", code="missing_required_parameter")
+        raise InvalidRequest(
+            "message is required.", param="message", code="missing_required_parameter"
+        )
 
 
 def _as_input(value: Any) -> Any:
     """A text, items, or the parts of one message."""
-    if isinstance(value, list) and value and all(isinstance(part, dict) and PARTS & part.keys() for part in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(part, dict) and PARTS & part.keys() for part in value)
+    ):
         return [{"role": "user", "content": as_content(value)}]
     return as_items(value)
 
 
 def _read_prompt(value: Any) -> str:
     if value is not None and not isinstance(value, str):
-        raise InvalidRequest("system_prompt must be a text.", param="system_prompt", code="invalid_system_prompt")
+        raise InvalidRequest(
+            "system_prompt must be a text.", param="system_prompt", code="invalid_system_prompt"
+        )
     return value or ""
 
 
@@ -141,5 +165,7 @@ CHANGES: dict[str, Callable[[Any, str], dict[str, Any]]] = {
     "archived": _flag("is_archived"),
     "hidden": _flag("is_hidden"),
     "unread": _flag("is_unread"),
-    "turn_policy": lambda value, name: {"turn_policy": read_turn_policy(value, name) or TurnPolicy.QUEUE},
+    "turn_policy": lambda value, name: {
+        "turn_policy": read_turn_policy(value, name) or TurnPolicy.QUEUE
+    },
 }

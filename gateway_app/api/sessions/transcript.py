@@ -8,7 +8,11 @@ from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.history.chain import ids_before
 from responses_app.services.history.transcript import Message, messages_of
 
-FINISH_REASONS = {Status.FAILED: "error", Status.CANCELLED: "cancelled", Status.INCOMPLETE: "incomplete"}
+FINISH_REASONS = {
+    Status.FAILED: "error",
+    Status.CANCELLED: "cancelled",
+    Status.INCOMPLETE: "incomplete",
+}
 
 
 def session_messages(session: Session) -> list[Message]:

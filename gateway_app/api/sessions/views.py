@@ -27,7 +27,12 @@ from responses_app.requests.headers import IGNORED_HEADER, ignored_value
 from responses_app.requests.items import MAX_ID_CHARS
 from responses_app.requests.model_name import resolve_model
 from responses_app.services.history.fork import fork_session
-from responses_app.services.sessions import create_session, delete_session, find_session, update_session
+from responses_app.services.sessions import (
+    create_session,
+    delete_session,
+    find_session,
+    update_session,
+)
 
 
 class SessionsView(APIView):
@@ -37,7 +42,9 @@ class SessionsView(APIView):
     def post(self, request: Request) -> JsonAnswer:
         body = read_body(request, is_required=False)
         public_id, fields = read_id(body), read_new_session(body, principal_of(request))
-        made = event_store.submit(lambda: create_session(owner_of(request), public_id, **fields)).result()
+        made = event_store.submit(
+            lambda: create_session(owner_of(request), public_id, **fields)
+        ).result()
         return _answer(made, status=201, headers=_ignored(body, CREATE_FIELDS))
 
 
@@ -75,7 +82,9 @@ class ForkSessionView(APIView):
             point = short_text(MAX_ID_CHARS)(point, "response_id")
             point = response_id_of(point) or point
         made = event_store.submit(lambda: fork_session(parent, public_id, title, point)).result()
-        return _answer(made, status=201, headers=_ignored(body, {"id", "session_id", "title", "response_id"}))
+        return _answer(
+            made, status=201, headers=_ignored(body, {"id", "session_id", "title", "response_id"})
+        )
 
 
 class SessionModelView(APIView):
@@ -83,19 +92,29 @@ class SessionModelView(APIView):
         session = find_session(owner_of(request), session_id)
         body = read_body(request)
         if body.get("model") is None:
-            raise InvalidRequest("model is required.", param="model", code="missing_required_parameter")
+            raise InvalidRequest(
+                "model is required.", param="model", code="missing_required_parameter"
+            )
         model = resolve_model(body["model"], principal_of(request))
         event_store.submit(lambda: update_session(session, model=model)).result()
-        locked = {"object": "hermes.session.model_lock", "session_id": session_id, "runtime": {"model": model}}
+        locked = {
+            "object": "hermes.session.model_lock",
+            "session_id": session_id,
+            "runtime": {"model": model},
+        }
         return JsonAnswer(locked, headers=_ignored(body, {"model"}))
 
 
-def _answer(session: Session, status: int = 200, headers: dict[str, str] | None = None) -> JsonAnswer:
+def _answer(
+    session: Session, status: int = 200, headers: dict[str, str] | None = None
+) -> JsonAnswer:
     row = shown_sessions(session.owner_id).filter(pk=session.pk).first()
     if row is None:  # deleted in this moment
         raise SessionNotFound(session.public_id)
     [shown] = session_objects([row])
-    return JsonAnswer({"object": "hermes.session", "session": shown}, status=status, headers=headers)
+    return JsonAnswer(
+        {"object": "hermes.session", "session": shown}, status=status, headers=headers
+    )
 
 
 def _ignored(body: dict[str, Any], known: set[str]) -> dict[str, str]:

@@ -27,7 +27,9 @@ class Command(BaseCommand):
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE))
         except OSError as error:
-            raise CommandError(f"{file} cannot be made: {error.strerror}. Name a file that does not exist.") from error
+            raise CommandError(
+                f"{file} cannot be made: {error.strerror}. Name a file that does not exist."
+            ) from error
         try:
             _copy_sqlite(draft) if connection.vendor == "sqlite" else _dump_postgresql(draft)
             draft.replace(file)
@@ -48,11 +50,21 @@ def _copy_sqlite(draft: Path) -> None:
 def _dump_postgresql(draft: Path) -> None:
     program = shutil.which("pg_dump")
     if program is None:
-        raise CommandError("pg_dump is not on this machine; install the PostgreSQL client programs.")
+        raise CommandError(
+            "pg_dump is not on this machine; install the PostgreSQL client programs."
+        )
     settings = connection.settings_dict
-    named = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
+    named = {
+        "PGHOST": "HOST",
+        "PGPORT": "PORT",
+        "PGUSER": "USER",
+        "PGPASSWORD": "PASSWORD",
+        "PGDATABASE": "NAME",
+    }
     env = {name: str(settings[key]) for name, key in named.items() if settings.get(key)}
     command = [program, "--format=custom", "--no-owner", "--file", str(draft)]
-    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(  # noqa: S603
+        command, env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise CommandError(f"pg_dump failed: {done.stderr.strip()}")

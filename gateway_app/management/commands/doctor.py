@@ -16,8 +16,15 @@ class Command(BaseCommand):
     requires_system_checks = []  # they are part of what is told
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--timeout", type=float, default=TIMEOUT_SECS, help="seconds for each thing that is asked")
-        parser.add_argument("--offline", action="store_true", help="ask no model, MCP server or channel layer")
+        parser.add_argument(
+            "--timeout",
+            type=float,
+            default=TIMEOUT_SECS,
+            help="seconds for each thing that is asked",
+        )
+        parser.add_argument(
+            "--offline", action="store_true", help="ask no model, MCP server or channel layer"
+        )
 
     def handle(self, *args: Any, timeout: float, offline: bool, **options: Any) -> None:
         failed = 0

@@ -14,8 +14,12 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--settle", action="store_true", help="end all of them as incomplete; none goes on")
-        parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+        parser.add_argument(
+            "--settle", action="store_true", help="end all of them as incomplete; none goes on"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be done, and change nothing"
+        )
 
     def handle(self, *args: Any, settle: bool, dry_run: bool, **options: Any) -> None:
         dead = orphans.find_dead()
@@ -39,4 +43,6 @@ class Command(BaseCommand):
                 f"{len(ending) - progress.count} were taken by a running server meanwhile, or wait for an earlier turn."
             )
         if goes_on and not orphans.live_processes():
-            self.stderr.write("No server runs: what was freed goes on when one starts (manage.py serve).")
+            self.stderr.write(
+                "No server runs: what was freed goes on when one starts (manage.py serve)."
+            )

@@ -25,7 +25,9 @@ class Command(BaseCommand):
             logger.error(warning())
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
+            raise CommandError(
+                "The database is not up to date; run 'python manage.py migrate' first."
+            )
         self._make_room_for_connections()
         is_first_start = ensure_admin()
         connection.close()

@@ -63,17 +63,28 @@ class Chat:
 
 
 def _chats(request: HttpRequest) -> list[Chat]:
-    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[:SEARCHED_SESSIONS]
-    chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][:SHOWN_CHATS]
-    openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(opening=opening_words())
+    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[
+        :SEARCHED_SESSIONS
+    ]
+    chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][
+        :SHOWN_CHATS
+    ]
+    openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(
+        opening=opening_words()
+    )
     names = dict(openings.values_list("pk", "opening"))
-    return [Chat(session, session.title or names.get(session.pk) or session.public_id) for session in chosen]
+    return [
+        Chat(session, session.title or names.get(session.pk) or session.public_id)
+        for session in chosen
+    ]
 
 
 def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]:
     """What was asked; the answers come from the log, through the API."""
     mine = Response.objects.visible_to(operator_of(request).pk).filter(deleted_at__isnull=True)
-    found = mine.filter(session__public_id=session_id, session__owner=operator_of(request)).order_by("-turn")
+    found = mine.filter(
+        session__public_id=session_id, session__owner=operator_of(request)
+    ).order_by("-turn")
     rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])[::-1]
     asked: dict[str, list[str]] = {row.pk: [] for row in rows}
     for item in InputItem.objects.filter(response_id__in=asked).order_by("position"):

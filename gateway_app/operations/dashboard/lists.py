@@ -22,7 +22,17 @@ SHOWN_APPROVALS = 25
 
 # Enough for a line of a list: the rows hold whole requests and answers.
 LINE = (
-    *("id", "status", "kind", "model", "created_at", "finished_at", "total_ms", "first_output_ms", "attempt"),
+    *(
+        "id",
+        "status",
+        "kind",
+        "model",
+        "created_at",
+        "finished_at",
+        "total_ms",
+        "first_output_ms",
+        "attempt",
+    ),
     *("cancel_requested_at", "incomplete_reason", "error", "requested_by"),
     *("session__public_id", "session__title", "owner__username"),
 )
@@ -42,7 +52,8 @@ def open_responses() -> list[Running]:
     rows = list(lines.order_by("created_at")[:SHOWN_OPEN])
     names = actor_names(row.requested_by for row in rows)
     return [
-        Running(row, row.state, now - row.created_at, names.get(row.requested_by, row.requested_by)) for row in rows
+        Running(row, row.state, now - row.created_at, names.get(row.requested_by, row.requested_by))
+        for row in rows
     ]
 
 
@@ -70,7 +81,12 @@ def slowest(window: Window) -> list[Response]:
 
 
 def failed(window: Window) -> list[Response]:
-    return _found(ended_in(window).filter(status=Status.FAILED).order_by("-finished_at").values_list("pk", flat=True))
+    return _found(
+        ended_in(window)
+        .filter(status=Status.FAILED)
+        .order_by("-finished_at")
+        .values_list("pk", flat=True)
+    )
 
 
 def _found(ids: "QuerySet[Response, str]") -> list[Response]:

@@ -44,8 +44,12 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
     except ApiError as error:
-        return render(request, "dashboard/missing.html", {"message": error.message}, status=error.status)
-    neighbours = Response.objects.filter(session_id=row.session_id, turn__in=(row.turn - 1, row.turn + 1))
+        return render(
+            request, "dashboard/missing.html", {"message": error.message}, status=error.status
+        )
+    neighbours = Response.objects.filter(
+        session_id=row.session_id, turn__in=(row.turn - 1, row.turn + 1)
+    )
     turns = dict(neighbours.values_list("turn", "pk"))
     return render(
         request,
@@ -65,10 +69,23 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
 
 def _card(item: Item) -> dict[str, Any]:
     """An input item as the page shows it: its title and its texts."""
-    content = item.get("content") or item.get("output") or item.get("arguments") or item.get("input") or ""
+    content = (
+        item.get("content")
+        or item.get("output")
+        or item.get("arguments")
+        or item.get("input")
+        or ""
+    )
     parts = content if isinstance(content, list) else [{"text": str(content)}]
-    texts = [part.get("text") or part.get("refusal") or f"[{part.get('type', 'content')}]" for part in parts]
-    return {"role": item.get("role", "item"), "title": item.get("role") or item["type"], "texts": texts}
+    texts = [
+        part.get("text") or part.get("refusal") or f"[{part.get('type', 'content')}]"
+        for part in parts
+    ]
+    return {
+        "role": item.get("role", "item"),
+        "title": item.get("role") or item["type"],
+        "texts": texts,
+    }
 
 
 @require_POST
@@ -77,7 +94,9 @@ def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
         operator = operator_of(request)
-        is_asked = request_cancel(row.pk, operator_actor(operator.get_username()), operator).result()
+        is_asked = request_cancel(
+            row.pk, operator_actor(operator.get_username()), operator
+        ).result()
     except ApiError as error:
         return _refused(error)
     return JsonResponse({"response_id": row.pk, "requested": is_asked})
@@ -102,7 +121,9 @@ def approve(request: HttpRequest, response_id: str) -> HttpResponseBase:
 def _choice(value: str) -> Decision:
     if value not in Decision.values:
         raise InvalidRequest(
-            "choice must be once, session, always or deny.", param="choice", code="invalid_approval_choice"
+            "choice must be once, session, always or deny.",
+            param="choice",
+            code="invalid_approval_choice",
         )
     return Decision(value)
 
@@ -122,7 +143,9 @@ class LiveConsumer(HttpConsumer):
     async def answer(self, body: bytes) -> None:
         cookies = self.header("cookie") or ""
         if not await event_store.read(_viewers, [cookies]):
-            raise Unauthenticated(f"Log in as staff with the permission {VIEW} to watch a response.")
+            raise Unauthenticated(
+                f"Log in as staff with the permission {VIEW} to watch a response."
+            )
         self.end_when_revoked(Credential(_viewers, cookies))
         row = await event_store.read(any_response, self.path_args["response_id"])
         seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
@@ -130,4 +153,8 @@ class LiveConsumer(HttpConsumer):
         await pump(self, row.pk, -1 if seen is None else seen, TimedLogView())
 
 
-LIVE_ROUTES = (StreamingRoute("GET", re.compile(r"/live/(?P<response_id>[^/]+)/events"), LiveConsumer.as_asgi()),)
+LIVE_ROUTES = (
+    StreamingRoute(
+        "GET", re.compile(r"/live/(?P<response_id>[^/]+)/events"), LiveConsumer.as_asgi()
+    ),
+)

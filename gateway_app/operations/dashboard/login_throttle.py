@@ -32,7 +32,10 @@ class LoginThrottle:
         if request.method != "POST" or match is None or match.view_name != LOGIN:
             return None
         # Counted before the hash: logins that come at the same time would all pass.
-        is_over = [_count(key) > limit for key, limit in _counters(request, request.POST.get("username", ""))]
+        is_over = [
+            _count(key) > limit
+            for key, limit in _counters(request, request.POST.get("username", ""))
+        ]
         if not any(is_over):
             return None
         return HttpResponse(

@@ -155,7 +155,9 @@ def _count(window: Window) -> Numbers:
     return Numbers(
         points=list(points.values()),
         by_model=_folded((row["model"], row) for row in used),
-        by_key=_folded((names.get(row["requested_by"], row["requested_by"] or "unknown"), row) for row in used),
+        by_key=_folded(
+            (names.get(row["requested_by"], row["requested_by"] or "unknown"), row) for row in used
+        ),
         tools=_tools(window),
     )
 
@@ -209,7 +211,9 @@ def _folded(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Use]:
         use.input_tokens += row["input"]
         use.output_tokens += row["output"]
         use.tool_calls += row["calls"]
-    return sorted(uses.values(), key=lambda use: (-use.tokens, -use.responses, use.name))[:SHOWN_ROWS]
+    return sorted(uses.values(), key=lambda use: (-use.tokens, -use.responses, use.name))[
+        :SHOWN_ROWS
+    ]
 
 
 def _tools(window: Window) -> list[ToolUse]:

@@ -54,10 +54,14 @@ def _login(request: HttpRequest) -> HttpResponseBase:
 
 
 def _forbidden(request: HttpRequest, permission: str) -> HttpResponseBase:
-    message = f"Your account lacks the permission {permission}. A superuser can grant it in the admin."
+    message = (
+        f"Your account lacks the permission {permission}. A superuser can grant it in the admin."
+    )
     if request.method != "GET" or "HX-Request" in request.headers:
         return HttpResponse(message, status=403, content_type="text/plain")
-    return render(request, "dashboard/missing.html", {"message": message, "title": "Not allowed"}, status=403)
+    return render(
+        request, "dashboard/missing.html", {"message": message, "title": "Not allowed"}, status=403
+    )
 
 
 def is_staff(user: Any) -> bool:
@@ -80,7 +84,9 @@ def user_of_cookies(header: str | None) -> User | AnonymousUser:
     except CookieError:
         found = None
     request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(found.value if found else None)
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(
+        found.value if found else None
+    )
     user = get_user(request)
     assert isinstance(user, User | AnonymousUser)
     return user

@@ -66,7 +66,9 @@ def _past(window: Window) -> dict[str, Any]:
         "whole": {"point": whole, **_percentiles(whole)},
         "most_tokens": max((use.tokens for use in (*counted.by_model, *counted.by_key)), default=0),
         "most_calls": max((tool.calls for tool in counted.tools), default=0),
-        "points": [{"point": point, **_percentiles(point)} for point in counted.points if point.ended],
+        "points": [
+            {"point": point, **_percentiles(point)} for point in counted.points if point.ended
+        ],
         "plots": _plots(counted.points),
         "slowest": lists.slowest(window),
         "failed": lists.failed(window),

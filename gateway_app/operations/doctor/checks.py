@@ -62,16 +62,25 @@ def fail(subject: str, told: str, remedy: str) -> Finding:
 
 
 def check_settings() -> Iterator[Finding]:
-    problems = [found for found in checks.run_checks(include_deployment_checks=True) if not found.is_silenced()]
+    problems = [
+        found
+        for found in checks.run_checks(include_deployment_checks=True)
+        if not found.is_silenced()
+    ]
     for problem in problems:
         grade = Grade.FAIL if problem.is_serious() else Grade.NOTE
         yield Finding(
-            "settings", grade, f"{problem.id}: {problem.msg}", problem.hint or "See the check's documentation."
+            "settings",
+            grade,
+            f"{problem.id}: {problem.msg}",
+            problem.hint or "See the check's documentation.",
         )
     if not problems:
         yield ok("settings", f"read, for {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}")
     if settings.HERMES_AUTH == "off":
-        yield note("settings", "HERMES_AUTH=off lets everybody on this machine in", "Remove HERMES_AUTH.")
+        yield note(
+            "settings", "HERMES_AUTH=off lets everybody on this machine in", "Remove HERMES_AUTH."
+        )
 
 
 def check_home() -> Iterator[Finding]:
@@ -83,11 +92,19 @@ def check_home() -> Iterator[Finding]:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        yield fail("home", f"cannot write to {home}: {error.strerror}", f"chown or chmod {home} for the server's user")
+        yield fail(
+            "home",
+            f"cannot write to {home}: {error.strerror}",
+            f"chown or chmod {home} for the server's user",
+        )
         return
     free = shutil.disk_usage(home).free
     told = f"{home} can be written to, {free // 1024**2} MiB free"
-    yield ok("home", told) if free >= MIN_FREE_BYTES else note("home", told, "Make room, or see prune_responses.")
+    yield (
+        ok("home", told)
+        if free >= MIN_FREE_BYTES
+        else note("home", told, "Make room, or see prune_responses.")
+    )
 
 
 def check_files() -> Iterator[Finding]:
@@ -109,10 +126,16 @@ def check_database() -> Iterator[Finding]:
             executor = MigrationExecutor(connection)
             missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
             if not missing:
-                RuntimeProcess.objects.create(id=f"doctor-{os.getpid()}", host="", pid=0, pid_started="", role="doctor")
+                RuntimeProcess.objects.create(
+                    id=f"doctor-{os.getpid()}", host="", pid=0, pid_started="", role="doctor"
+                )
             transaction.set_rollback(True)
     except DatabaseError as error:
-        yield fail("database", f"{connection.vendor}: {error}".strip(), "Check DATABASE_URL, and that the server runs.")
+        yield fail(
+            "database",
+            f"{connection.vendor}: {error}".strip(),
+            "Check DATABASE_URL, and that the server runs.",
+        )
         return
     if missing:
         yield fail("database", f"{len(missing)} migrations are missing", "Run manage.py migrate.")
@@ -139,17 +162,27 @@ def _check_connections() -> Iterator[Finding]:
 def _check_work() -> Iterator[Finding]:
     dead = orphans.find_dead()
     left = orphans.find_orphans(dead)
-    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk__in=dead.ids).count()
+    running = (
+        RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk__in=dead.ids).count()
+    )
     if left:
-        remedy = "The next sweep takes them." if running else "Run manage.py serve, or recover_responses."
+        remedy = (
+            "The next sweep takes them."
+            if running
+            else "Run manage.py serve, or recover_responses."
+        )
         yield note("work", f"{len(left)} responses were left by dead processes", remedy)
     now = timezone.now()
-    ready = Response.objects.claimable("").order_by("created_at")  # others wait for a turn, not for a process
+    ready = Response.objects.claimable("").order_by(
+        "created_at"
+    )  # others wait for a turn, not for a process
     first = ready.values_list("created_at", flat=True).first()
     waiting = 0 if first is None else int((now - first).total_seconds())
     if waiting > OLD_QUEUE_SECS:
         yield note(
-            "work", f"a response waits for {waiting} s", "Start manage.py serve, or raise HERMES_MAX_CONCURRENT."
+            "work",
+            f"a response waits for {waiting} s",
+            "Start manage.py serve, or raise HERMES_MAX_CONCURRENT.",
         )
     if not left and waiting <= OLD_QUEUE_SECS:
         yield ok("work", f"nothing is left behind; {running} server processes run")
@@ -170,7 +203,11 @@ def check_sandbox() -> Iterator[Finding]:
     if mode == "off":
         yield ok("terminal", "off: the agent has no terminal")
     elif mode == "unsandboxed":
-        yield note("terminal", "commands run with the rights of the server", "Set HERMES_TERMINAL=sandboxed.")
+        yield note(
+            "terminal",
+            "commands run with the rights of the server",
+            "Set HERMES_TERMINAL=sandboxed.",
+        )
     elif lacks_sandbox(mode):
         yield fail("terminal", f"{NO_SANDBOX}: there is no terminal", NO_SANDBOX_REMEDY)
     else:
@@ -194,11 +231,19 @@ def _check_limits(limits: Limits) -> Iterator[Finding]:
         text = f"each command has up to {limits.processes} processes, and no limit of its memory in total"
         yield note("terminal", text, remedy)
     else:
-        yield note("terminal", "commands have no limit of their processes, nor of their memory in total", remedy)
+        yield note(
+            "terminal",
+            "commands have no limit of their processes, nor of their memory in total",
+            remedy,
+        )
     if seccomp.is_available():
         yield ok("terminal", "a filter refuses dangerous system calls")
     else:
-        yield note("terminal", f"there is no filter of system calls for {platform.machine()}", "Use x86_64 or aarch64.")
+        yield note(
+            "terminal",
+            f"there is no filter of system calls for {platform.machine()}",
+            "Use x86_64 or aarch64.",
+        )
 
 
 def timed(started: float) -> str:

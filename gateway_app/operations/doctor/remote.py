@@ -29,7 +29,11 @@ POLL_SECS = 0.05
 def check_upstreams(timeout_secs: float) -> Iterator[Finding]:
     for model in settings.HERMES_MODELS:
         if model["provider"] == "builtin":
-            yield note("model", "the built-in model answers: an offline demonstration", "Set HERMES_PROVIDER.")
+            yield note(
+                "model",
+                "the built-in model answers: an offline demonstration",
+                "Set HERMES_PROVIDER.",
+            )
         else:
             yield _upstream(model, timeout_secs)
 
@@ -47,11 +51,19 @@ def _upstream(model: Model, timeout_secs: float) -> Finding:
         return fail("model", told, "Check HERMES_BASE_URL, the network and its proxy.")
     told = f"{base} answers in {timed(started)}"
     if answer.status_code in (401, 403):
-        return fail("model", f"{told}, but refuses the key ({answer.status_code})", "Check HERMES_API_KEY.")
+        return fail(
+            "model", f"{told}, but refuses the key ({answer.status_code})", "Check HERMES_API_KEY."
+        )
     if answer.status_code >= 500:
-        return fail("model", f"{told}, with an error ({answer.status_code})", "Look at the upstream.")
+        return fail(
+            "model", f"{told}, with an error ({answer.status_code})", "Look at the upstream."
+        )
     if model["model"] not in _names(answer):
-        return note("model", f"{told}; it does not list {model['model']!r}", "Check HERMES_MODEL, if calls fail.")
+        return note(
+            "model",
+            f"{told}; it does not list {model['model']!r}",
+            "Check HERMES_MODEL, if calls fail.",
+        )
     return ok("model", f"{told} and knows {model['model']}")
 
 
@@ -86,7 +98,9 @@ def _mcp_finding(state: "ServerState", timeout_secs: float) -> Finding:
     if state["state"] == "ready":
         return ok("mcp", f"{state['label']} offers {state['tools']} tools")
     told = state["error"] or f"no answer within {timeout_secs:g} s"
-    return fail("mcp", f"{state['label']}: {told}", f"Check mcp_servers.{state['label']} in config.yaml.")
+    return fail(
+        "mcp", f"{state['label']}: {told}", f"Check mcp_servers.{state['label']} in config.yaml."
+    )
 
 
 def check_layer(timeout_secs: float) -> Iterator[Finding]:
@@ -99,7 +113,11 @@ def check_layer(timeout_secs: float) -> Iterator[Finding]:
         async_to_sync(layer_round_trip)(timeout_secs)
     except Exception as error:  # whatever a backend raises, it is the finding
         told = f"{backend} does not answer: {error or type(error).__name__}"
-        yield fail("layer", told, "Check REDIS_URL, and that Redis runs. Until then everything works, only later.")
+        yield fail(
+            "layer",
+            told,
+            "Check REDIS_URL, and that Redis runs. Until then everything works, only later.",
+        )
         return
     yield ok("layer", f"{backend} answers in {timed(started)}")
 

@@ -30,5 +30,7 @@ PATHS: Paths = {
             security=_WITH_OR_WITHOUT_A_KEY,
         )
     },
-    "/metrics": {"get": operation("metrics", "Numbers for Prometheus", _METRICS, security=_WITH_A_KEY)},
+    "/metrics": {
+        "get": operation("metrics", "Numbers for Prometheus", _METRICS, security=_WITH_A_KEY)
+    },
 }

@@ -80,7 +80,9 @@ def _local_gateway(found: Local) -> dict[str, Any]:
         "gateway_pid": process.pid if process and found.is_alive else None,
         "gateway_state": health.living_state() if found.is_alive else (process and "stopped"),
         "gateway_platforms": health.PLATFORMS if found.is_alive else {},
-        "gateway_exit_reason": (process.exit_reason or None) if process and not found.is_alive else None,
+        "gateway_exit_reason": (process.exit_reason or None)
+        if process and not found.is_alive
+        else None,
         "gateway_updated_at": process.heartbeat_at.isoformat() if process else None,
     }
 

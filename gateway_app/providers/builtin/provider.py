@@ -61,7 +61,11 @@ def compose(call: ModelCall) -> list[Step]:
 
 def _summary(told: list[dict[str, str]]) -> str:
     asked = [shorten(entry["text"], MAX_QUOTED_CHARS) for entry in told if entry["from"] == "user"]
-    first_and_last = f' The user wrote {len(asked)} times, first: "{asked[0]}", last: "{asked[-1]}".' if asked else ""
+    first_and_last = (
+        f' The user wrote {len(asked)} times, first: "{asked[0]}", last: "{asked[-1]}".'
+        if asked
+        else ""
+    )
     return f"{len(told)} entries were summed up by the built-in model.{first_and_last}"
 
 
@@ -73,13 +77,22 @@ def _compose(last: Item, call: ModelCall) -> list[Step]:
     pace = _pace(asked)
     script: list[Step] = []
     if _THINK.search(asked):
-        script.append(Think("The question is read twice, the obvious answer is doubted, and then it is given. ", pace))
+        script.append(
+            Think(
+                "The question is read twice, the obvious answer is doubted, and then it is given. ",
+                pace,
+            )
+        )
     if _FAIL.search(asked):
         failure = Fail("The built-in model was asked to fail.")
         return [*script, Say("This answer ends in a failure, as asked. ", pace), failure]
     called = choose_call(asked, call)
     if called is not None:
-        return [*script, Say("Let me see. ", pace), called] if called.name == "calculate" else [*script, called]
+        return (
+            [*script, Say("Let me see. ", pace), called]
+            if called.name == "calculate"
+            else [*script, called]
+        )
     return [*script, Say(_formatted(call) or _answer(asked, whole, call), pace)]
 
 
@@ -88,7 +101,9 @@ def _formatted(call: ModelCall) -> str | None:
     wanted = (call.parameters.get("text") or {}).get("format") or {}
     if wanted.get("type") == "json_schema":
         return orjson.dumps(sample(wanted["schema"])).decode()
-    return '{"answer": "This is the built-in model."}' if wanted.get("type") == "json_object" else None
+    return (
+        '{"answer": "This is the built-in model."}' if wanted.get("type") == "json_object" else None
+    )
 
 
 def _pace(asked: str) -> float | None:
@@ -104,6 +119,8 @@ def _answer(asked: str, whole: str, call: ModelCall) -> str:
         count = min(int(wanted[1]), MAX_WORDS)
         return "".join(islice(cycle(words(STORY)), count)).strip()
     earlier = [text_of(item) for item in call.items[:-1] if item.get("role") == "user"]
-    remembered = f' Before that you wrote {len(earlier)} times, first: "{earlier[0]}".' if earlier else ""
+    remembered = (
+        f' Before that you wrote {len(earlier)} times, first: "{earlier[0]}".' if earlier else ""
+    )
     guided = f" My instructions are: {call.instructions}" if call.instructions else ""
     return f'This is the built-in model. You wrote: "{whole}".{remembered}{guided} {HELP}'

@@ -24,7 +24,11 @@ def choose_call(asked: str, call: ModelCall) -> Call | None:
     allowed, is_forced = _allowed(call)
     hinted = [tool for tool in allowed if _is_hinted(tool["name"], asked)]
     chosen = hinted or (allowed if is_forced else [])
-    return Call(call_id, chosen[0]["name"], sample(chosen[0].get("parameters") or {})) if chosen else None
+    return (
+        Call(call_id, chosen[0]["name"], sample(chosen[0].get("parameters") or {}))
+        if chosen
+        else None
+    )
 
 
 def _expression(asked: str) -> str:
@@ -43,7 +47,9 @@ def _allowed(call: ModelCall) -> tuple[list[dict[str, Any]], bool]:
         return tools, choice == "required"
     entries = choice.get("tools", [choice])
     names = {entry.get("name") for entry in entries}
-    return [tool for tool in tools if tool["name"] in names], choice.get("mode", "required") == "required"
+    return [tool for tool in tools if tool["name"] in names], choice.get(
+        "mode", "required"
+    ) == "required"
 
 
 def _is_hinted(name: str, asked: str) -> bool:

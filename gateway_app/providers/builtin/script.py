@@ -110,7 +110,9 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
             await step.until()
             continue
         if isinstance(step, Call):
-            is_custom = any(tool["name"] == step.name and tool["type"] == "custom" for tool in call.client_tools)
+            is_custom = any(
+                tool["name"] == step.name and tool["type"] == "custom" for tool in call.client_tools
+            )
             async for event in _play_call(step, is_custom=is_custom):
                 yield event
             spent += 1
@@ -119,7 +121,9 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
         kind = TextDelta if isinstance(step, Say) else ReasoningDelta
         for word in words(step.text):
             if spent == budget:
-                yield ModelFinished("length", Usage(count_tokens(call), spent, reasoning_tokens=reasoned))
+                yield ModelFinished(
+                    "length", Usage(count_tokens(call), spent, reasoning_tokens=reasoned)
+                )
                 return
             await _pause(step.words_per_sec, spent)
             yield kind(word)
@@ -130,7 +134,11 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
 
 async def _play_call(step: Call, *, is_custom: bool) -> AsyncIterator[ModelEvent]:
     yield CallStarted(step.call_id, step.name, "custom_tool_call" if is_custom else "function_call")
-    arguments = step.arguments.get("input", "sample") if is_custom else orjson.dumps(step.arguments).decode()
+    arguments = (
+        step.arguments.get("input", "sample")
+        if is_custom
+        else orjson.dumps(step.arguments).decode()
+    )
     half = len(arguments) // 2
     for part in (arguments[:half], arguments[half:]):
         await asyncio.sleep(0)

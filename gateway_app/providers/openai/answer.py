@@ -61,7 +61,9 @@ class Answer(ABC):
 
     def understand(self, event: Event) -> Iterator[ModelEvent]:
         try:
-            yield from self.read_whole(event) if isinstance(event, WholeAnswer) else self.read(event)
+            yield from (
+                self.read_whole(event) if isinstance(event, WholeAnswer) else self.read(event)
+            )
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise cut_off("an event makes no sense") from None
 
@@ -82,7 +84,8 @@ class Answer(ABC):
         if self.reason == "error":
             return ModelFailed("The model ended its answer with an error.", is_transient=True)
         is_finished = self.reason or (
-            self.is_marked_finished(is_clean=failure is None) and self.calls.are_whole  # or a call was cut
+            self.is_marked_finished(is_clean=failure is None)
+            and self.calls.are_whole  # or a call was cut
         )
         if not is_finished:
             return failure or cut_off("it ended without a finish reason")
@@ -92,5 +95,7 @@ class Answer(ABC):
 @dataclass(frozen=True)
 class Protocol:
     body: Callable[[ModelCall, Upstream], dict[str, Any]]
-    open: Callable[[UpstreamClient, dict[str, Any], dict[str, Any]], Opening]  # with a body and headers
+    open: Callable[
+        [UpstreamClient, dict[str, Any], dict[str, Any]], Opening
+    ]  # with a body and headers
     answer: Callable[[ModelCall, Upstream], Answer]

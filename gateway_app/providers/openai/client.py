@@ -27,9 +27,15 @@ from gateway_app.providers.openai.sse import (
 
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
-KEEPALIVE_EXPIRY_SECS = 30.0  # below the idle limit of the usual proxies, so that they rarely close first
-MAX_IDLE_CONNECTIONS = 32  # the pool looks at each of them, for 25 µs, at the start and end of every request
-MAX_TOKENS = 1_000_000_000  # of one answer; a larger count is an error of the server, and no column holds it
+KEEPALIVE_EXPIRY_SECS = (
+    30.0  # below the idle limit of the usual proxies, so that they rarely close first
+)
+MAX_IDLE_CONNECTIONS = (
+    32  # the pool looks at each of them, for 25 µs, at the start and end of every request
+)
+MAX_TOKENS = (
+    1_000_000_000  # of one answer; a larger count is an error of the server, and no column holds it
+)
 DRAIN_SECS = 0.25  # an answer that is not read to its end costs the connection; a server that lingers costs more
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
 # A model reads a long context before it says a word: tokens above which the stale limit is at least so many seconds.
@@ -73,7 +79,11 @@ class UpstreamClient:
         await self.sdk.close()
 
     async def events(
-        self, opening: Opening, is_last: Callable[[Event], bool], tokens: int = 0, is_streamed: bool = True
+        self,
+        opening: Opening,
+        is_last: Callable[[Event], bool],
+        tokens: int = 0,
+        is_streamed: bool = True,
     ) -> AsyncGenerator[Event]:
         """The events of an answer up to its last; closing the generator closes the answer at once."""
         patience = _Patience(self.upstream, tokens)
@@ -108,7 +118,9 @@ class UpstreamClient:
         except (httpx2.HTTPError, OSError) as error:
             raise cut_off(str(error) or type(error).__name__) from None
 
-    async def _whole(self, answer: openai.AsyncAPIResponse[Any], is_streamed: bool) -> WholeAnswer | None:
+    async def _whole(
+        self, answer: openai.AsyncAPIResponse[Any], is_streamed: bool
+    ) -> WholeAnswer | None:
         if "json" not in answer.headers.get("content-type", ""):
             return None
         body = parse(await answer.read())
@@ -130,7 +142,9 @@ class UpstreamClient:
     def _failure(self, error: openai.OpenAIError) -> ModelFailed:
         if isinstance(error, openai.APIStatusError):
             return refusal(error)
-        if isinstance(error, openai.APITimeoutError) and isinstance(error.__cause__, httpx2.ConnectTimeout):
+        if isinstance(error, openai.APITimeoutError) and isinstance(
+            error.__cause__, httpx2.ConnectTimeout
+        ):
             message = f"The model's server was not reached within {self.upstream.connect_secs:g} s."
         elif isinstance(error, openai.APITimeoutError):
             message = f"The model's server took no data for {self.upstream.write_secs:g} s."
@@ -187,7 +201,9 @@ class _Transport(httpx2.AsyncBaseTransport):
         options, verify = list(_socket_options()), _ssl_context()
         none_kept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         self._kept = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, socket_options=options)
-        self._fresh = httpx2.AsyncHTTPTransport(verify=verify, limits=none_kept, socket_options=options)
+        self._fresh = httpx2.AsyncHTTPTransport(
+            verify=verify, limits=none_kept, socket_options=options
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         is_fresh = request.headers.get("connection") == FRESH["Connection"]
@@ -200,7 +216,9 @@ class _Transport(httpx2.AsyncBaseTransport):
 
 def _sdk(upstream: Upstream) -> AsyncOpenAI:
     limits = httpx2.Limits(
-        max_connections=None, max_keepalive_connections=MAX_IDLE_CONNECTIONS, keepalive_expiry=KEEPALIVE_EXPIRY_SECS
+        max_connections=None,
+        max_keepalive_connections=MAX_IDLE_CONNECTIONS,
+        keepalive_expiry=KEEPALIVE_EXPIRY_SECS,
     )
     # A mount instead of the transport argument: with that one, HTTPS_PROXY and its kin would be ignored.
     # There is no read timeout here: it would also limit the wait for the first byte.

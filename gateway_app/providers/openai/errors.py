@@ -11,9 +11,13 @@ import openai
 from gateway_app.agent.events import ModelFailed
 
 MAX_MESSAGE_CHARS = 1000
-JUDGED_CHARS = 2000  # of each end of a message: some upstreams repeat the whole prompt between the two
+JUDGED_CHARS = (
+    2000  # of each end of a message: some upstreams repeat the whole prompt between the two
+)
 # What the status of a failed response may be called; an upstream's own code is never shown as one of ours.
-CODES = frozenset(("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy"))
+CODES = frozenset(
+    ("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy")
+)
 TOO_LONG = "context_length_exceeded"
 _STATUS_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 
@@ -72,12 +76,25 @@ def refusal(error: openai.APIStatusError) -> Refused:
 def failure_in(error: Any) -> ModelFailed:
     """What an error inside a stream or a failed response says."""
     given = error if isinstance(error, dict) else {}
-    status = next((found for name in ("status", "status_code", "code") if (found := _number(given.get(name)))), None)
+    status = next(
+        (
+            found
+            for name in ("status", "status_code", "code")
+            if (found := _number(given.get(name)))
+        ),
+        None,
+    )
     said, code = message_of(error), given.get("code")
     is_transient, judged = _judge(status, _words(error, said))
-    known = code if isinstance(code, str) and code in CODES else _STATUS_CODES.get(status or 0, "server_error")
+    known = (
+        code
+        if isinstance(code, str) and code in CODES
+        else _STATUS_CODES.get(status or 0, "server_error")
+    )
     return ModelFailed(
-        f"The model failed: {said or 'its server does not say why.'}", judged or known, is_transient=is_transient
+        f"The model failed: {said or 'its server does not say why.'}",
+        judged or known,
+        is_transient=is_transient,
     )
 
 
@@ -125,7 +142,9 @@ def _cannot_stream(said: str) -> bool:
 
 
 def _both_ends(text: str) -> str:
-    return text if len(text) <= 2 * JUDGED_CHARS else f"{text[:JUDGED_CHARS]}\n{text[-JUDGED_CHARS:]}"
+    return (
+        text if len(text) <= 2 * JUDGED_CHARS else f"{text[:JUDGED_CHARS]}\n{text[-JUDGED_CHARS:]}"
+    )
 
 
 def _param(body: Any) -> Any:

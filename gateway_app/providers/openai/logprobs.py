@@ -8,7 +8,9 @@ from gateway_app.agent.events import Item
 def read_logprobs(raw: Any) -> tuple[Item, ...]:
     """One entry for each token; what is no such entry is left out."""
     entries = [entry for entry in raw if _is_entry(entry)] if isinstance(raw, list) else []
-    return tuple({**_entry(one), "top_logprobs": _others(one.get("top_logprobs"))} for one in entries)
+    return tuple(
+        {**_entry(one), "top_logprobs": _others(one.get("top_logprobs"))} for one in entries
+    )
 
 
 def _others(raw: Any) -> list[Item]:
@@ -16,7 +18,11 @@ def _others(raw: Any) -> list[Item]:
 
 
 def _is_entry(raw: Any) -> bool:
-    return isinstance(raw, dict) and isinstance(raw.get("token"), str) and isinstance(raw.get("logprob"), int | float)
+    return (
+        isinstance(raw, dict)
+        and isinstance(raw.get("token"), str)
+        and isinstance(raw.get("logprob"), int | float)
+    )
 
 
 def _entry(raw: Item) -> Item:

@@ -38,13 +38,19 @@ class OpenAIProvider:
             yield quirk
 
     async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        client, answer, failure = self._client, self._protocol.answer(call, self._client.upstream), None
+        client, answer, failure = (
+            self._client,
+            self._protocol.answer(call, self._client.upstream),
+            None,
+        )
         headers = {**client.headers, **(FRESH if call.is_retry else {})}
         opening = self._protocol.open(client, body, headers)
         tokens = estimate_tokens(call.items, call.instructions, call.tool_specs())
         with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
             try:
-                async with aclosing(client.events(opening, answer.is_last, tokens, body["stream"])) as events:
+                async with aclosing(
+                    client.events(opening, answer.is_last, tokens, body["stream"])
+                ) as events:
                     async for event in events:
                         request.heard()
                         for found in answer.understand(event):

@@ -65,7 +65,9 @@ def cut_off(how: str) -> ModelFailed:
 
 def _data_of(frame: bytes) -> bytes:
     """What the frame's data lines hold; comments and other fields are left out."""
-    parts = [line[5:].removeprefix(b" ") for line in frame.split(b"\n") if line.startswith(b"data:")]
+    parts = [
+        line[5:].removeprefix(b" ") for line in frame.split(b"\n") if line.startswith(b"data:")
+    ]
     return b"\n".join(parts)
 
 

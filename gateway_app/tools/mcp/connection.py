@@ -34,7 +34,9 @@ MAX_PAGES = 100  # a server whose last page names a next one would be listed for
 class Limits:
     connect_secs: float = 60  # npx and uvx download the server first
     list_secs: float = 30
-    refresh_secs: float = 60  # finds what no notification told of: a restarted HTTP server, a lost list_changed
+    refresh_secs: float = (
+        60  # finds what no notification told of: a restarted HTTP server, a lost list_changed
+    )
     first_retry_secs: float = 1
     last_retry_secs: float = 60
 
@@ -64,7 +66,9 @@ class Connection:
     # -- life ---------------------------------------------------------------------------
     def start(self) -> None:
         self._scope = anyio.CancelScope()
-        self._task = asyncio.get_running_loop().create_task(self._run(self._scope), name=f"mcp {self.server.label}")
+        self._task = asyncio.get_running_loop().create_task(
+            self._run(self._scope), name=f"mcp {self.server.label}"
+        )
 
     async def stop(self) -> None:
         """Take leave of the server, or cut it short; afterwards no process of it is left."""
@@ -176,7 +180,9 @@ class Connection:
             with anyio.fail_after(self._limits.list_secs):
                 self.tools = await self._list(client)
         except TimeoutError:
-            if not self._calls:  # many servers do one thing at a time, and this one has something to do
+            if (
+                not self._calls
+            ):  # many servers do one thing at a time, and this one has something to do
                 raise
 
     async def _subscribe(self, client: Client) -> None:
@@ -200,7 +206,9 @@ class Connection:
             self._wake.set()
         elif isinstance(message, Exception) and not line.is_garbled:
             line.is_garbled = True
-            logger.warning("MCP server %s sends what is no message of the protocol", self.server.label)
+            logger.warning(
+                "MCP server %s sends what is no message of the protocol", self.server.label
+            )
 
     async def _list(self, client: Client) -> tuple[Tool, ...]:
         found: dict[str, Tool] = {}
@@ -219,7 +227,9 @@ class Connection:
             if not cursor:
                 break
         else:
-            logger.warning("MCP server %s lists more than %d pages of tools", self.server.label, MAX_PAGES)
+            logger.warning(
+                "MCP server %s lists more than %d pages of tools", self.server.label, MAX_PAGES
+            )
         return tuple(found.values())
 
     def _tool(self, listed: types.Tool) -> Tool:
@@ -229,7 +239,8 @@ class Connection:
             description=listed.description or listed.title or "",
             parameters=listed.input_schema,
             run=partial(self.call, listed.name),
-            is_replay_safe=hints is not None and bool(hints.read_only_hint or hints.idempotent_hint),
+            is_replay_safe=hints is not None
+            and bool(hints.read_only_hint or hints.idempotent_hint),
             asks_approval=None if self.server.approval == "none" else self._asks,
             approver="client" if self.server.approval == "client" else "operator",
             time_limit_secs=self.server.timeout_secs,
@@ -244,7 +255,9 @@ class Connection:
         """Cancelling the caller's task cancels the request, and the server is told."""
         client, label = self._client, self.server.label
         if client is None:
-            raise RuntimeError(f"The MCP server {label} is not connected: {self.error or 'it is starting'}.")
+            raise RuntimeError(
+                f"The MCP server {label} is not connected: {self.error or 'it is starting'}."
+            )
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             context.report(progress_text(progress, total, message))
@@ -256,12 +269,16 @@ class Connection:
             self._wake.set()  # it may have gone
             raise RuntimeError(self._failure(error)) from error
         except ValidationError as error:
-            raise RuntimeError(f"The MCP server {label} answered with something that is no result.") from error
+            raise RuntimeError(
+                f"The MCP server {label} answered with something that is no result."
+            ) from error
         finally:
             self._calls -= 1
         text = as_text(result)
         if result.is_error:
-            raise RuntimeError(text or f"The tool {tool} of the MCP server {label} failed without a reason.")
+            raise RuntimeError(
+                text or f"The tool {tool} of the MCP server {label} failed without a reason."
+            )
         return text
 
     def _failure(self, error: MCPError) -> str:

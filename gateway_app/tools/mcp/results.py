@@ -4,13 +4,21 @@ import json
 
 from mcp import types
 
-Block = types.TextContent | types.ImageContent | types.AudioContent | types.ResourceLink | types.EmbeddedResource
+Block = (
+    types.TextContent
+    | types.ImageContent
+    | types.AudioContent
+    | types.ResourceLink
+    | types.EmbeddedResource
+)
 
 
 def as_text(result: types.CallToolResult) -> str:
     """Texts as they are, what is no text as a line that names it; structured content where there is no text."""
     parts = [_block(block) for block in result.content]
-    if result.structured_content is not None and not any(_is_text(block) for block in result.content):
+    if result.structured_content is not None and not any(
+        _is_text(block) for block in result.content
+    ):
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
     return "\n".join(part for part in parts if part)
 
@@ -42,7 +50,9 @@ def _block(block: Block) -> str:
 def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
     kind = resource.mime_type or "unknown type"
     if isinstance(resource, types.TextResourceContents):
-        return f"[resource {resource.uri}, {kind}, {len(resource.text)} characters]\n{resource.text}"
+        return (
+            f"[resource {resource.uri}, {kind}, {len(resource.text)} characters]\n{resource.text}"
+        )
     return f"[resource {resource.uri}, {kind}, {_decoded_bytes(resource.blob)} bytes]"
 
 

@@ -19,7 +19,9 @@ class ServerState(TypedDict):
 class McpToolset:
     """One connection per server; a server that is away costs its own tools and nothing else."""
 
-    def __init__(self, servers: Sequence[McpServer], limits: Limits | None = None, version: str = "0") -> None:
+    def __init__(
+        self, servers: Sequence[McpServer], limits: Limits | None = None, version: str = "0"
+    ) -> None:
         self._connections = [Connection(server, limits or Limits(), version) for server in servers]
         self._is_started = False
 

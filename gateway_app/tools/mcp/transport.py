@@ -45,7 +45,11 @@ class Line:
 
 def redacted(server: McpServer, text: str) -> str:
     """Without what the configuration holds in confidence: servers repeat it in their complaints."""
-    secrets = [*server.env.values(), *server.headers.values(), *server.url.partition("?")[2].split("&")]
+    secrets = [
+        *server.env.values(),
+        *server.headers.values(),
+        *server.url.partition("?")[2].split("&"),
+    ]
     secrets += [value.partition(" ")[2] for value in server.headers.values()]
     secrets += [pair.partition("=")[2] for pair in secrets if "=" in pair]
     for secret in sorted(secrets, key=len, reverse=True):
@@ -77,13 +81,17 @@ async def _http(line: Line) -> AsyncIterator[tuple[Any, Any]]:
     async def note_status(response: httpx2.Response) -> None:
         # The mcp package reports a 401 and a 500 alike as "an error response".
         if response.request.method == "POST":
-            line.hear(f"HTTP {response.status_code} {response.reason_phrase}" if response.is_error else "")
+            line.hear(
+                f"HTTP {response.status_code} {response.reason_phrase}" if response.is_error else ""
+            )
 
     # A stream of notifications may be silent for hours; calls and listings have limits of their own.
     timeout = httpx2.Timeout(None, connect=CONNECT_SECS, write=WRITE_SECS)
     async with (
         httpx2.AsyncClient(
-            headers=dict(line.server.headers), timeout=timeout, event_hooks={"response": [note_status]}
+            headers=dict(line.server.headers),
+            timeout=timeout,
+            event_hooks={"response": [note_status]},
         ) as client,
         streamable_http_client(line.server.url, http_client=client) as (read, write),
     ):
@@ -150,6 +158,9 @@ class Watched:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.aclose()

@@ -114,7 +114,11 @@ def _own_folders() -> dict[str, Path]:
         for name in names.split(","):
             if name in mounts:
                 root, mount = mounts[name]
-                folder = mount / Path(path).relative_to(root) if Path(path).is_relative_to(root) else mount
+                folder = (
+                    mount / Path(path).relative_to(root)
+                    if Path(path).is_relative_to(root)
+                    else mount
+                )
                 found[name] = folder if folder.is_dir() and ".." not in folder.parts else mount
     return found
 
@@ -172,7 +176,9 @@ def _end_all(folder: Path) -> None:
             return
         for line in (folder / "cgroup.procs").read_text().split():
             pid = int(line)
-            if pid > 0:  # 0 stands for a process that the server can't see, and would mean its own group
+            if (
+                pid > 0
+            ):  # 0 stands for a process that the server can't see, and would mean its own group
                 os.kill(pid, signal.SIGKILL)
 
 

@@ -31,7 +31,9 @@ class PrivateFiles:
         if time.monotonic() - self._walked_at > MAX_AGE_SECS:
             return True
         try:
-            return any(os.stat(path).st_mtime_ns != changed for path, changed in self._changes.items())
+            return any(
+                os.stat(path).st_mtime_ns != changed for path, changed in self._changes.items()
+            )
         except OSError:
             return True
 

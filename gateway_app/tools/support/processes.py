@@ -23,7 +23,9 @@ class Program:
     pass_fds: tuple[int, ...] = ()
     # It starts its child in a session of its own and takes that down with itself, as bubblewrap does.
     is_wrapper: bool = False
-    group: ControlGroup | None = None  # it puts itself into this one, which is made before and removed after
+    group: ControlGroup | None = (
+        None  # it puts itself into this one, which is made before and removed after
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ async def run_program(program: Program, limit_secs: float, take: Callable[[bytes
                 await asyncio.wait([supervision])
 
 
-async def _supervise(program: Program, limit_secs: float, take: Callable[[bytes], None], stop: asyncio.Event) -> Ending:
+async def _supervise(
+    program: Program, limit_secs: float, take: Callable[[bytes], None], stop: asyncio.Event
+) -> Ending:
     if program.group is None:
         return await _supervise_process(program, limit_secs, take, stop)
     try:
@@ -102,7 +106,9 @@ async def _start(program: Program, output: int) -> asyncio.subprocess.Process:
     )
 
 
-async def _first_of(process: asyncio.subprocess.Process, stop: asyncio.Event, limit_secs: float) -> None:
+async def _first_of(
+    process: asyncio.subprocess.Process, stop: asyncio.Event, limit_secs: float
+) -> None:
     waits = [asyncio.create_task(process.wait()), asyncio.create_task(stop.wait())]
     try:
         await asyncio.wait(waits, timeout=limit_secs, return_when=asyncio.FIRST_COMPLETED)
@@ -122,7 +128,9 @@ async def _ask_to_end(process: asyncio.subprocess.Process, is_wrapper: bool) -> 
 
 def _children(pid: int) -> list[int]:
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     except OSError:
         return []
 

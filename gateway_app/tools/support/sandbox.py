@@ -51,7 +51,11 @@ class Sandbox:
     """For one command: what comes before it, and the descriptors that this needs."""
 
     def __init__(
-        self, program: str, workspace: Path, limits: Limits, group: cgroups.ControlGroup | None = None
+        self,
+        program: str,
+        workspace: Path,
+        limits: Limits,
+        group: cgroups.ControlGroup | None = None,
     ) -> None:
         self.program = program
         self.workspace = workspace
@@ -78,7 +82,12 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         for descriptor in (self._kept_open, *self.descriptors):
             os.close(descriptor)
 
@@ -87,10 +96,19 @@ def wrapped(program: str, workspace: Path, limits: Limits) -> tuple[str, ...]:
     """Bubblewrap with its options: the view of the machine, without any limit but those of the memory file systems."""
     for folder in _SHOWN:
         if workspace.is_relative_to(folder):
-            raise ValueError(f"the workspace lies in {folder}, where the sandbox can't hide what is beside it")
+            raise ValueError(
+                f"the workspace lies in {folder}, where the sandbox can't hide what is beside it"
+            )
     network = ("--share-net", *_resolver()) if limits.has_network else ()
     return (
-        *(program, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
+        *(
+            program,
+            "--unshare-all",
+            "--unshare-user",
+            "--disable-userns",
+            "--die-with-parent",
+            "--new-session",
+        ),
         *("--cap-drop", "ALL"),  # a server that runs as root would pass all of them on
         *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"),
         *_system_folders(),
@@ -99,7 +117,10 @@ def wrapped(program: str, workspace: Path, limits: Limits) -> tuple[str, ...]:
         *("--dev", "/dev", *_memory_folder("/dev/shm", SHARED_MEMORY_MB)),  # noqa: S108
         *_memory_folder("/tmp", limits.temporary_mb),  # noqa: S108
         *("--proc", "/proc"),
-        *("--remount-ro", "/proc"),  # root could set the machine's sysctls even without capabilities
+        *(
+            "--remount-ro",
+            "/proc",
+        ),  # root could set the machine's sysctls even without capabilities
         *("--bind", str(workspace), str(workspace), "--chdir", str(workspace)),
         # Both are file systems in memory, without a limit of their size.
         *("--remount-ro", "/dev", "--remount-ro", "/"),

@@ -24,7 +24,9 @@ def checked(arguments: dict[str, Any], parameters: Schema) -> dict[str, Any]:
     properties: dict[str, Schema] = parameters["properties"]
     for name in arguments:
         if name not in properties:
-            raise ValueError(f"there is no argument {name!r}; the arguments are {', '.join(properties)}")
+            raise ValueError(
+                f"there is no argument {name!r}; the arguments are {', '.join(properties)}"
+            )
     return {
         name: _checked(name, arguments.get(name), schema, name in parameters["required"])
         for name, schema in properties.items()
@@ -48,7 +50,9 @@ def _checked(name: str, value: Any, schema: Schema, is_required: bool) -> Any:
 def _check_bounds(name: str, value: Any, schema: Schema) -> None:
     if isinstance(value, str):
         if len(value) > schema.get("maxLength", len(value)):
-            raise ValueError(f"the argument {name!r} may have at most {schema['maxLength']} characters")
+            raise ValueError(
+                f"the argument {name!r} may have at most {schema['maxLength']} characters"
+            )
         if len(value) < schema.get("minLength", 0):
             raise ValueError(f"the argument {name!r} must not be empty")
     elif not schema.get("minimum", value) <= value <= schema.get("maximum", value):

@@ -31,7 +31,9 @@ def search(workspace: Path, path: str, pattern: str, glob: str) -> Iterator[str]
     try:
         expression = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        raise PathRefused(f"the argument 'pattern' is not a regular expression of Python: {error}") from error
+        raise PathRefused(
+            f"the argument 'pattern' is not a regular expression of Python: {error}"
+        ) from error
     with explained(path):
         start = locate(workspace, path)
         for parts, folder in _files(workspace, start, glob):

@@ -207,7 +207,9 @@ def _instructions(machine: Machine) -> Iterator[bytes]:
     for number, argument, bits in machine.denied_bits:
         yield from _for_call(number, argument, _refuse_bits(bits))
     yield from _for_call(machine.ioctl, 1, _refuse_values((TIOCSTI, TIOCLINUX)))
-    yield from _for_call(machine.personality, 0, _allow_values((0, _CURRENT_PERSONALITY), errno.EPERM))
+    yield from _for_call(
+        machine.personality, 0, _allow_values((0, _CURRENT_PERSONALITY), errno.EPERM)
+    )
     yield from _for_call(machine.socket, 0, _allow_values(_FAMILIES, errno.EAFNOSUPPORT))
     yield _step(_RETURN, _ALLOW)
 

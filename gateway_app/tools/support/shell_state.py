@@ -21,7 +21,10 @@ builtin source /dev/fd/{given} 2>/dev/null; _save=$2; {save}; builtin trap '{{ {
 
 {{ _status=$?; {save}; }} 2>/dev/null; builtin exit "$_status"
 """  # without the empty line bash does not know the brace after an unbalanced quote in the command
-_WORDS = {"save": 'unset -f builtin; builtin eval "$_save"', "run": 'builtin eval "builtin shift 2; $1"'}
+_WORDS = {
+    "save": 'unset -f builtin; builtin eval "$_save"',
+    "run": 'builtin eval "builtin shift 2; $1"',
+}
 # NUL, which no variable can hold, stands around it, so that a half-written state is not taken for a whole one.
 # A folder that is gone makes the state before the command differ from any after it: it is told once.
 _SAVE = r"""builtin set +exu; {{
@@ -63,13 +66,17 @@ class ShellState:
     def save(self) -> bool:
         """Whether the shell got to tell its state. One that changed nothing leaves the change of another alone."""
         told = os.pread(self.kept, 3 * MAX_STATE_BYTES, 0)
-        states = told.split(b"\0")[1::2]  # before the command, after it, and perhaps once more from the trap
+        states = told.split(b"\0")[
+            1::2
+        ]  # before the command, after it, and perhaps once more from the trap
         if len(states) < 2 or not told.endswith(b"\0"):
             return False
         if states[-1] != states[0]:
             self.file.parent.mkdir(mode=0o700, exist_ok=True)
             unfinished = self.file.with_name(f"{self.file.name}-{secrets.token_hex(8)}")
-            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with open(
+                os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
                 file.write(states[-1])
             unfinished.replace(self.file)
         return True
@@ -77,7 +84,12 @@ class ShellState:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         os.close(self.given)
         os.close(self.kept)
 

@@ -53,7 +53,11 @@ class Walk:
             inner = []
             for entry in self._entries(folder):
                 yield entry
-                if entry.is_folder and self._is_recursive and entry.parts[-1] not in SKIPPED_FOLDERS:
+                if (
+                    entry.is_folder
+                    and self._is_recursive
+                    and entry.parts[-1] not in SKIPPED_FOLDERS
+                ):
                     inner.append(entry.parts)
             if inner and len(folder) - len(self._start) >= MAX_DEPTH:
                 self.is_cut = True
@@ -98,7 +102,11 @@ def is_match(parts: Parts, pattern: str) -> bool:
     states = _spread({0}, wanted)
     for part in parts:
         reached = {state for state in states if state < len(wanted) and wanted[state] == "**"}
-        reached |= {s + 1 for s in states if s < len(wanted) and wanted[s] != "**" and fnmatchcase(part, wanted[s])}
+        reached |= {
+            s + 1
+            for s in states
+            if s < len(wanted) and wanted[s] != "**" and fnmatchcase(part, wanted[s])
+        }
         states = _spread(reached, wanted)
     return len(wanted) in states
 

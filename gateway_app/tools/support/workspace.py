@@ -45,7 +45,9 @@ def locate(workspace: Path, path: str) -> Parts:
         path = f".{path[1:]}"
     real = Path(os.path.realpath(root / path))
     if not real.is_relative_to(root):
-        raise PathRefused(f"{path}: leads outside the workspace; use a path relative to the workspace")
+        raise PathRefused(
+            f"{path}: leads outside the workspace; use a path relative to the workspace"
+        )
     return real.relative_to(root).parts
 
 
@@ -111,6 +113,8 @@ def check_regular(name: str, folder: int) -> int:
 def opened_file(workspace: Path, path: str) -> Iterator[BinaryIO]:
     parts = locate(workspace, path)
     if not parts:
-        raise PathRefused(f"{path}: is the workspace itself, a folder; list_files shows what is in it")
+        raise PathRefused(
+            f"{path}: is the workspace itself, a folder; list_files shows what is in it"
+        )
     with opened_folder(workspace, parts[:-1]) as folder, open_regular(parts[-1], folder) as file:
         yield file

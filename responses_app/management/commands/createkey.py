@@ -13,7 +13,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="what the key is for; unique")
         parser.add_argument(
-            "--owner", help="the user who owns what this key makes (made if missing; default: the key's name)"
+            "--owner",
+            help="the user who owns what this key makes (made if missing; default: the key's name)",
         )
 
     def handle(self, *args: Any, name: str, owner: str | None, **options: Any) -> None:
@@ -24,5 +25,7 @@ class Command(BaseCommand):
             user.set_unusable_password()
             user.save()
         _, secret = ApiKey.objects.issue(name, user)
-        self.stderr.write(f"Key {name!r} for {user.get_username()}; keep it, it is not shown again:")
+        self.stderr.write(
+            f"Key {name!r} for {user.get_username()}; keep it, it is not shown again:"
+        )
         self.stdout.write(secret)

@@ -24,19 +24,28 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id", nargs="*", help="only these responses")
         parser.add_argument(
-            "--output", "-o", default="-", help="a file that does not exist yet; - for the standard output"
+            "--output",
+            "-o",
+            default="-",
+            help="a file that does not exist yet; - for the standard output",
         )
-        parser.add_argument("--format", choices=["jsonl", "csv"], default="jsonl", help="csv is a table to look at")
+        parser.add_argument(
+            "--format", choices=["jsonl", "csv"], default="jsonl", help="csv is a table to look at"
+        )
         parser.add_argument("--owner", help="only what belongs to this user")
         parser.add_argument("--session", help="only this session")
         parser.add_argument("--model", help="only what this model answered")
-        parser.add_argument("--status", action="append", default=[], choices=[str(status) for status in TERMINAL])
+        parser.add_argument(
+            "--status", action="append", default=[], choices=[str(status) for status in TERMINAL]
+        )
         parser.add_argument("--since", help="only what was made at this date or time or later")
         parser.add_argument("--until", help="only what was made before this date or time")
 
     def handle(self, *args: Any, output: str, format: str, **options: Any) -> None:
         selection = _selection(**options)
-        missing = set(selection.ids) - set(Response.objects.filter(pk__in=selection.ids).values_list("pk", flat=True))
+        missing = set(selection.ids) - set(
+            Response.objects.filter(pk__in=selection.ids).values_list("pk", flat=True)
+        )
         if missing:
             raise CommandError(f"There is no response {', '.join(sorted(missing))}.")
         lines = csv_lines if format == "csv" else json_lines
@@ -47,7 +56,9 @@ class Command(BaseCommand):
         self.stderr.write(f"Exported {progress.count} lines.")
         running = selection.rows().open().count()
         if running:
-            self.stderr.write(f"{running} responses still run and were left out; export them when they have ended.")
+            self.stderr.write(
+                f"{running} responses still run and were left out; export them when they have ended."
+            )
 
 
 def _selection(**options: Any) -> Selection:
@@ -71,7 +82,9 @@ def _moment(given: str | None, name: str) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise CommandError(f"{name} must be a date or a time, such as 2031-05-17 or 2031-05-17T08:30, not {given!r}.")
+        raise CommandError(
+            f"{name} must be a date or a time, such as 2031-05-17 or 2031-05-17T08:30, not {given!r}."
+        )
     return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
 
 

@@ -20,10 +20,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", help="JSON lines; - for the standard input")
-        parser.add_argument("--owner", help="give everything to this user (default: the users named, made if missing)")
-        parser.add_argument("--dry-run", action="store_true", help="check every record, and store nothing")
+        parser.add_argument(
+            "--owner",
+            help="give everything to this user (default: the users named, made if missing)",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="check every record, and store nothing"
+        )
 
-    def handle(self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any) -> None:
+    def handle(
+        self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any
+    ) -> None:
         user = None if owner is None else find_owner(owner)
         restore = Restore(user, is_rehearsal=dry_run, open_transaction=PacedTransactions().begin)
         outcomes: Counter[Outcome] = Counter()
@@ -36,10 +43,16 @@ class Command(BaseCommand):
                     refused += 1
                     self.stderr.write(f"Line {number}{_named(line)}: {error}")
                 progress.add()
-        added = f"Would add {outcomes[Outcome.ADDED]}" if dry_run else f"{outcomes[Outcome.ADDED]} added"
+        added = (
+            f"Would add {outcomes[Outcome.ADDED]}"
+            if dry_run
+            else f"{outcomes[Outcome.ADDED]} added"
+        )
         self.stdout.write(f"{added}, {outcomes[Outcome.KNOWN]} already here.")
         if refused:
-            raise CommandError(f"{refused} of {progress.count} records were refused; the lines above say why.")
+            raise CommandError(
+                f"{refused} of {progress.count} records were refused; the lines above say why."
+            )
 
 
 def _parsed(line: bytes) -> Any:

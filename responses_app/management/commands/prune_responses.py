@@ -25,14 +25,24 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=float, help="remove what is older (default: HERMES_RETENTION_DAYS)")
         parser.add_argument(
-            "--keep", type=int, help="keep so many, those used last (default: HERMES_MAX_STORED_RESPONSES)"
+            "--days", type=float, help="remove what is older (default: HERMES_RETENTION_DAYS)"
         )
-        parser.add_argument("--status", action="append", default=[], choices=[str(status) for status in TERMINAL])
+        parser.add_argument(
+            "--keep",
+            type=int,
+            help="keep so many, those used last (default: HERMES_MAX_STORED_RESPONSES)",
+        )
+        parser.add_argument(
+            "--status", action="append", default=[], choices=[str(status) for status in TERMINAL]
+        )
         parser.add_argument("--owner", help="only what belongs to this user")
-        parser.add_argument("--batch", type=int, default=BATCH_ROWS, help="responses per transaction")
-        parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+        parser.add_argument(
+            "--batch", type=int, default=BATCH_ROWS, help="responses per transaction"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would go, and remove nothing"
+        )
 
     def handle(self, *args: Any, dry_run: bool, batch: int, **options: Any) -> None:
         if batch < 1:
@@ -52,7 +62,9 @@ class Command(BaseCommand):
         self.stdout.write(f"Removed {removed} responses.")
         self._tell_excess(excess(rules))
 
-    def _rules(self, days: float | None, keep: int | None, status: list[str], owner: str | None, **_: Any) -> Rules:
+    def _rules(
+        self, days: float | None, keep: int | None, status: list[str], owner: str | None, **_: Any
+    ) -> Rules:
         if days is None and keep is None:
             days = settings.HERMES_RETENTION_DAYS or None
             keep = settings.HERMES_MAX_STORED_RESPONSES or None
@@ -80,4 +92,6 @@ class Command(BaseCommand):
 
     def _tell_excess(self, count: int) -> None:
         if count > 0:
-            self.stderr.write(f"The limit is exceeded by {count}: what stays is needed by something that stays.")
+            self.stderr.write(
+                f"The limit is exceeded by {count}: what stays is needed by something that stays."
+            )

@@ -18,10 +18,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id")
-        parser.add_argument("--speed", type=float, help="at the pace of its commit times; 2 is twice as fast")
-        parser.add_argument("--after", type=int, default=-1, help="only events behind this sequence_number")
-        parser.add_argument("--internal", action="store_true", help="also the hermes.* events that no client sees")
-        parser.add_argument("--follow", action="store_true", help="wait for the rest of one that still runs")
+        parser.add_argument(
+            "--speed", type=float, help="at the pace of its commit times; 2 is twice as fast"
+        )
+        parser.add_argument(
+            "--after", type=int, default=-1, help="only events behind this sequence_number"
+        )
+        parser.add_argument(
+            "--internal", action="store_true", help="also the hermes.* events that no client sees"
+        )
+        parser.add_argument(
+            "--follow", action="store_true", help="wait for the rest of one that still runs"
+        )
 
     def handle(self, *args: Any, id: str, speed: float | None, after: int, **options: Any) -> None:
         if speed is not None and speed <= 0:
@@ -45,7 +53,9 @@ def _check(response_id: str) -> None:
     if row is None:
         raise CommandError(f"There is no response {response_id!r}; the admin lists them.")
     if row.deleted_at is not None:
-        raise CommandError(f"The content of {response_id} was deleted at {row.deleted_at:%Y-%m-%d %H:%M} UTC.")
+        raise CommandError(
+            f"The content of {response_id} was deleted at {row.deleted_at:%Y-%m-%d %H:%M} UTC."
+        )
     if not row.is_stored:
         raise CommandError(f"{response_id} was made with store: false; its content was never kept.")
 

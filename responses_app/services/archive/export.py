@@ -15,7 +15,18 @@ from responses_app.services.archive.records import (
     response_record,
 )
 
-TABLE = ("id", "owner", "session", "turn", "kind", "status", "model", "created_at", "finished_at", "attempt")
+TABLE = (
+    "id",
+    "owner",
+    "session",
+    "turn",
+    "kind",
+    "status",
+    "model",
+    "created_at",
+    "finished_at",
+    "attempt",
+)
 TABLE_OF_CONTENT = ("input_tokens", "output_tokens", "incomplete_reason", "error", "text")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
@@ -37,8 +48,18 @@ def csv_lines(selection: Selection) -> Iterator[bytes]:
 def _cells(row: Response) -> list[Any]:
     usage, error = row.usage or {}, row.error or {}
     told = {**{name: getattr(row, name) for name in TABLE}, "session": row.session.public_id}
-    texts = [part.get("text", "") for item in row.output or [] if item["type"] == "message" for part in item["content"]]
-    content = [usage.get("input_tokens"), usage.get("output_tokens"), row.incomplete_reason, error.get("message")]
+    texts = [
+        part.get("text", "")
+        for item in row.output or []
+        if item["type"] == "message"
+        for part in item["content"]
+    ]
+    content = [
+        usage.get("input_tokens"),
+        usage.get("output_tokens"),
+        row.incomplete_reason,
+        error.get("message"),
+    ]
     return [*told.values(), *content, "".join(texts)]
 
 

@@ -33,7 +33,9 @@ class Walk:
         rows = self._rows
         if self._last is not None:
             at, pk = self._last
-            rows = rows.filter(~Q(**{self._column: at, "pk__lte": pk}), **{f"{self._column}__gte": at})
+            rows = rows.filter(
+                ~Q(**{self._column: at, "pk__lte": pk}), **{f"{self._column}__gte": at}
+            )
         page = list(rows.order_by(self._column, "pk").values_list(self._column, "pk")[:PAGE_ROWS])
         self.is_over = len(page) < PAGE_ROWS
         if page:
@@ -85,7 +87,9 @@ class Search:
 
     def _freed_by(self, going: list[str]) -> list[str]:
         """The turns before these, where nothing else continues them: the ends that come next."""
-        continued = Response.objects.filter(pk__in=going, previous__isnull=False).exclude(previous__in=going)
+        continued = Response.objects.filter(pk__in=going, previous__isnull=False).exclude(
+            previous__in=going
+        )
         parents = list(continued.values_list("previous_id", flat=True))
         others = _children().exclude(pk__in=going)
         rows = free(self._rows.filter(pk__in=parents)).filter(~Exists(others))
@@ -93,7 +97,9 @@ class Search:
 
     def remove(self, batch: Sequence[str]) -> int:
         """In the caller's transaction: a batch, but for what was continued, used or locked since it was found."""
-        rows = free(self._rows.filter(pk__in=batch)).select_for_update(skip_locked=True, of=("self",))
+        rows = free(self._rows.filter(pk__in=batch)).select_for_update(
+            skip_locked=True, of=("self",)
+        )
         going = _without_needed(rows)
         if going:
             _delete(going)
@@ -124,7 +130,10 @@ def _without_needed(rows: ResponseQuerySet) -> list[str]:
     going: dict[str, str | None] = dict(rows.values_list("pk", "previous_id"))
     later = Response.objects.filter(previous__in=list(going)).exclude(pk__in=list(going))
     forks = Session.objects.filter(fork_point__in=list(going), turn_count=0)
-    needed = [*later.values_list("previous_id", flat=True), *forks.values_list("fork_point_id", flat=True)]
+    needed = [
+        *later.values_list("previous_id", flat=True),
+        *forks.values_list("fork_point_id", flat=True),
+    ]
     while needed:
         pk = needed.pop()
         before = None if pk is None else going.pop(pk, None)

@@ -24,10 +24,24 @@ T = TypeVar("T", bound=Model)
 FORMAT = 1
 PAGE_ROWS = 50  # bounds what is in memory at once
 # Columns that say how a row is worked on, not what it is; and those that are told by names instead of numbers.
-RESPONSE_LEFT_OUT = {"owner", "session", "conversation", "previous", "lease_owner", "lease_until", "parked_until"}
+RESPONSE_LEFT_OUT = {
+    "owner",
+    "session",
+    "conversation",
+    "previous",
+    "lease_owner",
+    "lease_until",
+    "parked_until",
+}
 RESPONSE_LEFT_OUT.add("is_log_merged")
 # Values that are carried on along a chain: they follow from the rows before.
-RESPONSE_LEFT_OUT |= {"chain_root", "chain_depth", "instructions_at", "compaction_at", "context_tokens"}
+RESPONSE_LEFT_OUT |= {
+    "chain_root",
+    "chain_depth",
+    "instructions_at",
+    "compaction_at",
+    "context_tokens",
+}
 SESSION_LEFT_OUT = {"id", "owner", "parent", "fork_point", "has_server_history"}
 TOOL_LEFT_OUT = {"id", "response"}
 
@@ -61,7 +75,9 @@ class Selection:
             "created_at__gte": self.since,
             "created_at__lt": self.until,
         }
-        return Response.objects.filter(wanted, **{name: value for name, value in given.items() if value is not None})
+        return Response.objects.filter(
+            wanted, **{name: value for name, value in given.items() if value is not None}
+        )
 
 
 def ended_responses(rows: ResponseQuerySet) -> Iterator[Response]:
@@ -85,7 +101,9 @@ def _paged(rows: QuerySet[T]) -> Iterator[T]:
 
 def response_record(row: Response) -> Record:
     segments = read_whole(row.pk)
-    marks = [mark.split(":") for segment in segments for mark in segment.commit_marks.split(",") if mark]
+    marks = [
+        mark.split(":") for segment in segments for mark in segment.commit_marks.split(",") if mark
+    ]
     tools = ToolEvent.objects.filter(response_id=row.pk).order_by("pk")
     return {
         "record": "response",

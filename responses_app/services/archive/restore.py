@@ -14,7 +14,14 @@ from django.db.models import Model
 from responses_app.eventlog import Numbering, Segment
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import up_to_end
-from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session, ToolEvent
+from responses_app.models import (
+    Conversation,
+    ConversationItem,
+    InputItem,
+    Response,
+    Session,
+    ToolEvent,
+)
 from responses_app.models.responses import Kind
 from responses_app.protocol.events import Event, is_internal
 from responses_app.protocol.snapshot import fold
@@ -65,11 +72,15 @@ class Restore:
             "conversation": self._conversation,
         }
         if kind not in takers or record.get("format") != FORMAT:
-            raise BadRecord(f"it is not a record of format {FORMAT}. Was it made by export_responses?")
+            raise BadRecord(
+                f"it is not a record of format {FORMAT}. Was it made by export_responses?"
+            )
         try:
             return takers[kind](record)
         except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
-            raise BadRecord(f"it lacks something, or holds something else than it should: {error!r}") from error
+            raise BadRecord(
+                f"it lacks something, or holds something else than it should: {error!r}"
+            ) from error
 
     @contextmanager
     def _storing(self) -> Iterator[None]:
@@ -106,12 +117,16 @@ class Restore:
         row.session = self._session(record["session"], row.owner)
         taken = Response.objects.filter(session=row.session, turn=row.turn).first()
         if taken is not None:
-            raise BadRecord(f"turn {row.turn} of its session {row.session.public_id} is {taken.pk} here.")
+            raise BadRecord(
+                f"turn {row.turn} of its session {row.session.public_id} is {taken.pk} here."
+            )
         if record["conversation"] is not None:
             row.conversation = self._conversation_of(record["conversation"], row.session, row.owner)
         row.previous = Response.objects.filter(pk=record["previous"], owner=row.owner).first()
         if record["previous"] not in (None, *self.rehearsed) and row.previous is None:
-            raise BadRecord(f"it continues {record['previous']}, which is not here. Import that first.")
+            raise BadRecord(
+                f"it continues {record['previous']}, which is not here. Import that first."
+            )
         _store(checked, record)
         return Outcome.ADDED
 
@@ -142,8 +157,13 @@ class Restore:
     def _conversation_of(self, told: Record, session: Session, owner: User) -> Conversation:
         conversation = Conversation.objects.filter(pk=told["id"]).first()
         if conversation is None:
-            if told["name"] is not None and Conversation.objects.filter(owner=owner, name=told["name"]).exists():
-                raise BadRecord(f"{owner} has another conversation named {told['name']!r} here. Rename or delete it.")
+            if (
+                told["name"] is not None
+                and Conversation.objects.filter(owner=owner, name=told["name"]).exists()
+            ):
+                raise BadRecord(
+                    f"{owner} has another conversation named {told['name']!r} here. Rename or delete it."
+                )
             conversation = _built(Conversation, {**told, "session": None}, {"session", "owner"})
             conversation.owner, conversation.session = owner, session
             conversation.save(force_insert=True)
@@ -152,7 +172,9 @@ class Restore:
         return conversation
 
     def _conversation(self, record: Record) -> Outcome:
-        mine = Conversation.objects.filter(owner__username=self._owner_name(record), items__isnull=False)
+        mine = Conversation.objects.filter(
+            owner__username=self._owner_name(record), items__isnull=False
+        )
         if mine.filter(pk=record["conversation"]["id"]).exists():
             return Outcome.KNOWN
         with self._storing():
@@ -160,14 +182,24 @@ class Restore:
 
     def _add_conversation(self, record: Record) -> Outcome:
         owner = self._owner(record)
-        conversation = self._conversation_of(record["conversation"], self._session(record["session"], owner), owner)
+        conversation = self._conversation_of(
+            record["conversation"], self._session(record["session"], owner), owner
+        )
         here = ConversationItem.objects.filter(conversation=conversation)
         if here.exists():
             return Outcome.KNOWN
         named = {item["response_id"] for item in record["items"]} - {None}
-        present = set(Response.objects.filter(pk__in=named, owner=owner).values_list("pk", flat=True))
-        rows = [item for item in record["items"] if item["response_id"] is None or item["response_id"] in present]
-        ConversationItem.objects.bulk_create(ConversationItem(conversation=conversation, **item) for item in rows)
+        present = set(
+            Response.objects.filter(pk__in=named, owner=owner).values_list("pk", flat=True)
+        )
+        rows = [
+            item
+            for item in record["items"]
+            if item["response_id"] is None or item["response_id"] in present
+        ]
+        ConversationItem.objects.bulk_create(
+            ConversationItem(conversation=conversation, **item) for item in rows
+        )
         Conversation.objects.filter(pk=conversation.pk).update(context_tokens=None)
         return Outcome.ADDED
 
@@ -194,7 +226,8 @@ def _store(checked: Checked, record: Record) -> None:
     if row.waits_for_turn:
         session.update(has_server_history=True)
     InputItem.objects.bulk_create(
-        InputItem(response=row, position=position, item=item) for position, item in enumerate(record["input_items"])
+        InputItem(response=row, position=position, item=item)
+        for position, item in enumerate(record["input_items"])
     )
     for tool in checked.tools:
         tool.response = row
@@ -209,7 +242,9 @@ def _join_chain(row: Response) -> None:
         return
     has_instructions = row.request.get("instructions") is not None
     resent = row.is_history_resent
-    values = first_values(row.pk, row.previous, has_instructions=has_instructions, brings_history=resent)
+    values = first_values(
+        row.pk, row.previous, has_instructions=has_instructions, brings_history=resent
+    )
     for name, value in values.items():
         setattr(row, name, value)
 
@@ -223,11 +258,21 @@ def _segments(row: Response, record: Record) -> list[Segment]:
         return []
     numbers = [event["sequence_number"] for event in events if not is_internal(event)]
     if numbers != list(range(len(numbers))):
-        raise BadRecord("its events are not numbered 0, 1, 2, ...: the file was changed or is damaged.")
+        raise BadRecord(
+            "its events are not numbered 0, 1, 2, ...: the file was changed or is damaged."
+        )
     body = fold(events)
-    told = (body.get("id"), body.get("status"), body["output"], body.get("usage"), body.get("error"))
+    told = (
+        body.get("id"),
+        body.get("status"),
+        body["output"],
+        body.get("usage"),
+        body.get("error"),
+    )
     if told != (row.pk, row.status, row.output, row.usage, row.error):
-        raise BadRecord("its events do not add up to its output: the file was changed or is damaged.")
+        raise BadRecord(
+            "its events do not add up to its output: the file was changed or is damaged."
+        )
     return _committed(row, events, record["commits"])
 
 
@@ -239,16 +284,24 @@ def _committed(row: Response, events: list[Event], commits: list[list[int]]) -> 
         if part:
             segments.append(replace(numbering.seal(part), commit_marks=f"{last}:{at_ms}"))
     if numbering.next_position != len(events):
-        raise BadRecord("its commit times do not cover its events: the file was changed or is damaged.")
+        raise BadRecord(
+            "its commit times do not cover its events: the file was changed or is damaged."
+        )
     return segments
 
 
 def _built(model: type[T], told: Record, left_out: set[str]) -> T:
     """A row from its columns, each read as the field reads it."""
-    fields = {field.name: field for field in model._meta.concrete_fields if field.name not in left_out}
+    fields = {
+        field.name: field for field in model._meta.concrete_fields if field.name not in left_out
+    }
     unknown = told.keys() - fields.keys() - left_out
     if unknown:
         raise ValueError(f"unknown columns {', '.join(sorted(unknown))}")
     return model(
-        **{fields[name].attname: fields[name].to_python(value) for name, value in told.items() if name in fields}
+        **{
+            fields[name].attname: fields[name].to_python(value)
+            for name, value in told.items()
+            if name in fields
+        }
     )

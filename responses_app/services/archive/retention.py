@@ -75,7 +75,9 @@ class Selection:
         if self.last_unused is None:
             return Response.objects.none()
         accessed_at, pk = self.last_unused
-        return self.rules.kept().filter(~Q(accessed_at=accessed_at, pk__gt=pk), accessed_at__lte=accessed_at)
+        return self.rules.kept().filter(
+            ~Q(accessed_at=accessed_at, pk__gt=pk), accessed_at__lte=accessed_at
+        )
 
     def rows(self) -> ResponseQuerySet:
         return self.old() | self.unused()
@@ -114,12 +116,16 @@ def plan(rows: ResponseQuerySet) -> Plan:
     going = candidates.filter(pk=OuterRef("pk"))
     held = set(rows.filter(~Exists(going)).values_list("pk", flat=True))
     staying = Response.objects.filter(previous__isnull=False).filter(~Exists(going))
-    above = set(candidates.filter(pk__in=staying.values("previous_id")).values_list("pk", flat=True))
+    above = set(
+        candidates.filter(pk__in=staying.values("previous_id")).values_list("pk", flat=True)
+    )
     while above:
         held |= above
         parents: set[str | None] = set()
         for chunk in _chunks(above):
-            parents.update(Response.objects.filter(pk__in=chunk).values_list("previous_id", flat=True))
+            parents.update(
+                Response.objects.filter(pk__in=chunk).values_list("previous_id", flat=True)
+            )
         above = set[str]()
         for chunk in _chunks(parents - {None}):
             above.update(candidates.filter(pk__in=chunk).values_list("pk", flat=True))

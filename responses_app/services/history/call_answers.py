@@ -66,7 +66,11 @@ def check_answers(last: Last, items: list[Item], first_index: int = 0) -> None:
                 f"No tool call found for function call output with call_id {item['call_id']}.",
                 param=f"input[{index}].call_id",
             )
-        if item["type"] in CALLS and item["status"] != "incomplete" and item["call_id"] not in answered:
+        if (
+            item["type"] in CALLS
+            and item["status"] != "incomplete"
+            and item["call_id"] not in answered
+        ):
             raise InvalidRequest(
                 f"No tool output found for function call {item['call_id']}.",
                 param=f"input[{index}].call_id",

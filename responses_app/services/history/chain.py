@@ -103,7 +103,11 @@ def _compactions(turn: Turn) -> list[Item]:
 
 
 def input_of(response_id: str) -> list[Item]:
-    return list(InputItem.objects.filter(response_id=response_id).order_by("position").values_list("item", flat=True))
+    return list(
+        InputItem.objects.filter(response_id=response_id)
+        .order_by("position")
+        .values_list("item", flat=True)
+    )
 
 
 def sent_items(row: Response) -> list[Item]:

@@ -128,7 +128,9 @@ def inherited_instructions(previous_id: str | None) -> str | None:
     at = previous_id
     while at is not None:
         pointer = Response.objects.filter(pk=at).values_list("instructions_at", flat=True).first()
-        turns = Response.objects.filter(pk=pointer or "").values_list("request", "deleted_at", "previous_id")
+        turns = Response.objects.filter(pk=pointer or "").values_list(
+            "request", "deleted_at", "previous_id"
+        )
         for request, deleted_at, before in turns:
             if deleted_at is None:
                 return request.get("instructions") or None

@@ -11,7 +11,10 @@ from responses_app.sealing import NotSealedHere, is_sealed, seal, unseal
 
 
 def seal_compaction(owner_id: int, standing: Standing) -> str:
-    return seal(owner_id, orjson.dumps({"items": list(standing.items), "replaces_all": standing.replaces_all}))
+    return seal(
+        owner_id,
+        orjson.dumps({"items": list(standing.items), "replaces_all": standing.replaces_all}),
+    )
 
 
 def open_compaction(owner_id: int, encrypted_content: str) -> Standing:

@@ -39,7 +39,10 @@ def spoken(output: list[Item]) -> list[Item]:
     answered = output_ids(output)
     messages = [item for item in output if item["type"] == "message"]
     text = "".join(part.get("text", "") for item in messages for part in item["content"])
-    said = [{**item, "content": [{"type": "output_text", "text": text, "annotations": []}]} for item in messages[:1]]
+    said = [
+        {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+        for item in messages[:1]
+    ]
     calls = [item for item in output if item["type"] in CALLS and item["call_id"] not in answered]
     return [*said, *calls]
 

@@ -47,7 +47,9 @@ def fork_behind(response_id: str, owner_id: int, actor: User | None = None) -> S
     def store() -> Session:
         row = find_response(owner_id, response_id)
         if row.is_open:
-            raise InvalidRequest(f"{response_id} has not ended; fork behind a turn that has.", param="response_id")
+            raise InvalidRequest(
+                f"{response_id} has not ended; fork behind a turn that has.", param="response_id"
+            )
         fork = fork_session(row.session, new_session_id(), "", response_id)  # titles are unique
         record(actor, fork, f"Forked behind {response_id}.")
         return fork

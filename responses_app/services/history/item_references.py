@@ -16,7 +16,9 @@ class ItemNotFound(NotFound):
 def resolve_references(owner_id: int, items: list[Item]) -> list[Item]:
     """The items with each reference replaced by what it names."""
     return [
-        _resolved(owner_id, item["id"], f"input[{index}].id") if item["type"] == "item_reference" else item
+        _resolved(owner_id, item["id"], f"input[{index}].id")
+        if item["type"] == "item_reference"
+        else item
         for index, item in enumerate(items)
     ]
 
@@ -47,5 +49,7 @@ def _output(owner_id: int, response_id: str, index: int) -> Item | None:
 
 
 def _of_conversation(owner_id: int, item_id: str) -> Item | None:
-    rows = ConversationItem.objects.filter(item_id=item_id, conversation__owner_id=owner_id, item__isnull=False)
+    rows = ConversationItem.objects.filter(
+        item_id=item_id, conversation__owner_id=owner_id, item__isnull=False
+    )
     return rows.values_list("item", flat=True).first()

@@ -78,7 +78,9 @@ def _chosen(admission: Admission) -> Session | None:
     return Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
 
 
-def _continued(admission: Admission, session: Session, previous: Response | None, reads: ReadAhead) -> Place:
+def _continued(
+    admission: Admission, session: Session, previous: Response | None, reads: ReadAhead
+) -> Place:
     if admission.brings_history:
         return _self_contained(admission, reads, session)
     return Place(session, admission.items, previous, has_server_history=True)
@@ -105,14 +107,18 @@ def _same_place(response_id: str, items: list[Item]) -> Place:
     return Place(row.session, items, row.previous, None, row.waits_for_turn, repeated)
 
 
-def _self_contained(admission: Admission, reads: ReadAhead, session: Session | None = None) -> Place:
+def _self_contained(
+    admission: Admission, reads: ReadAhead, session: Session | None = None
+) -> Place:
     """A turn that brings its history: what of it we know already is not stored again."""
     items = admission.items
     repeated = find_repeated(admission.owner_id, admission.history_ends, reads)
     if repeated is not None:
         session = session or _session_after(repeated.last, admission)
         return Place(session, items[repeated.items :], repeated.last, repeated=repeated)
-    opened = session or Session.objects.opened(admission.owner_id, admission.groups_with, admission.kind)
+    opened = session or Session.objects.opened(
+        admission.owner_id, admission.groups_with, admission.kind
+    )
     return Place(opened, items)
 
 

@@ -9,7 +9,9 @@ from responses_app.services.history.chain_values import deleted_before
 from responses_app.services.history.context_hash import EMPTY, may_end_a_turn, running_hashes
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 
-LOOK_BACK = 50  # ends of turns to try, newest first: a client repeats everything but its last few items
+LOOK_BACK = (
+    50  # ends of turns to try, newest first: a client repeats everything but its last few items
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ def find_repeated(owner_id: int, ends: dict[str, int], reads: ReadAhead) -> Repe
     if longest is None:
         return None
     field, hashed = longest
-    found = visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
+    found = (
+        visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
+    )
     if found is None or deleted_before(found, reads):
         return None  # a deleted turn in between is no longer here to point at
     return Repeated(found, ends[hashed], field == "spoken_hash")
@@ -52,5 +56,7 @@ def _known(visible: ResponseQuerySet, hashes: list[str]) -> list[tuple[str, str]
     return [
         (field, hashed)
         for field in ("context_hash", "spoken_hash")
-        for hashed in visible.filter(**{f"{field}__in": hashes}).values_list(field, flat=True).distinct()
+        for hashed in visible.filter(**{f"{field}__in": hashes})
+        .values_list(field, flat=True)
+        .distinct()
     ]

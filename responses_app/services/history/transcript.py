@@ -87,11 +87,16 @@ class _Transcript:
             last = self._say(item, "assistant")
         self._names[call_id] = item["name"]
         called = {"name": item["name"], "arguments": item.get(ARGUMENTS_OF[item["type"]]) or ""}
-        last["tool_calls"] = [*(last["tool_calls"] or []), {"id": call_id, "type": "function", "function": called}]
+        last["tool_calls"] = [
+            *(last["tool_calls"] or []),
+            {"id": call_id, "type": "function", "function": called},
+        ]
 
     def _answer(self, item: Item, call_id: str, content: Any) -> None:
         self.close()
-        self._say(item, "tool", content=content, tool_call_id=call_id, tool_name=self._names.get(call_id))
+        self._say(
+            item, "tool", content=content, tool_call_id=call_id, tool_name=self._names.get(call_id)
+        )
 
 
 def _content(content: str | list[Item]) -> str | list[Item]:

@@ -24,7 +24,9 @@ def make_room(session: Session, previous: Response | None, policy: TurnPolicy | 
         raise SessionBusy(session.public_id)
     interrupted: list[str] = []
     if policy is TurnPolicy.INTERRUPT:
-        interrupted = [response_id for response_id in busy if Response.objects.request_cancel(response_id)]
+        interrupted = [
+            response_id for response_id in busy if Response.objects.request_cancel(response_id)
+        ]
     waits_for_parent = previous is not None and previous.is_open
     return Room(bool(busy) or waits_for_parent, tuple(interrupted))
 

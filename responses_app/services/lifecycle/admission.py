@@ -25,7 +25,9 @@ class Admission:
     previous_id: str | None = None
     conversation: str | None = None
     session_id: str | None = None
-    groups_with: str | None = None  # the session of a turn that brings its history: it counts there and never waits
+    groups_with: str | None = (
+        None  # the session of a turn that brings its history: it counts there and never waits
+    )
     is_session_chosen: bool = False  # that session takes the turn, wherever its history comes from
     brings_history: bool = False  # in its items, whatever else it names
     history_ends: dict[str, int] = field(default_factory=dict)  # see possible_ends()

@@ -65,7 +65,9 @@ async def admit(admission: Admission) -> Admitted:
         raise
 
 
-async def _write_admission(response_id: str, admission: Admission, tail: Tail, joined: list[Joined]) -> Stored | Joined:
+async def _write_admission(
+    response_id: str, admission: Admission, tail: Tail, joined: list[Joined]
+) -> Stored | Joined:
     """``joined`` gets what was joined as soon as it is, also where the transaction then fails."""
     reads = ReadAhead()
 
@@ -93,7 +95,9 @@ async def _admitted_by_joining(joined: Joined, reader: str) -> Admitted:
     row, body = joined.row, await joined.body()
     tail = joined.tail or event_store.tails.of(row.pk)
     on_disconnect = OnDisconnect(row.on_disconnect)
-    return Admitted(row.pk, row.session.public_id, body, on_disconnect, (), (), tail, reader, is_replayed=True)
+    return Admitted(
+        row.pk, row.session.public_id, body, on_disconnect, (), (), tail, reader, is_replayed=True
+    )
 
 
 async def _prepared(admission: Admission) -> Admission:
@@ -129,8 +133,14 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
     """In the writer: everything that has to be stored before a client can know of the response."""
     place = find_place(admission, reads)
     session_key = (admission.session_key or "") if admission.is_stored else ""
-    turn = Session.objects.next_turn(place.session.pk, session_key, has_server_history=place.has_server_history)
-    room = make_room(place.session, place.previous, admission.turn_policy) if place.has_server_history else FREE
+    turn = Session.objects.next_turn(
+        place.session.pk, session_key, has_server_history=place.has_server_history
+    )
+    room = (
+        make_room(place.session, place.previous, admission.turn_policy)
+        if place.has_server_history
+        else FREE
+    )
     status = Status.QUEUED if admission.is_background or room.must_wait else Status.IN_PROGRESS
     now = timezone.now()
     row = Response.objects.create(
@@ -161,7 +171,11 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         accessed_at=now,
     )
     body = initial_body(
-        response_id, model=row.model, created_at=int(now.timestamp()), status=status, echo=_echo(admission, place)
+        response_id,
+        model=row.model,
+        created_at=int(now.timestamp()),
+        status=status,
+        echo=_echo(admission, place),
     )
     segment = _opening(response_id, body)
     if admission.is_stored:
@@ -172,7 +186,14 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
     tail.clients.add(response_id)
     session_id, leaves = place.session.public_id, admission.on_disconnect
     admitted = Admitted(
-        response_id, session_id, body, leaves, place.skipped, room.interrupted, tail, reader=response_id
+        response_id,
+        session_id,
+        body,
+        leaves,
+        place.skipped,
+        room.interrupted,
+        tail,
+        reader=response_id,
     )
     return Stored(admitted, segment)
 

@@ -47,14 +47,20 @@ class ApprovalNotPending(ApiError):
     headers = {"x-should-retry": "false"}
 
     def __init__(self, response_id: str) -> None:
-        super().__init__(f"No tool call of {response_id} waits for this decision; it may be decided or over.")
+        super().__init__(
+            f"No tool call of {response_id} waits for this decision; it may be decided or over."
+        )
 
 
 def park(row: Response) -> bool:
     """Wait without a lease; not at all when somebody was quicker with the decision."""
     waiting = ToolEvent.objects.filter(response_id=row.pk, status=ToolStatus.AWAITING_APPROVAL)
     is_decided = waiting.exclude(decision="").exists()
-    until = None if is_decided else waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
+    until = (
+        None
+        if is_decided
+        else waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
+    )
     return Response.objects.park(row.pk, row.attempt, until)
 
 
@@ -133,7 +139,9 @@ def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
 
 def _grant(event: ToolEvent, decision: Decision, decider: Decider) -> None:
     assert decider.authority is not None
-    owner_id, session_id = Response.objects.values_list("owner_id", "session_id").get(pk=event.response_id)
+    owner_id, session_id = Response.objects.values_list("owner_id", "session_id").get(
+        pk=event.response_id
+    )
     ApprovalGrant.objects.create(
         owner_id=owner_id,
         session_id=session_id if decision is Decision.SESSION else None,

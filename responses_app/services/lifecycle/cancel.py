@@ -11,7 +11,9 @@ from responses_app.protocol.status import OnDisconnect
 from responses_app.services.audit import record
 
 
-def request_cancel(response_id: str, actor: str = "", operator: User | None = None) -> "Future[bool]":
+def request_cancel(
+    response_id: str, actor: str = "", operator: User | None = None
+) -> "Future[bool]":
     """Record the wish and whose it is, and hint at it; True when it was still running and nobody had asked before."""
 
     def ask() -> bool:

@@ -47,7 +47,9 @@ def lease() -> timedelta:
 def claim(response_id: str) -> Claimed | None:
     """In the writer: the claimed row, or None when it is not to be had."""
     before = Response.objects.filter(pk=response_id).values_list("attempt", flat=True).first()
-    if before is None or not Response.objects.claim(response_id, before, event_store.process_id, lease()):
+    if before is None or not Response.objects.claim(
+        response_id, before, event_store.process_id, lease()
+    ):
         return None
     row = Response.objects.only(*FIELDS).get(pk=response_id)
     # The fence is up: no older attempt can append behind this.
@@ -74,7 +76,13 @@ def has_expired(live: QuerySet[Any, str]) -> bool:
 
 def next_in_session(session_id: int) -> str | None:
     """The turn that may start now that another of its session has ended."""
-    return _claimable().filter(session_id=session_id).order_by("turn").values_list("pk", flat=True).first()
+    return (
+        _claimable()
+        .filter(session_id=session_id)
+        .order_by("turn")
+        .values_list("pk", flat=True)
+        .first()
+    )
 
 
 def _claimable() -> ResponseQuerySet:

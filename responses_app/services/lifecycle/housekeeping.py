@@ -64,8 +64,12 @@ def _forget() -> None:
 
 def _erase_spent(response_ids: list[str]) -> bool:
     """Compactions that no repeated request can ask for any more: nobody else could read or delete them."""
-    asked_for = IdempotencyKey.objects.current().filter(response_id__in=response_ids).values("response_id")
-    spent = Response.objects.filter(pk__in=response_ids, kind=Kind.COMPACTION).exclude(pk__in=asked_for)
+    asked_for = (
+        IdempotencyKey.objects.current().filter(response_id__in=response_ids).values("response_id")
+    )
+    spent = Response.objects.filter(pk__in=response_ids, kind=Kind.COMPACTION).exclude(
+        pk__in=asked_for
+    )
     for row in spent.filter(deleted_at__isnull=True):
         Response.objects.filter(pk=row.pk).update(deleted_at=timezone.now())
         erase(row.pk)  # one that still runs is erased when it has ended

@@ -68,7 +68,10 @@ def settle(
             **_running_values(row, brought, body["output"]),
         }
     else:
-        fields |= {"error": body["error"] and {"code": body["error"]["code"]}, "is_log_merged": True}
+        fields |= {
+            "error": body["error"] and {"code": body["error"]["code"]},
+            "is_log_merged": True,
+        }
         forget_content(row.pk)
     stored = _store(row, segment)  # before the move: an ended response takes no more events
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **fields):
@@ -82,10 +85,14 @@ def settle(
     return stored
 
 
-def _measures(row: Response, body: ResponseBody, first_output_at: datetime | None, now: datetime) -> dict[str, Any]:
+def _measures(
+    row: Response, body: ResponseBody, first_output_at: datetime | None, now: datetime
+) -> dict[str, Any]:
     usage = body["usage"] or {"input_tokens": 0, "output_tokens": 0}
     return {
-        "first_output_ms": None if first_output_at is None else (first_output_at - row.created_at) // MILLISECOND,
+        "first_output_ms": None
+        if first_output_at is None
+        else (first_output_at - row.created_at) // MILLISECOND,
         "total_ms": (now - row.created_at) // MILLISECOND,
         "input_tokens": min(usage["input_tokens"], MAX_COUNT),
         "output_tokens": min(usage["output_tokens"], MAX_COUNT),

@@ -95,4 +95,6 @@ def _check_fence(row: Response) -> None:
 def _is_granted(row: Response, intent: Intent) -> bool:
     if not intent.can_keep_consent:
         return False
-    return ApprovalGrant.objects.covers(row.owner_id, row.session_id, intent.name, intent.digest, intent.approver)
+    return ApprovalGrant.objects.covers(
+        row.owner_id, row.session_id, intent.name, intent.digest, intent.approver
+    )

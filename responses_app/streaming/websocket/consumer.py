@@ -38,7 +38,9 @@ MAX_TURNS_WAITING = 32  # on one socket, those that run included
 GOING_AWAY = 1001
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012  # a code after which SDKs connect again
-HTTP_STATUS = {"previous_response_not_found": 400}  # where clients of sockets expect another than those of HTTP
+HTTP_STATUS = {
+    "previous_response_not_found": 400
+}  # where clients of sockets expect another than those of HTTP
 
 
 class ResponsesSocket(AsyncConsumer):
@@ -57,7 +59,9 @@ class ResponsesSocket(AsyncConsumer):
         self._revoked: asyncio.Task[None] | None = None
         self._connection: Connection
 
-    async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
+    async def __call__(
+        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any
+    ) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -97,7 +101,11 @@ class ResponsesSocket(AsyncConsumer):
 
     # -- the steps ----------------------------------------------------------------------
     async def _parsed(self, message: Message) -> dict[str, Any]:
-        raw: bytes = (message.get("text") or "").encode("utf-8", "surrogatepass") or message.get("bytes") or b""
+        raw: bytes = (
+            (message.get("text") or "").encode("utf-8", "surrogatepass")
+            or message.get("bytes")
+            or b""
+        )
         if len(raw) > settings.MAX_BODY_BYTES:
             raise BodyTooLarge(settings.MAX_BODY_BYTES)
         return await parse_body(raw)
@@ -108,7 +116,9 @@ class ResponsesSocket(AsyncConsumer):
             return await self._refuse_steering(body, stream_id)
         if kind != "response.create":
             raise InvalidRequest(
-                f"type is {kind!r}; this server takes response.create.", param="type", code="unknown_event_type"
+                f"type is {kind!r}; this server takes response.create.",
+                param="type",
+                code="unknown_event_type",
             )
         if self._is_over:
             raise limit_reached()
@@ -126,7 +136,9 @@ class ResponsesSocket(AsyncConsumer):
         self._turns[task] = turn
         task.add_done_callback(lambda _: self._ended(task, lane))
 
-    async def _run_after(self, earlier: asyncio.Task[None] | None, turn: SocketTurn, lane: str | None) -> None:
+    async def _run_after(
+        self, earlier: asyncio.Task[None] | None, turn: SocketTurn, lane: str | None
+    ) -> None:
         """One turn; whatever goes wrong in it, the socket stays open for the next."""
         if earlier is not None:
             await asyncio.wait({earlier})
@@ -194,13 +206,18 @@ class ResponsesSocket(AsyncConsumer):
         return [turn for _, turn in turns]
 
     async def _refuse_steering(self, body: dict[str, Any], stream_id: str | None) -> None:
-        steer = {"previous_response_id": body.get("previous_response_id"), "input": body.get("input")}
+        steer = {
+            "previous_response_id": body.get("previous_response_id"),
+            "input": body.get("input"),
+        }
         error = {
             "type": "invalid_request_error",
             "code": "steering_not_supported",
             "message": "A running response can't be steered here; wait for its end, or cancel it.",
         }
-        await self._sender(stream_id)({"type": "response.steer.failed", "error": error, "steer": steer})
+        await self._sender(stream_id)(
+            {"type": "response.steer.failed", "error": error, "steer": steer}
+        )
 
     async def _send_error(self, error: ApiError, stream_id: str | None = None) -> None:
         status = HTTP_STATUS.get(error.code or "", error.status)
@@ -212,7 +229,9 @@ class ResponsesSocket(AsyncConsumer):
 
         async def send(event: dict[str, Any] | bytes) -> None:
             encoded = event if isinstance(event, bytes) else orjson.dumps(event)
-            await self.send({"type": "websocket.send", "text": (encoded[:-1] + mark + b"}").decode()})
+            await self.send(
+                {"type": "websocket.send", "text": (encoded[:-1] + mark + b"}").decode()}
+            )
 
         return send
 

@@ -94,8 +94,14 @@ class SocketTurn:
             name = "background" if self._body.get("background") else "stream"
             raise InvalidRequest(f"{name} has no meaning on a WebSocket: leave it out.", param=name)
         connection = self._connection
-        request = read_create(self._body, principal, connection.session_id, connection.header(FORM_HEADER))
-        meant = replace(request.admission, session_key=connection.session_key, turn_policy=connection.turn_policy)
+        request = read_create(
+            self._body, principal, connection.session_id, connection.header(FORM_HEADER)
+        )
+        meant = replace(
+            request.admission,
+            session_key=connection.session_key,
+            turn_policy=connection.turn_policy,
+        )
         return connection.memory.continued(meant)
 
     async def _read_log(self, response_id: str) -> ResponseBody:
@@ -115,8 +121,13 @@ class SocketTurn:
         """``generate: false``: nothing runs; the next turn may go on from what this one brought."""
         response_id = new_response_id()
         now, status = int(time.time()), Status.IN_PROGRESS
-        body = initial_body(response_id, model=admission.model, created_at=now, status=status, echo=admission.echo)
-        opening = [{"type": events.CREATED, "response": body}, {"type": events.IN_PROGRESS, "response": body}]
+        body = initial_body(
+            response_id, model=admission.model, created_at=now, status=status, echo=admission.echo
+        )
+        opening = [
+            {"type": events.CREATED, "response": body},
+            {"type": events.IN_PROGRESS, "response": body},
+        ]
         builder = OutputBuilder(response_id, opening)
         builder.finish(Status.COMPLETED, usage=NO_USAGE)
         await self._send_frames(Numbering(response_id, attempt=0).seal([*opening, *builder.take()]))

@@ -32,7 +32,13 @@ def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, A
     # The SDK walks through every message it is given, at 0.2 ms each; an extra body it sends as it is.
     create = client.sdk.chat.completions.with_streaming_response.create
     stream: bool = body["stream"]
-    return create(model=client.upstream.model, messages=[], stream=stream, extra_body=body, extra_headers=headers)
+    return create(
+        model=client.upstream.model,
+        messages=[],
+        stream=stream,
+        extra_body=body,
+        extra_headers=headers,
+    )
 
 
 class ChatAnswer(Answer):
@@ -41,7 +47,9 @@ class ChatAnswer(Answer):
         self._has_content = self._has_last_chunk = False
         self._by_index: dict[int, _ChatCall] = {}
         self._nameless = 0
-        self._custom: list[_ChatCall] = []  # their text is inside a JSON object, so it is known only at the end
+        self._custom: list[
+            _ChatCall
+        ] = []  # their text is inside a JSON object, so it is known only at the end
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         if event.get("usage"):
@@ -61,7 +69,9 @@ class ChatAnswer(Answer):
         self.note_id(body.get("id"))
         choice = body["choices"][0]
         message = choice["message"]
-        calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
+        calls = [
+            {**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())
+        ]
         yield from self._delta({**message, "tool_calls": calls}, choice.get("logprobs"))
         reason = choice.get("finish_reason")
         self.reason = reason if reason in _REASONS else "stop"
@@ -83,7 +93,11 @@ class ChatAnswer(Answer):
     def _delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         spoken = self.text(_text(delta.get("content")), (logprobs or {}).get("content"))
-        for said in (ReasoningDelta(_text(thought)), spoken, RefusalDelta(_text(delta.get("refusal")))):
+        for said in (
+            ReasoningDelta(_text(thought)),
+            spoken,
+            RefusalDelta(_text(delta.get("refusal"))),
+        ):
             if said.text:
                 self._has_content = True
                 yield from self.calls.say(said)
@@ -153,7 +167,11 @@ def _arguments(given: Any) -> str:
 def _text(given: Any) -> str:
     """Some servers send a list of parts where others send the text."""
     if isinstance(given, list):
-        return "".join(part["text"] for part in given if isinstance(part, dict) and isinstance(part.get("text"), str))
+        return "".join(
+            part["text"]
+            for part in given
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
     return given if isinstance(given, str) else ""
 
 

@@ -48,16 +48,29 @@ _ITEM_FIELDS = {
 
 
 # -- the request ------------------------------------------------------------------------
-def open_responses(client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
+def open_responses(
+    client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]
+) -> Opening:
     # The SDK walks through every item it is given, at 0.2 ms each; an extra body it sends as it is.
     create = client.sdk.responses.with_streaming_response.create
     stream: bool = body["stream"]
-    return create(model=client.upstream.model, stream=stream, store=False, extra_body=body, extra_headers=headers)
+    return create(
+        model=client.upstream.model,
+        stream=stream,
+        store=False,
+        extra_body=body,
+        extra_headers=headers,
+    )
 
 
 def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
-    body: dict[str, Any] = {**call.extras, "input": [sent for item in call.items if (sent := _item(item, call))]}
-    given = (name for name in MODEL_PARAMETERS if name != "parallel_tool_calls")  # that one only with tools
+    body: dict[str, Any] = {
+        **call.extras,
+        "input": [sent for item in call.items if (sent := _item(item, call))],
+    }
+    given = (
+        name for name in MODEL_PARAMETERS if name != "parallel_tool_calls"
+    )  # that one only with tools
     body |= {name: call.parameters[name] for name in given if call.parameters.get(name) is not None}
     if call.instructions:
         body["instructions"] = call.instructions
@@ -85,7 +98,9 @@ def _choice(chosen: Any, call: ModelCall) -> Any:
     if allowed is None:
         return {**chosen, "name": call.wire_name(chosen["name"])} if "name" in chosen else chosen
     kinds = {spec["name"]: spec["type"] for spec in call.tool_specs()}
-    named = [{"type": kinds[name], "name": call.wire_name(name)} for name in kinds if name in allowed]
+    named = [
+        {"type": kinds[name], "name": call.wire_name(name)} for name in kinds if name in allowed
+    ]
     hosted = [tool for tool in chosen["tools"] if tool["type"] not in ("function", "custom", "mcp")]
     return {**chosen, "tools": [*named, *hosted]}
 
@@ -94,7 +109,12 @@ def _item(item: Item, call: ModelCall) -> Item | None:
     kind = item.get("type", "message")
     if kind == "message":
         phase = {"phase": item["phase"]} if item.get("phase") else {}
-        return {"type": kind, "role": item["role"], "content": _content(item["content"], item["role"]), **phase}
+        return {
+            "type": kind,
+            "role": item["role"],
+            "content": _content(item["content"], item["role"]),
+            **phase,
+        }
     if kind == "reasoning" and not item.get("encrypted_content"):
         return None
     if kind not in _ITEM_FIELDS:  # of a kind that the client and this upstream know
@@ -107,7 +127,9 @@ def _content(content: str | list[Item], role: str) -> str | list[Item]:
     if isinstance(content, str):
         return content
     text_type = "output_text" if role == "assistant" else "input_text"
-    return [{"type": text_type, "text": part["text"]} if "text" in part else part for part in content]
+    return [
+        {"type": text_type, "text": part["text"]} if "text" in part else part for part in content
+    ]
 
 
 # -- the answer -------------------------------------------------------------------------
@@ -130,13 +152,19 @@ class ResponsesAnswer(Answer):
             place.received += len(delta)
             if delta:
                 is_text = make is TextDelta
-                yield from self.calls.say(self.text(delta, event.get("logprobs")) if is_text else make(delta))
+                yield from self.calls.say(
+                    self.text(delta, event.get("logprobs")) if is_text else make(delta)
+                )
         elif kind == "response.reasoning_summary_part.added" and event.get("summary_index"):
             yield from self.calls.say(ReasoningDelta("\n\n"))
-        elif kind == "response.output_text.annotation.added" and isinstance(event.get("annotation"), dict):
+        elif kind == "response.output_text.annotation.added" and isinstance(
+            event.get("annotation"), dict
+        ):
             yield from self.calls.say(Annotation(event["annotation"]))
         elif kind.startswith(_ARGUMENTS):
-            place = self._places.find(event, "custom_tool_call" if "custom" in kind else "function_call")
+            place = self._places.find(
+                event, "custom_tool_call" if "custom" in kind else "function_call"
+            )
             yield from self._arguments(place, event)
         elif kind in ("response.output_item.added", "response.output_item.done"):
             place = self._places.find(event, event["item"]["type"])
@@ -168,12 +196,16 @@ class ResponsesAnswer(Answer):
             return
         named = kind[:MAX_NAME_CHARS]
         if self.upstream.is_openai:
-            raise ModelFailed(f"The model's server broke its protocol: expected response.created before {named}.")
+            raise ModelFailed(
+                f"The model's server broke its protocol: expected response.created before {named}."
+            )
         yield Quirk(f"no response.created before {named}")
 
     def _mark(self, event: Event) -> None:
         response = event.get("response")
-        given = event.get("usage") or (response.get("usage") if isinstance(response, dict) else None)
+        given = event.get("usage") or (
+            response.get("usage") if isinstance(response, dict) else None
+        )
         usage = read_usage(given)
         if usage != Usage():
             self.usage, self._is_marked = usage, True
@@ -204,7 +236,9 @@ class ResponsesAnswer(Answer):
         self.note_id(item.get("id"))
         yield from self._added(place, item)
         if place.call_id:
-            yield from self._arguments(place, {"arguments": item.get("arguments") or item.get("input") or ""})
+            yield from self._arguments(
+                place, {"arguments": item.get("arguments") or item.get("input") or ""}
+            )
             if item.get("status") != "incomplete":
                 yield from self.calls.finish(place.call_id)
         elif item["type"] not in _SPOKEN:
@@ -237,9 +271,13 @@ class ResponsesAnswer(Answer):
         streamed = {place.kind for place in self._places.all}
         for index, item in enumerate(response.get("output") or ()):
             # What was streamed counts; this only adds what was left out, for it can't be told from a repetition.
-            is_left_out = not streamed or (item["type"] in ("message", *CALLS) and item["type"] not in streamed)
+            is_left_out = not streamed or (
+                item["type"] in ("message", *CALLS) and item["type"] not in streamed
+            )
             if is_left_out or self._places.is_known_call(item):
-                done = {} if streamed else {"type": "response.output_item.done", "output_index": index}
+                done = (
+                    {} if streamed else {"type": "response.output_item.done", "output_index": index}
+                )
                 place = self._places.find({**done, "item": item}, item["type"])
                 yield from self._item_done(place, _unless_cut(item, is_cut))
         self.reason = "stop"

@@ -48,13 +48,21 @@ class Places:
 
     def _of_call(self, event: dict[str, Any], call_id: str) -> Place | None:
         """By its call id. A server may give two calls the same: each begins once and ends once, at its own index."""
-        same, index, kind = self._with_call_id(call_id), event.get("output_index"), event.get("type")
+        same, index, kind = (
+            self._with_call_id(call_id),
+            event.get("output_index"),
+            event.get("type"),
+        )
         at_index = self._by_index.get(index) if isinstance(index, int) else None
         begins, ends = kind == "response.output_item.added", kind == "response.output_item.done"
         if at_index is not None and at_index in same and not (begins and at_index.is_done):
             return at_index
         if isinstance(index, int):
-            same = [place for place in same if not (begins and place.is_announced) and not (ends and place.is_done)]
+            same = [
+                place
+                for place in same
+                if not (begins and place.is_announced) and not (ends and place.is_done)
+            ]
         return next((place for place in same if not place.is_done), same[0] if same else None)
 
     def _known(self, event: dict[str, Any], kind: str, call_id: str, item_id: str) -> Place | None:
@@ -62,10 +70,15 @@ class Places:
         if isinstance(index, int):
             place = self._by_index.get(index)
             # A server may give everything the same index: another kind or another call is another item.
-            is_it = place is not None and place.kind == kind and not (call_id and place.given_call_id)
+            is_it = (
+                place is not None and place.kind == kind and not (call_id and place.given_call_id)
+            )
             return place if is_it else None
         if item_id in self._by_id:
             return self._by_id[item_id]
         if event.get("type") == "response.output_item.added":
             return None
-        return next((place for place in reversed(self.all) if place.kind == kind and not place.is_done), None)
+        return next(
+            (place for place in reversed(self.all) if place.kind == kind and not place.is_done),
+            None,
+        )
