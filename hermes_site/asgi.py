@@ -15,12 +15,12 @@ from gateway_app.operations.dashboard.live import LIVE_ROUTES  # noqa: E402
 from gateway_app.runtime.bootstrap import runtime  # noqa: E402
 from gateway_app.runtime.signals import handle_signals  # noqa: E402
 from hermes_site.request_handler import RequestHandler  # noqa: E402
-from responses_app.http.middleware import Edge  # noqa: E402
+from responses_app.http.middleware import RequestMiddleware  # noqa: E402
 from responses_app.streaming.routing import RESPONSES_ROUTES, SOCKETS, SocketRouter, StreamingRouter  # noqa: E402
 
 routes = (*RESPONSES_ROUTES, *CHAT_ROUTES, *RUNS_ROUTES, *SESSIONS_ROUTES, *LIVE_ROUTES)
-http = Edge(StreamingRouter(routes, fallback=RequestHandler()))
-websocket = Edge(SocketRouter(SOCKETS))
+http = RequestMiddleware(StreamingRouter(routes, fallback=RequestHandler()))
+websocket = RequestMiddleware(SocketRouter(SOCKETS))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -21,7 +21,7 @@ from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog import event_store
-from responses_app.http.request_gate import door
+from responses_app.http.request_gate import request_gate
 from responses_app.metrics import last_words
 from responses_app.models import Response
 from responses_app.models.responses import is_held, is_parked
@@ -265,8 +265,8 @@ def _model_check() -> dict[str, Any]:
 def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
     running = [process for process in found or [] if process.state == ProcessState.RUNNING]
     silent = sum(process.is_silent for process in running)
-    is_ready = len(running) > silent and not door.is_closed
-    return _check(is_ready, running=len(running), silent=silent, draining=door.is_closed)
+    is_ready = len(running) > silent and not request_gate.is_closed
+    return _check(is_ready, running=len(running), silent=silent, draining=request_gate.is_closed)
 
 
 def _terminal_check() -> dict[str, Any]:
@@ -287,4 +287,4 @@ def _queue_check(work: Work | None) -> dict[str, Any]:
 
 
 def living_state() -> str:
-    return "draining" if door.is_closed else "running"
+    return "draining" if request_gate.is_closed else "running"

@@ -22,7 +22,7 @@ from gateway_app.runtime.worker import GenerateConsumer
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog import event_store
 from responses_app.eventlog.throttled_log import Complaint
-from responses_app.http.request_gate import door
+from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.checkpoint import checkpoint_forever
 
@@ -95,7 +95,7 @@ class Runtime:
         await asyncio.shield(self._draining)
 
     async def _drain(self) -> None:
-        door.close()
+        request_gate.close()
         grace = settings.HERMES_SHUTDOWN_GRACE
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + FAREWELL_SECS)
@@ -136,9 +136,9 @@ def _look_for_sandbox() -> None:
 async def _dismiss_readers(deadline: float) -> None:
     event_store.dismiss_readers()
     rest = deadline - asyncio.get_running_loop().time()
-    if not await door.emptied(max(rest, TELL_SECS)):
-        door.turn_out()
-        await door.emptied(LAST_WORDS_SECS)
+    if not await request_gate.wait_until_idle(max(rest, TELL_SECS)):
+        request_gate.cancel_running()
+        await request_gate.wait_until_idle(LAST_WORDS_SECS)
 
 
 async def _give_leases_back() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from django.conf import settings
 
 from responses_app.eventlog import event_store
-from responses_app.http.request_gate import door
+from responses_app.http.request_gate import request_gate
 from responses_app.services.archive.pruning import Search
 from responses_app.services.archive.retention import Rules, select, standing_rules
 
@@ -24,7 +24,7 @@ class Evictions:
         self._look_secs = 0.0  # of this pass, for looks that removed nothing
 
     async def evict_forever(self) -> None:
-        while not door.is_closed:
+        while not request_gate.is_closed:
             rules = standing_rules()
             if rules is not None:
                 await self._evict(rules)
@@ -39,7 +39,7 @@ class Evictions:
         search = Search(await event_store.read(select, rules))
         self._look_secs = time.monotonic() - began_at
         removed = 0
-        while not (search.is_over or door.is_closed):
+        while not (search.is_over or request_gate.is_closed):
             removed += await self._step(search)
         if removed:
             logger.info("Retention removed %d responses.", removed)

@@ -11,7 +11,7 @@ from responses_app.eventlog import event_store
 from responses_app.http.cors import Headers
 from responses_app.http.middleware import check_headers
 from responses_app.http.principals import Principal, authenticate, is_root
-from responses_app.http.request_gate import door
+from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import ApiError, InternalError, ServerShuttingDown
 from responses_app.streaming.routing import api_view
 
@@ -51,11 +51,11 @@ class Head:
             check_headers(self.headers)
         except ApiError as found:
             return found
-        return ServerShuttingDown() if door.is_closed else error
+        return ServerShuttingDown() if request_gate.is_closed else error
 
 
 async def check_key(head: Head) -> Principal | ApiError:
-    if door.is_closed:  # and with it, soon, the database
+    if request_gate.is_closed:  # and with it, soon, the database
         return ServerShuttingDown()
     try:
         return await event_store.read(authenticate, head.authorization)

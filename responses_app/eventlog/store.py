@@ -29,7 +29,7 @@ from responses_app.eventlog.watcher import Watcher
 from responses_app.eventlog.writer import Writer
 from responses_app.models import Response
 from responses_app.postgresql.threads import limit_waits
-from responses_app.protocol.errors import CursorAhead, GoesOnLater, StorageUnavailable
+from responses_app.protocol.errors import CursorAhead, ResponseInterrupted, StorageUnavailable
 from responses_app.protocol.snapshot import ResponseBody
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class EventStore:
         """Everything behind a position, then whatever comes, until the final event.
 
         Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
-        connection warm. Raises GoesOnLater when this process ends before the response does.
+        connection warm. Raises ResponseInterrupted when this process ends before the response does.
         """
         tail = self.tails.of(response_id)
         with self.watcher.watching(response_id, tail), tail.attended():
@@ -215,7 +215,7 @@ class EventStore:
                 continue
             if self._is_dismissing:
                 if is_last_look or is_away or tail.is_volatile:
-                    raise GoesOnLater(response_id)
+                    raise ResponseInterrupted(response_id)
                 is_last_look = must_look = True
                 continue
             idle = loop.time() - idle_since

@@ -18,15 +18,15 @@ from responses_app.http.cors import (
     is_own,
     preflight_headers,
 )
-from responses_app.http.request_gate import door
+from responses_app.http.request_gate import request_gate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import EXTENSION, refuse_handshake
 from responses_app.protocol.errors import (
     ApiError,
     InvalidRequest,
     OriginNotAllowed,
+    RequestInterrupted,
     ServerShuttingDown,
-    TurnedOut,
 )
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
@@ -45,7 +45,7 @@ STARTS = ("http.response.start", f"{EXTENSION}.start")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 
-class Edge:
+class RequestMiddleware:
     """Request id, security headers, CORS, the session key's echo, host check and door, for streams, errors and pages.
 
     Django checks the Host header of its own requests only; without a check here, a web page
@@ -85,21 +85,23 @@ class Edge:
             # no browser asks beforehand whether it may open a WebSocket.
             if settings.HERMES_AUTH == "off" or scope["type"] == "websocket":
                 _check_origin(headers)
-            if door.is_closed:
+            if request_gate.is_closed:
                 raise ServerShuttingDown
             read_session_key(_text(headers, SESSION_KEY_HEADER))
         except ApiError as error:
             return await _refuse(error, scope, send_with_headers)
-        with door.entered():
+        with request_gate.running():
             try:
                 await self.app(scope, receive, send_with_headers)
             except ApiError as error:
                 await _refuse(error, scope, send_with_headers)
             except asyncio.CancelledError:
-                if is_answered or not door.is_cleared:
+                if is_answered or not request_gate.has_cancelled:
                     raise
                 is_repeatable = scope.get("method") in SAFE_METHODS or b"idempotency-key" in headers
-                await _refuse(TurnedOut(is_repeatable=is_repeatable), scope, send_with_headers)
+                await _refuse(
+                    RequestInterrupted(is_repeatable=is_repeatable), scope, send_with_headers
+                )
 
 
 def check_headers(headers: Headers) -> None:

@@ -1,4 +1,4 @@
-"""The door of this process: who is inside, and whether anybody else may come in."""
+"""Which requests are running in this process, and whether it still takes new ones."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -6,44 +6,43 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Door:
-    """Closed for good when the process is about to end; readiness and the edge ask here."""
+class RequestGate:
+    """Open while the process serves; closed for good when it is about to end."""
 
     def __init__(self) -> None:
         self.is_closed = False
-        self.is_cleared = False  # and whoever was still inside is turned out
-        self.farewells: set[Callable[[], None]] = (
-            set()
-        )  # of those who would stay for ever, called when it closes
-        self._inside: set[asyncio.Task[Any]] = set()
+        self.has_cancelled = False  # the requests that were still running at the end
+        # Called when the gate closes, for connections that would otherwise stay open for ever.
+        self.close_callbacks: set[Callable[[], None]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """A request is inside for as long as its task is in this block."""
+    def running(self) -> Iterator[None]:
+        """A request counts as running for as long as its task is in this block."""
         task = asyncio.current_task()
         assert task is not None
-        self._inside.add(task)
+        self._running.add(task)
         try:
             yield
         finally:
-            self._inside.discard(task)
+            self._running.discard(task)
 
     def close(self) -> None:
         self.is_closed = True
-        for say_farewell in list(self.farewells):
-            say_farewell()
+        for callback in list(self.close_callbacks):
+            callback()
 
-    async def emptied(self, timeout_secs: float) -> bool:
-        """Wait until all requests have ended, but not for ever."""
-        if not self._inside:
+    async def wait_until_idle(self, timeout_secs: float) -> bool:
+        """Whether all requests have ended within the timeout."""
+        if not self._running:
             return True
-        _, left = await asyncio.wait(self._inside, timeout=timeout_secs)
+        _, left = await asyncio.wait(self._running, timeout=timeout_secs)
         return not left
 
-    def turn_out(self) -> None:
-        self.is_cleared = True
-        for task in self._inside:
+    def cancel_running(self) -> None:
+        self.has_cancelled = True
+        for task in self._running:
             task.cancel()
 
 
-door = Door()
+request_gate = RequestGate()

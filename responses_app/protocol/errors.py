@@ -201,7 +201,7 @@ class ServerShuttingDown(ApiError):
         super().__init__("The server is shutting down. Send the request again in a moment.")
 
 
-class TurnedOut(ApiError):
+class RequestInterrupted(ApiError):
     """The process ended before this request did, and nobody knows how far it came."""
 
     status = 503
@@ -221,7 +221,7 @@ class TurnedOut(ApiError):
         }
 
 
-class GoesOnLater(ApiError):
+class ResponseInterrupted(ApiError):
     """This process ends before the response does; whoever asked again would have it made twice."""
 
     status = 503

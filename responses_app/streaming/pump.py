@@ -4,7 +4,7 @@ import asyncio
 
 from responses_app.eventlog import LogErased, event_store
 from responses_app.metrics import events_delivered, streams_open
-from responses_app.protocol.errors import GoesOnLater
+from responses_app.protocol.errors import ResponseInterrupted
 from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.renderers import LogView
 
@@ -33,7 +33,7 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
         await consumer.send_chunk(view.done, is_last=True)
     except LogErased:
         await consumer.cut()
-    except GoesOnLater:
+    except ResponseInterrupted:
         await consumer.send_chunk(
             INTERRUPTED_FRAME
         )  # and no end: a server cuts what is left without one

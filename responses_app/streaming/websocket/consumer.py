@@ -11,15 +11,15 @@ from channels.consumer import AsyncConsumer
 from channels.exceptions import StopConsumer
 from django.conf import settings
 
-from responses_app.http.request_gate import door
+from responses_app.http.request_gate import request_gate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import refuse_handshake
 from responses_app.protocol.errors import (
     ApiError,
     BodyTooLarge,
-    GoesOnLater,
     InternalError,
     InvalidRequest,
+    ResponseInterrupted,
 )
 from responses_app.requests.headers import (
     SESSION_HEADER,
@@ -83,7 +83,7 @@ class ResponsesSocket(AsyncConsumer):
         credential = credential_of(principal, self._header("authorization"))
         self._watches.enter_context(revocation.watched(credential, self._revoke))
         self._limit = asyncio.create_task(self._end_in_time())
-        door.farewells.add(self._say_farewell)
+        request_gate.close_callbacks.add(self._say_farewell)
         await self.send({"type": "websocket.accept"})
 
     async def websocket_receive(self, message: Message) -> None:
@@ -144,7 +144,7 @@ class ResponsesSocket(AsyncConsumer):
             await asyncio.wait({earlier})
         try:
             await turn.run()
-        except GoesOnLater:
+        except ResponseInterrupted:
             return  # the farewell says it, with a code of its own
         except ApiError as error:
             await self._send_error(error, lane)
@@ -196,7 +196,7 @@ class ResponsesSocket(AsyncConsumer):
             turn.leave()
 
     def _stop_reading(self) -> list[SocketTurn]:
-        door.farewells.discard(self._say_farewell)
+        request_gate.close_callbacks.discard(self._say_farewell)
         self._watches.close()
         if self._limit is not None:
             self._limit.cancel()
