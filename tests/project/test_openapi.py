@@ -16,6 +16,7 @@ from gateway_app.api.chat import requests as chat_request
 from gateway_app.api.runs import openapi as runs
 from gateway_app.api.schema.document import document
 from gateway_app.api.sessions import openapi as sessions
+from gateway_app.api.sessions import openapi_events as session_events
 from gateway_app.api.sessions import requests as session_requests
 from gateway_app.operations.dashboard.live import LIVE_ROUTES
 from gateway_app.operations.dashboard.security import POLICY
@@ -117,7 +118,7 @@ def test_streams_have_the_events_that_are_told() -> None:
     assert runs.EVENTS.keys() == told
     written = (ROOT / "gateway_app/api/sessions/renderers.py").read_text()
     yielded = re.findall(r'yield "([\w.]+)"(?: if [^"]+ else "([\w.]+)")?', written)
-    assert sessions.EVENTS.keys() == {name for pair in yielded for name in pair if name}
+    assert session_events.EVENTS.keys() == {name for pair in yielded for name in pair if name}
 
 
 def test_websockets_are_told_of_where_they_are() -> None:

@@ -2,11 +2,10 @@
 
 from gateway_app.api.runs.openapi import (
     ALWAYS_STORED,
-    APPROVAL_ANSWER,
-    APPROVAL_REQUEST,
     TOOL_CALL,
     UNUSED,
 )
+from gateway_app.api.sessions.openapi_events import EVENTS, MESSAGE, OUTCOME, RUNTIME, STREAM, USAGE
 from gateway_app.api.sessions.pagination import (
     MAX_MESSAGES,
     MAX_OFFSET,
@@ -19,22 +18,18 @@ from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
 from responses_app.requests.headers import IGNORED_HEADER
 from responses_app.requests.items import MAX_ID_CHARS
 from responses_app.schema.builders import (
-    ANYTHING,
     BOOLEAN,
     INTEGER,
     NULL,
-    NUMBER,
     SECONDS,
     STRING,
     WORD,
     Paths,
     Schema,
-    any_of,
     array,
     const,
     enum,
     fields,
-    frame,
     list_of,
     names_of,
     nullable,
@@ -42,7 +37,6 @@ from responses_app.schema.builders import (
     query,
     ref,
     shape,
-    stream,
     text,
     told,
     whole,
@@ -134,18 +128,8 @@ _SESSION: dict[str, Schema] = {
     ),
     "turn_policy": _POLICY,
 }
-_SAID: dict[str, Schema] = {
-    "id": nullable(STRING),
-    "role": enum(("user", "assistant", "system", "developer", "tool")),
-    "content": any_of(STRING, array(ref("Part"))),
-    "tool_calls": nullable(array(TOOL_CALL)),
-    **dict.fromkeys(
-        ("tool_call_id", "tool_name", "reasoning", "reasoning_content"), nullable(STRING)
-    ),
-    "display_kind": nullable(text("The type of an item that is no message.")),
-}
-_MESSAGE: dict[str, Schema] = {
-    **_SAID,
+_STORED_MESSAGE: dict[str, Schema] = {
+    **MESSAGE,
     "session_id": STRING,
     "timestamp": SECONDS,
     "token_count": nullable(INTEGER),
@@ -155,48 +139,6 @@ _MESSAGE: dict[str, Schema] = {
 }
 _PAGINATION = shape(
     {"limit": INTEGER, "offset": INTEGER, "order": enum(ORDERS), "returned": INTEGER}
-)
-_RUNTIME = shape({"model": STRING})
-_OUTCOME = dict.fromkeys(("completed", "partial", "interrupted"), BOOLEAN)
-_USAGE = nullable(ref("Usage"))
-_TOOL: dict[str, Schema] = {
-    **dict.fromkeys(("message_id", "tool_name", "tool_call_id", "preview"), STRING),
-    "args": ANYTHING,
-}
-_ENDED_TOOL = {**_TOOL, "duration": NUMBER}
-EVENTS: dict[str, dict[str, Schema]] = {
-    "run.started": {
-        "user_message": shape(
-            {"role": const("user"), "content": any_of(STRING, array(ref("Part")))}
-        ),
-        "runtime": _RUNTIME,
-    },
-    "message.started": {"message": shape({"id": STRING, "role": const("assistant")})},
-    "assistant.delta": {"message_id": STRING, "delta": STRING},
-    "tool.progress": {"message_id": STRING, "tool_name": const("_thinking"), "delta": STRING},
-    "tool.started": _TOOL,
-    "tool.completed": _ENDED_TOOL,
-    "tool.failed": _ENDED_TOOL,
-    "approval.request": APPROVAL_REQUEST,
-    "approval.responded": APPROVAL_ANSWER,
-    "assistant.completed": {
-        "message_id": STRING,
-        "content": STRING,
-        **_OUTCOME,
-        "failed": const(False),
-        "runtime": _RUNTIME,
-    },
-    "run.completed": {"messages": array(shape(_SAID)), "usage": _USAGE, "runtime": _RUNTIME},
-    "error": {"message": STRING},
-    "done": {},
-}
-_STAMP = {"session_id": STRING, "run_id": STRING, "seq": INTEGER, "ts": SECONDS}
-_PLACE = "A place in the run's log: GET /v1/runs/{run_id}/events?after= goes on there."
-_STREAM = stream(
-    *(
-        frame(shape({**more, **_STAMP}), event=const(name), id_=_PLACE)
-        for name, more in EVENTS.items()
-    ),
 )
 
 
@@ -226,10 +168,10 @@ SCHEMAS: dict[str, Schema] = {
     "SessionDeleted": shape(
         {"object": const("hermes.session.deleted"), "id": STRING, "deleted": const(True)}
     ),
-    "SessionMessage": shape(_MESSAGE),
+    "SessionMessage": shape(_STORED_MESSAGE),
     "SessionMessageList": list_of(ref("SessionMessage"), session_id=STRING, pagination=_PAGINATION),
     "SessionModel": shape(
-        {"object": const("hermes.session.model_lock"), "session_id": STRING, "runtime": _RUNTIME},
+        {"object": const("hermes.session.model_lock"), "session_id": STRING, "runtime": RUNTIME},
     ),
     "SessionAnswer": shape(
         {
@@ -241,9 +183,9 @@ SCHEMAS: dict[str, Schema] = {
                 {"role": const("assistant"), "content": STRING, "tool_calls": array(TOOL_CALL)},
                 ("tool_calls",),
             ),
-            "usage": _USAGE,
-            "runtime": _RUNTIME,
-            **_OUTCOME,
+            "usage": USAGE,
+            "runtime": RUNTIME,
+            **OUTCOME,
         }
     ),
 }
@@ -339,9 +281,7 @@ PATHS: Paths = {
             "One more turn, as events",
             (
                 200,
-                answer(
-                    _STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS
-                ),
+                answer(STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS),
             ),
             body="SessionTurn",
         )
