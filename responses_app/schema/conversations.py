@@ -3,30 +3,32 @@
 from responses_app.api.conversations import MAX_NEW_ITEMS
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from responses_app.requests.headers import IGNORED_HEADER
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     STRING,
+    Schema,
+    array_of,
+    const,
+    ref,
+    request_object,
+    shape,
+)
+from responses_app.schema.builders import (
     WHOLE_SECONDS,
     Paths,
-    Schema,
-    array,
-    const,
-    fields,
     paging,
-    ref,
-    shape,
 )
 from responses_app.schema.items import METADATA
 from responses_app.schema.operations import (
-    answer,
     json,
     operation,
-    sent,
+    request_body,
+    response,
 )
 from responses_app.schema.requests import GIVEN_METADATA, short
 
 _GONE = ("404", "503")
-_SHOWN = (200, answer(json(ref("Conversation")), "The conversation."))
-_CHANGED = (200, answer(json(ref("Conversation")), "The conversation.", (IGNORED_HEADER,)))
+_SHOWN = (200, response(json(ref("Conversation")), "The conversation."))
+_CHANGED = (200, response(json(ref("Conversation")), "The conversation.", (IGNORED_HEADER,)))
 
 SCHEMAS: dict[str, Schema] = {
     "Conversation": shape(
@@ -42,18 +44,21 @@ SCHEMAS: dict[str, Schema] = {
     "ConversationDeleted": shape(
         {"id": STRING, "object": const("conversation.deleted"), "deleted": const(True)}
     ),
-    "CreateConversation": fields(
+    "CreateConversation": request_object(
         {
-            "items": array(ref("NewItem"), maxItems=MAX_NEW_ITEMS),
+            "items": array_of(ref("NewItem"), maxItems=MAX_NEW_ITEMS),
             "metadata": GIVEN_METADATA,
             "name": short(
                 "Can stand for its id. Printable, without slashes, not beginning with conv_.", 200
             ),
         }
     ),
-    "UpdateConversation": {**fields({"metadata": GIVEN_METADATA}), "required": ["metadata"]},
-    "AddItems": fields(
-        {"items": array(ref("NewItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)
+    "UpdateConversation": {
+        **request_object({"metadata": GIVEN_METADATA}),
+        "required": ["metadata"],
+    },
+    "AddItems": request_object(
+        {"items": array_of(ref("NewItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)
     ),
 }
 PATHS: Paths = {
@@ -62,7 +67,7 @@ PATHS: Paths = {
             "create_conversation",
             "Make a conversation",
             _CHANGED,
-            body=sent(ref("CreateConversation"), is_required=False),
+            body=request_body(ref("CreateConversation"), is_required=False),
             errors=("503",),
         )
     },
@@ -72,13 +77,13 @@ PATHS: Paths = {
             "update_conversation",
             "Replace its metadata",
             _CHANGED,
-            body=sent(ref("UpdateConversation")),
+            body=request_body(ref("UpdateConversation")),
             errors=_GONE,
         ),
         "delete": operation(
             "delete_conversation",
             "Delete it and its items; responses stay",
-            (200, answer(json(ref("ConversationDeleted")))),
+            (200, response(json(ref("ConversationDeleted")))),
             errors=_GONE,
         ),
     },
@@ -86,21 +91,21 @@ PATHS: Paths = {
         "get": operation(
             "list_conversation_items",
             "Its items",
-            (200, answer(json(ref("ItemList")))),
+            (200, response(json(ref("ItemList")))),
             parameters=paging(DEFAULT_LIMIT, MAX_LIMIT),
             errors=("404",),
         ),
         "post": operation(
             "add_conversation_items",
             "Add items at its end",
-            (200, answer(json(ref("ItemList")), "The new items.", (IGNORED_HEADER,))),
-            body=sent(ref("AddItems")),
+            (200, response(json(ref("ItemList")), "The new items.", (IGNORED_HEADER,))),
+            body=request_body(ref("AddItems")),
             errors=_GONE,
         ),
     },
     "/v1/conversations/{conversation_id}/items/{item_id}": {
         "get": operation(
-            "get_conversation_item", "One item", (200, answer(json(ref("Item")))), errors=("404",)
+            "get_conversation_item", "One item", (200, response(json(ref("Item")))), errors=("404",)
         ),
         "delete": operation("delete_conversation_item", "Take an item out", _SHOWN, errors=_GONE),
     },

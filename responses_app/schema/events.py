@@ -1,19 +1,21 @@
 """The events of a response's stream."""
 
 from responses_app.protocol import events
-from responses_app.schema.builders import (
-    DONE_FRAME,
+from responses_app.requests.json_schema import (
     INTEGER,
     OPEN_OBJECT,
     STRING,
     Schema,
-    array,
+    array_of,
     enum,
-    frame,
     ref,
     shape,
-    stream,
     union,
+)
+from responses_app.schema.builders import (
+    DONE_FRAME,
+    frame,
+    stream,
 )
 from responses_app.schema.items import SUMMARY_PART
 
@@ -22,7 +24,7 @@ _CONTENT = {**_AT, "content_index": INTEGER}
 _SUMMARY = {**_AT, "summary_index": INTEGER}
 _DELTA = {"delta": STRING}
 _WHOLE_ITEM = {"output_index": INTEGER, "item": ref("Item")}
-_LOGPROBS = {"logprobs": array(ref("Logprob"))}
+_LOGPROBS = {"logprobs": array_of(ref("Logprob"))}
 
 EVENTS: dict[str, dict[str, Schema]] = {
     **{kind: {"response": ref("Response")} for kind in sorted(events.LIFECYCLE_TYPES)},

@@ -11,26 +11,26 @@ from responses_app.requests.items import (
     ROLES,
     SUMMARY_TYPES,
 )
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     NULL,
     OPEN_OBJECT,
     STRING,
     Schema,
     any_of,
-    array,
+    array_of,
     const,
     enum,
-    fields,
     loose,
     nullable,
     ref,
+    request_object,
     shape,
-    text,
+    string,
     union,
 )
 
 ID: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
-IMAGE = text("An http(s) address with a host, or a data:image/ URL.", pattern=f"^({IMAGE_URL})$")
+IMAGE = string("An http(s) address with a host, or a data:image/ URL.", pattern=f"^({IMAGE_URL})$")
 DETAIL = nullable(enum(DETAILS))
 OTHER_ROLES = tuple(role for role in ROLES if role != "assistant")
 
@@ -52,11 +52,11 @@ REFUSAL = {"refusal": loose(shape({"refusal": STRING}))}
 
 
 def content(part: str, *more: Schema) -> Schema:
-    return any_of(STRING, array(any_of(STRING, ref(part), *more), minItems=1))
+    return any_of(STRING, array_of(any_of(STRING, ref(part), *more), minItems=1))
 
 
 def output(*more: Schema) -> Schema:
-    return any_of(STRING, array(any_of(STRING, ref("InputPart"), *more)))
+    return any_of(STRING, array_of(any_of(STRING, ref("InputPart"), *more)))
 
 
 # -- items ------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def message(part: str, roles: tuple[str, ...], *more: Schema) -> Schema:
 
 
 def _texts(kinds: tuple[str, ...]) -> Schema:
-    return nullable(array(loose(shape({"type": enum(kinds), "text": STRING}))))
+    return nullable(array_of(loose(shape({"type": enum(kinds), "text": STRING}))))
 
 
 _CALL = {"call_id": ID, "name": ID}
@@ -102,7 +102,7 @@ NEW_ITEMS: list[Schema] = [
     _sent("custom_tool_call_output", {"call_id": ID, "output": output()}),
     _sent("mcp_call", _MCP_CALL, "output", "error"),
     _sent("reasoning", _REASONING, *_REASONING),
-    _sent("compaction", {"encrypted_content": text("As this server made it for you.")}),
+    _sent("compaction", {"encrypted_content": string("As this server made it for you.")}),
     loose(shape({"type": enum(sorted(KEPT_TYPES - {"mcp_call"}))})),
 ]
 BARE_REFERENCE: Schema = {
@@ -118,20 +118,20 @@ CHAT_MESSAGES = [
     message("ChatPart", OTHER_ROLES),
     message("OutputPart", ("assistant",), CHAT_IMAGE),
 ]
-HISTORY = array(
+HISTORY = array_of(
     any_of(ref("InputItem"), *CHAT_MESSAGES),
     maxItems=MAX_ITEMS,
 )
-_LOOSE_ITEMS = [ref("InputItem"), *CHAT_MESSAGES, fields(_NO_ROLE, ("content",))]
+_LOOSE_ITEMS = [ref("InputItem"), *CHAT_MESSAGES, request_object(_NO_ROLE, ("content",))]
 LOOSE_INPUT = any_of(
     STRING,
-    array(any_of(STRING, *_LOOSE_ITEMS), minItems=1, maxItems=MAX_ITEMS),
+    array_of(any_of(STRING, *_LOOSE_ITEMS), minItems=1, maxItems=MAX_ITEMS),
     description="A text, items, or texts and messages without a role.",
 )
 
 SESSION_INPUT = any_of(
     *LOOSE_INPUT["anyOf"],
-    array(ref("ChatPart"), minItems=1),
+    array_of(ref("ChatPart"), minItems=1),
     description="A text, the parts of one message, or items.",
 )
 

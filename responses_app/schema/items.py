@@ -2,40 +2,46 @@
 
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.requests.items import KEPT_TYPES, ROLES
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
     NUMBER,
     OPEN_OBJECT,
     STRING,
-    WHOLE_SECONDS,
     Schema,
     any_of,
-    array,
+    array_of,
     const,
+    described,
     enum,
     loose,
     nullable,
     ref,
     shape,
-    text,
-    told,
+    string,
     union,
+)
+from responses_app.schema.builders import (
+    WHOLE_SECONDS,
 )
 
 ITEM_STATUSES = ("in_progress", "completed", "incomplete", "failed")
 METADATA: Schema = {"type": "object", "additionalProperties": STRING}
 
-_TOKEN: dict[str, Schema] = {"token": STRING, "bytes": array(INTEGER), "logprob": NUMBER}
+_TOKEN: dict[str, Schema] = {"token": STRING, "bytes": array_of(INTEGER), "logprob": NUMBER}
 LOGPROB = shape(
-    {**_TOKEN, "top_logprobs": array(shape(_TOKEN))},
+    {**_TOKEN, "top_logprobs": array_of(shape(_TOKEN))},
     description="How sure the model was of a token.",
 )
 PARTS = union(
     "type",
     {
         "output_text": shape(
-            {"text": STRING, "annotations": array(OPEN_OBJECT), "logprobs": array(ref("Logprob"))},
+            {
+                "text": STRING,
+                "annotations": array_of(OPEN_OBJECT),
+                "logprobs": array_of(ref("Logprob")),
+            },
             ("logprobs",),
         ),
         "input_text": shape({"text": STRING}),
@@ -47,7 +53,7 @@ SUMMARY_PART = shape({"type": const("summary_text"), "text": STRING})
 MCP_ERROR = shape(
     {
         "type": const("mcp_tool_execution_error"),
-        "content": array(shape({"type": const("text"), "text": STRING})),
+        "content": array_of(shape({"type": const("text"), "text": STRING})),
     }
 )
 
@@ -60,28 +66,28 @@ _CALL = {"call_id": STRING, "name": STRING}
 _ANSWER = {
     "call_id": STRING,
     "output": any_of(
-        STRING, array(ref("Part")), description="A text in JSON bodies, parts in streams."
+        STRING, array_of(ref("Part")), description="A text in JSON bodies, parts in streams."
     ),
 }
 KNOWN_ITEMS: dict[str, Schema] = {
     "message": _item(
-        {"role": enum(ROLES), "content": array(ref("Part")), "phase": STRING}, "phase"
+        {"role": enum(ROLES), "content": array_of(ref("Part")), "phase": STRING}, "phase"
     ),
     "reasoning": _item(
         {
-            "summary": array(loose(SUMMARY_PART)),
-            "content": array(loose(shape({"type": STRING, "text": STRING}))),
+            "summary": array_of(loose(SUMMARY_PART)),
+            "content": array_of(loose(shape({"type": STRING, "text": STRING}))),
             "encrypted_content": STRING,
         },
         *("content", "encrypted_content"),
     ),
-    "function_call": _item({**_CALL, "arguments": text("JSON, as the model wrote it.")}),
+    "function_call": _item({**_CALL, "arguments": string("JSON, as the model wrote it.")}),
     "custom_tool_call": _item({**_CALL, "input": STRING}),
     "function_call_output": _item(_ANSWER),
     "custom_tool_call_output": _item(_ANSWER),
     # One that a client sent is shown as it was sent.
     "compaction": loose(
-        _item({"encrypted_content": text("Opaque, and for its owner alone.")}, "status")
+        _item({"encrypted_content": string("Opaque, and for its owner alone.")}, "status")
     ),
     "mcp_call": loose(
         _item(
@@ -127,7 +133,7 @@ _ECHO: dict[str, Schema] = {
     "parallel_tool_calls": BOOLEAN,
     "presence_penalty": NUMBER,
     "previous_response_id": nullable(STRING),
-    "prompt": told({"type": "null"}, "Stored prompts are not supported."),
+    "prompt": described({"type": "null"}, "Stored prompts are not supported."),
     "prompt_cache_key": nullable(STRING),
     "reasoning": OPEN_OBJECT,
     "safety_identifier": nullable(STRING),
@@ -136,7 +142,7 @@ _ECHO: dict[str, Schema] = {
     "temperature": NUMBER,
     "text": OPEN_OBJECT,
     "tool_choice": any_of(STRING, OPEN_OBJECT),
-    "tools": array(OPEN_OBJECT),
+    "tools": array_of(OPEN_OBJECT),
     "top_logprobs": INTEGER,
     "top_p": NUMBER,
     "truncation": STRING,
@@ -144,7 +150,7 @@ _ECHO: dict[str, Schema] = {
 }
 RESPONSE = shape(
     {
-        "id": text("resp_…"),
+        "id": string("resp_…"),
         "object": const("response"),
         "created_at": WHOLE_SECONDS,
         "status": enum(Status),
@@ -152,7 +158,7 @@ RESPONSE = shape(
         "error": nullable(shape({"code": STRING, "message": STRING})),
         "incomplete_details": nullable(INCOMPLETE),
         "model": STRING,
-        "output": array(ref("Item")),
+        "output": array_of(ref("Item")),
         "usage": nullable(ref("Usage")),
         **_ECHO,
     }

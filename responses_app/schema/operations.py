@@ -16,20 +16,22 @@ from responses_app.requests.headers import (
     TURN_POLICY_HEADER,
 )
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER, VISIBLE
-from responses_app.requests.tools import FORM_HEADER
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     STRING,
-    Operation,
     Schema,
     const,
     enum,
-    header,
-    lifted,
     nullable,
     ref,
     shape,
-    text,
-    whole,
+    string,
+    whole_number,
+)
+from responses_app.requests.tools import FORM_HEADER
+from responses_app.schema.builders import (
+    Operation,
+    header,
+    lifted,
 )
 
 REQUEST_ID_HEADER = "x-request-id"
@@ -37,10 +39,10 @@ ERROR = shape(
     {
         "error": shape(
             {
-                "message": text("What is wrong, and what to do."),
+                "message": string("What is wrong, and what to do."),
                 "type": STRING,
-                "param": nullable(text("The field, parameter or header to blame.")),
-                "code": nullable(text("What happened, for programs.")),
+                "param": nullable(string("The field, parameter or header to blame.")),
+                "code": nullable(string("What happened, for programs.")),
             }
         )
     }
@@ -48,17 +50,17 @@ ERROR = shape(
 
 
 def session_id(description: str) -> Schema:
-    return text(description, pattern=f"^{SESSION_ID}$")
+    return string(description, pattern=f"^{SESSION_ID}$")
 
 
 KEY_PATTERN = f"^{VISIBLE}{{1,{MAX_KEY_CHARS}}}$"
 EVENT_PATTERN = f"^[0-9]{{0,{MAX_CURSOR_DIGITS}}}$"
-CURSOR = whole(0, 10**MAX_CURSOR_DIGITS - 1)
+CURSOR = whole_number(0, 10**MAX_CURSOR_DIGITS - 1)
 
 # -- headers ----------------------------------------------------------------------------
 REQUEST_HEADERS: dict[str, Schema] = {
     SESSION_HEADER: session_id("Continues, or starts, the session of this name."),
-    SESSION_KEY_HEADER: text(
+    SESSION_KEY_HEADER: string(
         "Your name for whom the session belongs to.",
         pattern=f"^{NO_CONTROLS}$",
         minLength=1,
@@ -68,23 +70,23 @@ REQUEST_HEADERS: dict[str, Schema] = {
     | {"description": "What if another turn of the session runs."},
     FORM_HEADER: enum(TOOL_ITEM_FORMS)
     | {"description": "How calls of the server's own tools are shown."},
-    KEY_HEADER: text("Requests with the same key are one.", pattern=KEY_PATTERN),
-    LAST_EVENT_HEADER: text("Go on behind this event.", pattern=EVENT_PATTERN),
+    KEY_HEADER: string("Requests with the same key are one.", pattern=KEY_PATTERN),
+    LAST_EVENT_HEADER: string("Go on behind this event.", pattern=EVENT_PATTERN),
 }
 GENERATING = (SESSION_KEY_HEADER, TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
 ANSWER_HEADERS: dict[str, Schema] = {
-    REQUEST_ID_HEADER: text("Names this request in the server's log."),
-    SESSION_HEADER: text("The session it belongs to."),
-    SESSION_KEY_HEADER: text("As it was sent."),
-    IGNORED_HEADER: text("What of the request nothing acts on."),
+    REQUEST_ID_HEADER: string("Names this request in the server's log."),
+    SESSION_HEADER: string("The session it belongs to."),
+    SESSION_KEY_HEADER: string("As it was sent."),
+    IGNORED_HEADER: string("What of the request nothing acts on."),
     REPLAYED_HEADER: const("true")
     | {"description": "The request had been made before; this is its response."},
-    "Retry-After": text("Seconds."),
+    "Retry-After": string("Seconds."),
     "x-should-retry": const("false") | {"description": "Sending it again would not help."},
     "WWW-Authenticate": const("Bearer") | {"description": "How to send the key."},
     "X-Hermes-Completed": const("false") | {"description": "The answer is not whole."},
     "X-Hermes-Partial": enum(("true", "false")) | {"description": "Is there something of it?"},
-    "X-Hermes-Error": text("Why it is not."),
+    "X-Hermes-Error": string("Why it is not."),
 }
 EVERY_ANSWER = (REQUEST_ID_HEADER, SESSION_KEY_HEADER)
 
@@ -131,13 +133,13 @@ def json(schema: Schema) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def answer(
+def response(
     content: dict[str, Any], said: str = "Done.", headers: Iterable[str] = ()
 ) -> dict[str, Any]:
     return {"description": said, "headers": _headers(headers), "content": content}
 
 
-def sent(schema: Schema, *, is_required: bool = True) -> dict[str, Any]:
+def request_body(schema: Schema, *, is_required: bool = True) -> dict[str, Any]:
     return {"required": is_required, "content": json(schema)}
 
 
@@ -183,7 +185,7 @@ def generating(
         name,
         summary,
         *answers,
-        body=sent(ref(body)),
+        body=request_body(ref(body)),
         parameters=[*(header(read) for read in (*headers, *GENERATING)), *parameters],
         errors=(*OF_GENERATING, "503", *errors),
         **more,

@@ -7,6 +7,23 @@ from responses_app.requests.fields import (
     METADATA_VALUE_CHARS,
 )
 from responses_app.requests.items import MAX_ID_CHARS, MAX_ITEMS
+from responses_app.requests.json_schema import (
+    BOOLEAN,
+    NULL,
+    STRING,
+    Schema,
+    any_of,
+    array_of,
+    described,
+    enum,
+    loose,
+    present,
+    ref,
+    request_object,
+    shape,
+    string,
+    whole_number,
+)
 from responses_app.requests.model_name import MAX_MODEL_CHARS
 from responses_app.requests.options import (
     EFFORTS,
@@ -17,30 +34,13 @@ from responses_app.requests.options import (
     SUMMARIES,
     VERBOSITIES,
 )
-from responses_app.schema.builders import (
-    BOOLEAN,
-    NULL,
-    STRING,
-    Schema,
-    any_of,
-    array,
-    enum,
-    fields,
-    given,
-    loose,
-    ref,
-    shape,
-    text,
-    told,
-    whole,
-)
 from responses_app.schema.tools import FORMAT, TOOL, TOOL_CHOICE
 
 TIERS = ("auto", "default", "flex", "priority", "scale")
 
 
 def short(description: str, high: int = MAX_ID_CHARS) -> Schema:
-    return text(description, minLength=1, maxLength=high)
+    return string(description, minLength=1, maxLength=high)
 
 
 def number(low: float, high: float) -> Schema:
@@ -49,7 +49,7 @@ def number(low: float, high: float) -> Schema:
 
 INPUT = any_of(
     STRING,
-    array(ref("InputItem"), minItems=1, maxItems=MAX_ITEMS),
+    array_of(ref("InputItem"), minItems=1, maxItems=MAX_ITEMS),
     description="A text of the user, or items.",
 )
 GIVEN_METADATA: Schema = {
@@ -58,13 +58,13 @@ GIVEN_METADATA: Schema = {
     "propertyNames": {"maxLength": METADATA_KEY_CHARS},
     "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE_CHARS},
 }
-UNSUPPORTED = told(NULL, "Not supported.")
+UNSUPPORTED = described(NULL, "Not supported.")
 
-COMPACTION = fields(
+COMPACTION = request_object(
     {
         "type": enum(("compaction",)),
-        "compact_threshold": told(
-            whole(MIN_COMPACT_TOKENS, MAX_TOKENS),
+        "compact_threshold": described(
+            whole_number(MIN_COMPACT_TOKENS, MAX_TOKENS),
             "In tokens: where a summary takes the place of the conversation.",
         ),
     },
@@ -80,30 +80,30 @@ SHARED: dict[str, Schema] = {
     "prompt_cache_key": short("Passed on to the model."),
     "safety_identifier": short("Passed on to the model."),
     "service_tier": enum(TIERS),
-    "store": told(BOOLEAN, "false keeps no content and ends with its client."),
-    "stream": told(BOOLEAN, "Events instead of one body."),
+    "store": described(BOOLEAN, "false keeps no content and ends with its client."),
+    "stream": described(BOOLEAN, "Events instead of one body."),
     "temperature": number(0, 2),
     "top_p": number(0, 1),
     "user": short("Passed on to the model."),
 }
 RESPONSE_FIELDS: dict[str, Schema] = {
     **SHARED,
-    "background": told(BOOLEAN, "Answers at once; needs store."),
-    "context_management": array(COMPACTION, maxItems=1),
+    "background": described(BOOLEAN, "Answers at once; needs store."),
+    "context_management": array_of(COMPACTION, maxItems=1),
     "conversation": any_of(_REFERENCE, loose(shape({"id": _REFERENCE}))),
-    "include": array(enum(INCLUDES)),
+    "include": array_of(enum(INCLUDES)),
     "input": INPUT,
-    "instructions": text("Inherited along a chain until another text replaces them."),
-    "max_output_tokens": whole(1, MAX_TOKENS),
-    "max_tool_calls": whole(1, MAX_TOKENS),
+    "instructions": string("Inherited along a chain until another text replaces them."),
+    "max_output_tokens": whole_number(1, MAX_TOKENS),
+    "max_tool_calls": whole_number(1, MAX_TOKENS),
     "previous_response_id": short("Goes on from that response."),
     "prompt": UNSUPPORTED,
-    "reasoning": fields({"effort": enum(EFFORTS), "summary": enum(SUMMARIES)}),
-    "stream_options": fields({"include_obfuscation": BOOLEAN}),
-    "text": fields({"format": FORMAT, "verbosity": enum(VERBOSITIES)}),
+    "reasoning": request_object({"effort": enum(EFFORTS), "summary": enum(SUMMARIES)}),
+    "stream_options": request_object({"include_obfuscation": BOOLEAN}),
+    "text": request_object({"format": FORMAT, "verbosity": enum(VERBOSITIES)}),
     "tool_choice": TOOL_CHOICE,
-    "tools": array(TOOL, maxItems=MAX_TOOLS),
-    "top_logprobs": whole(0, 20),
+    "tools": array_of(TOOL, maxItems=MAX_TOOLS),
+    "top_logprobs": whole_number(0, 20),
     "truncation": enum(("auto", "disabled")),
 }
 COMPACT_FIELDS: dict[str, Schema] = {
@@ -116,15 +116,15 @@ COMPACT_FIELDS: dict[str, Schema] = {
 DECISION_FIELDS: dict[str, Schema] = {
     "choice": enum(("once", "session", "always", "deny", "approve", "approved", "allow")),
     "request_id": short("The call_id of one of several calls.", 200),
-    "all": told(BOOLEAN, "Decides about all that wait."),
-    "resolve_all": told(BOOLEAN, "The same."),
+    "all": described(BOOLEAN, "Decides about all that wait."),
+    "resolve_all": described(BOOLEAN, "The same."),
 }
 SCHEMAS: dict[str, Schema] = {
-    "CreateResponse": fields(RESPONSE_FIELDS, ("input",)),
-    "CountTokens": fields(RESPONSE_FIELDS),
+    "CreateResponse": request_object(RESPONSE_FIELDS, ("input",)),
+    "CountTokens": request_object(RESPONSE_FIELDS),
     "CompactConversation": {
-        **fields(COMPACT_FIELDS, ("model",)),
-        "anyOf": [given("input"), given("previous_response_id")],
+        **request_object(COMPACT_FIELDS, ("model",)),
+        "anyOf": [present("input"), present("previous_response_id")],
     },
-    "Decision": fields(DECISION_FIELDS, ("choice",)),
+    "Decision": request_object(DECISION_FIELDS, ("choice",)),
 }

@@ -6,49 +6,51 @@ from responses_app.models.tool_events import Approver, Decision
 from responses_app.protocol.status import Status
 from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
-from responses_app.schema import events
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
     NULL,
-    SECONDS,
     STRING,
+    Schema,
+    array_of,
+    const,
+    enum,
+    ref,
+    shape,
+    string,
+)
+from responses_app.schema import events
+from responses_app.schema.builders import (
+    SECONDS,
     WHOLE_SECONDS,
     WORD,
     Paths,
-    Schema,
-    array,
-    const,
-    enum,
     header,
     list_of,
     names_of,
     paging,
     query,
-    ref,
-    shape,
-    text,
 )
 from responses_app.schema.operations import (
     CURSOR,
     OF_GENERATING,
-    answer,
     generating,
     json,
     operation,
-    sent,
+    request_body,
+    response,
 )
 
 WAITING_CALL: dict[str, Schema] = {
     "request_id": STRING,
     "call_id": STRING,
     "tool": STRING,
-    "arguments": text("JSON, as the model wrote it."),
-    "reason": text("Why somebody is asked."),
+    "arguments": string("JSON, as the model wrote it."),
+    "reason": string("Why somebody is asked."),
     "requested_at": SECONDS,
     "expires_at": SECONDS,
     "approver": enum(Approver.values),
-    "choices": array(
+    "choices": array_of(
         enum(Decision.values),
         description="What your key may choose; empty where it may not decide.",
     ),
@@ -60,19 +62,19 @@ object each, without `[DONE]`. Errors are `{"type": "error", "status", "error"}`
 """
 ADMITTED_HEADERS = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER)
 _EVENTS = names_of(events.EVENTS)
-_RESPONSE = answer(json(ref("Response")), "The response.", (SESSION_HEADER,))
-_RESUMED = answer(
+_RESPONSE = response(json(ref("Response")), "The response.", (SESSION_HEADER,))
+_RESUMED = response(
     {**json(ref("Response")), **events.NUMBERED_STREAM},
     f"The response, or its events. {_EVENTS}",
     (SESSION_HEADER,),
 )
-_MADE = answer(
+_MADE = response(
     {**json(ref("Response")), **events.STREAM},
     f"The response, or its events with `stream`. {_EVENTS}",
     ADMITTED_HEADERS,
 )
 _LIST = paging(DEFAULT_LIMIT, MAX_LIMIT)
-_HEALTH = (200, answer(json(ref("Health")), "It answers."))
+_HEALTH = (200, response(json(ref("Health")), "It answers."))
 
 SCHEMAS: dict[str, Schema] = {
     "ResponseDeleted": shape({"id": STRING, "object": const("response"), "deleted": const(True)}),
@@ -84,7 +86,7 @@ SCHEMAS: dict[str, Schema] = {
             "id": STRING,
             "object": const("response.compaction"),
             "created_at": WHOLE_SECONDS,
-            "output": array(ref("Item")),
+            "output": array_of(ref("Item")),
             "usage": ref("Usage"),
         }
     ),
@@ -93,7 +95,7 @@ SCHEMAS: dict[str, Schema] = {
         {
             "object": const("hermes.response.approval"),
             "response_id": STRING,
-            "pending": array(ref("WaitingCall")),
+            "pending": array_of(ref("WaitingCall")),
         }
     ),
     "Decided": shape(
@@ -110,17 +112,17 @@ SCHEMAS: dict[str, Schema] = {
             "object": const("model"),
             "created": WHOLE_SECONDS,
             "owned_by": STRING,
-            "permission": array(BOOLEAN, maxItems=0),
+            "permission": array_of(BOOLEAN, maxItems=0),
             "root": STRING,
             "parent": NULL,
         }
     ),
-    "ModelList": shape({"object": const("list"), "data": array(ref("Model"))}),
+    "ModelList": shape({"object": const("list"), "data": array_of(ref("Model"))}),
     "Health": shape(
         {"status": enum(("ok", "degraded")), "platform": const("hermes-agent"), "version": STRING}
     ),
 }
-_COMPACTED = answer(
+_COMPACTED = response(
     json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER)
 )
 
@@ -129,12 +131,12 @@ PATHS: Paths = {
     "/v1/health": {"get": operation("health_v1", "Does it answer?", _HEALTH, is_open=True)},
     "/v1/models": {
         "get": operation(
-            "list_models", "The models this key may use", (200, answer(json(ref("ModelList"))))
+            "list_models", "The models this key may use", (200, response(json(ref("ModelList"))))
         )
     },
     "/v1/models/{model}": {
         "get": operation(
-            "get_model", "One of them", (200, answer(json(ref("Model")))), errors=("404",)
+            "get_model", "One of them", (200, response(json(ref("Model")))), errors=("404",)
         )
     },
     "/v1/responses": {
@@ -149,7 +151,7 @@ PATHS: Paths = {
         "get": operation(
             "list_responses",
             "Your stored responses",
-            (200, answer(json(ref("ResponseList")))),
+            (200, response(json(ref("ResponseList")))),
             parameters=[
                 *_LIST,
                 query("status", enum(Status), "Only these."),
@@ -162,8 +164,8 @@ PATHS: Paths = {
         "post": operation(
             "count_input_tokens",
             "An estimate of the input tokens of a request, made without any model",
-            (200, answer(json(ref("InputTokens")))),
-            body=sent(ref("CountTokens")),
+            (200, response(json(ref("InputTokens")))),
+            body=request_body(ref("CountTokens")),
             errors=("404",),
         )
     },
@@ -172,7 +174,7 @@ PATHS: Paths = {
             "compact_conversation",
             "A conversation as what its user said, and one item that stands for the rest",
             (200, _COMPACTED),
-            body=sent(ref("CompactConversation")),
+            body=request_body(ref("CompactConversation")),
             parameters=[header(SESSION_KEY_HEADER), header(KEY_HEADER)],
             errors=(*OF_GENERATING, "502", "503"),
         )
@@ -196,7 +198,7 @@ PATHS: Paths = {
         "delete": operation(
             "delete_response",
             "Erase it; one that runs is cancelled first",
-            (200, answer(json(ref("ResponseDeleted")))),
+            (200, response(json(ref("ResponseDeleted")))),
             errors=("404", "503"),
         ),
     },
@@ -212,14 +214,14 @@ PATHS: Paths = {
         "get": operation(
             "get_approval",
             "Tool calls that wait for consent",
-            (200, answer(json(ref("Approval")))),
+            (200, response(json(ref("Approval")))),
             errors=("404",),
         ),
         "post": operation(
             "decide_approval",
             "Decide about a tool call that waits",
-            (200, answer(json(ref("Decided")))),
-            body=sent(ref("Decision")),
+            (200, response(json(ref("Decided")))),
+            body=request_body(ref("Decision")),
             errors=("404", "409", "503"),
         ),
     },
@@ -227,7 +229,7 @@ PATHS: Paths = {
         "get": operation(
             "list_input_items",
             "What its request brought",
-            (200, answer(json(ref("ItemList")))),
+            (200, response(json(ref("ItemList")))),
             parameters=_LIST,
             errors=("404",),
         )

@@ -1,22 +1,22 @@
 """Tools, how a request chooses among them, and the format of its answer."""
 
-from responses_app.requests.options import CLIENT_TOOLS, TOOL_NAME
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     BOOLEAN,
     OPEN_OBJECT,
     STRING,
     Schema,
     any_of,
-    array,
+    array_of,
     const,
+    described,
     enum,
-    fields,
     loose,
+    request_object,
     shape,
-    text,
-    told,
+    string,
     union,
 )
+from responses_app.requests.options import CLIENT_TOOLS, TOOL_NAME
 
 CHOICES = ("none", "auto", "required")
 MODES = ("auto", "required")
@@ -24,9 +24,9 @@ APPROVALS = ("always", "never")
 MAX_CHOSEN_CHARS = 128
 MAX_FORMAT_CHARS = 64
 
-_NAME = text("Letters, digits, dots, dashes and underscores.", pattern=f"^{TOOL_NAME}$")
+_NAME = string("Letters, digits, dots, dashes and underscores.", pattern=f"^{TOOL_NAME}$")
 _CHOSEN: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_CHOSEN_CHARS}
-_NAMES = fields({"tool_names": array(STRING)})
+_NAMES = request_object({"tool_names": array_of(STRING)})
 _GRAMMAR = {"syntax": enum(("lark", "regex")), "definition": STRING}
 
 
@@ -38,21 +38,23 @@ def _format(grammar: Schema) -> Schema:
 
 
 _DESCRIBED: dict[str, Schema] = {"name": _NAME, "description": STRING}
-FUNCTION = fields({**_DESCRIBED, "parameters": OPEN_OBJECT, "strict": BOOLEAN}, ("name",))
-CUSTOM = fields({**_DESCRIBED, "format": _format(loose(shape(_GRAMMAR)))}, ("name",))
-MCP = fields(
+FUNCTION = request_object({**_DESCRIBED, "parameters": OPEN_OBJECT, "strict": BOOLEAN}, ("name",))
+CUSTOM = request_object({**_DESCRIBED, "format": _format(loose(shape(_GRAMMAR)))}, ("name",))
+MCP = request_object(
     {
-        "server_label": text("hermes, a configured MCP server, or your name for server_url."),
+        "server_label": string("hermes, a configured MCP server, or your name for server_url."),
         "server_url": STRING,
         "connector_id": STRING,
-        "allowed_tools": any_of(array(STRING), _NAMES),
-        "require_approval": any_of(enum(APPROVALS), fields(dict.fromkeys(APPROVALS, _NAMES))),
+        "allowed_tools": any_of(array_of(STRING), _NAMES),
+        "require_approval": any_of(
+            enum(APPROVALS), request_object(dict.fromkeys(APPROVALS, _NAMES))
+        ),
     },
     ("server_label",),
 )
 OTHER = loose(shape({"type": {"type": "string", "not": {"enum": [*CLIENT_TOOLS, "mcp"]}}}))
 _KNOWN: dict[str, Schema] = {"function": FUNCTION, "custom": CUSTOM, "mcp": MCP}
-TOOL = told(
+TOOL = described(
     any_of(*union("type", _KNOWN)["oneOf"], OTHER),
     "function and custom are yours to run; mcp asks for the server's own.",
 )
@@ -60,7 +62,7 @@ _ALLOWED = any_of(
     *union("type", dict.fromkeys(CLIENT_TOOLS, loose(shape({"name": _CHOSEN}))))["oneOf"],
     loose(shape({"type": {"type": "string", "not": {"enum": list(CLIENT_TOOLS)}}})),
 )
-_ALLOWED_TOOLS = {"mode": enum(MODES), "tools": array(_ALLOWED, minItems=1)}
+_ALLOWED_TOOLS = {"mode": enum(MODES), "tools": array_of(_ALLOWED, minItems=1)}
 TOOL_CHOICE = any_of(
     enum(CHOICES),
     *union(
@@ -85,7 +87,7 @@ def _nested(kind: str, inner: Schema) -> Schema:
 
 
 _NESTED_GRAMMAR = loose(shape({"grammar": loose(shape(_GRAMMAR))}))
-_NESTED_CUSTOM = fields(
+_NESTED_CUSTOM = request_object(
     {
         "name": _NAME,
         "description": STRING,
@@ -96,7 +98,7 @@ _NESTED_CUSTOM = fields(
 _NESTED_NAMES = [_nested(kind, loose(shape({"name": _CHOSEN}))) for kind in CLIENT_TOOLS]
 _NESTED_ALLOWED = {
     "mode": enum(MODES),
-    "tools": array(any_of(_ALLOWED, *_NESTED_NAMES), minItems=1),
+    "tools": array_of(any_of(_ALLOWED, *_NESTED_NAMES), minItems=1),
 }
 CHAT_TOOL = any_of(_nested("function", FUNCTION), _nested("custom", _NESTED_CUSTOM), TOOL)
 _CHAT_ALLOWED = _nested("allowed_tools", loose(shape(_NESTED_ALLOWED)))

@@ -7,41 +7,43 @@ from gateway_app.api.chat.requests import DETAIL_HEADER
 from gateway_app.api.chat.tool_progress import APPROVAL_REQUEST, APPROVAL_RESPONDED, PROGRESS
 from gateway_app.api.runs import openapi as runs
 from responses_app.requests.headers import SESSION_HEADER
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     ANYTHING,
     BOOLEAN,
-    DONE_FRAME,
     INTEGER,
     NULL,
     OPEN_OBJECT,
     STRING,
+    Schema,
+    any_of,
+    array_of,
+    const,
+    enum,
+    nullable,
+    ref,
+    request_object,
+    shape,
+    string,
+    union,
+)
+from responses_app.schema.builders import (
+    DONE_FRAME,
     WHOLE_SECONDS,
     WORD,
     Paths,
-    Schema,
-    any_of,
-    array,
-    const,
-    enum,
-    fields,
     frame,
     list_of,
     names_of,
-    nullable,
     paging,
     query,
-    ref,
-    shape,
     stream,
-    text,
-    union,
 )
 from responses_app.schema.items import METADATA
 from responses_app.schema.operations import (
-    answer,
     generating,
     json,
     operation,
+    response,
 )
 from responses_app.schema.requests import TIERS
 from responses_app.schema.responses import ADMITTED_HEADERS
@@ -79,9 +81,9 @@ _ANSWERED = shape(
         "role": const("assistant"),
         "content": nullable(STRING),
         "refusal": nullable(STRING),
-        "annotations": array(OPEN_OBJECT),
+        "annotations": array_of(OPEN_OBJECT),
         "reasoning_content": STRING,
-        "tool_calls": array(_CALL),
+        "tool_calls": array_of(_CALL),
     },
     ("reasoning_content", "tool_calls"),
 )
@@ -102,13 +104,13 @@ _DELTA_FIELDS: dict[str, Schema] = {
     "content": STRING,
     "reasoning_content": STRING,
     "refusal": STRING,
-    "tool_calls": array(_CALL_DELTA),
+    "tool_calls": array_of(_CALL_DELTA),
 }
 
 
 def _envelope(kind: str) -> dict[str, Schema]:
     return {
-        "id": text("chatcmpl-…"),
+        "id": string("chatcmpl-…"),
         "object": const(kind),
         "created": WHOLE_SECONDS,
         "model": STRING,
@@ -118,7 +120,7 @@ def _envelope(kind: str) -> dict[str, Schema]:
 
 
 def _choice(name: str, said: Schema) -> Schema:
-    sure = shape({"content": array(ref("Logprob")), "refusal": NULL})
+    sure = shape({"content": array_of(ref("Logprob")), "refusal": NULL})
     return shape(
         {"index": const(0), name: said, "logprobs": nullable(sure), "finish_reason": _FINISH}
     )
@@ -126,14 +128,14 @@ def _choice(name: str, said: Schema) -> Schema:
 
 _COMPLETION: dict[str, Schema] = {
     **_envelope("chat.completion"),
-    "choices": array(_choice("message", _ANSWERED), minItems=1, maxItems=1),
+    "choices": array_of(_choice("message", _ANSWERED), minItems=1, maxItems=1),
     "usage": nullable(ref("ChatUsage")),
     "hermes": _TROUBLE,
 }
 # Beside the answer: a chunk without choices.
 _BESIDE: dict[str, Schema] = {
     **_envelope("chat.completion.chunk"),
-    "choices": array(OPEN_OBJECT, maxItems=0),
+    "choices": array_of(OPEN_OBJECT, maxItems=0),
     "usage": NULL,
     "toolCallId": STRING,
 }
@@ -147,7 +149,7 @@ _PROGRESS: dict[str, Schema] = {
     "output": STRING,
 }
 SCHEMAS: dict[str, Schema] = {
-    "CreateChatCompletion": fields(FIELDS, ("messages",)),
+    "CreateChatCompletion": request_object(FIELDS, ("messages",)),
     "ChatUsage": _USAGE,
     "ChatCompletion": shape(_COMPLETION, ("hermes",)),
     "StoredChatCompletion": shape({**_COMPLETION, "metadata": METADATA}, ("hermes",)),
@@ -158,7 +160,7 @@ SCHEMAS: dict[str, Schema] = {
     "ChatCompletionChunk": shape(
         {
             **_envelope("chat.completion.chunk"),
-            "choices": array(_choice("delta", shape(_DELTA_FIELDS, _DELTA_FIELDS)), maxItems=1),
+            "choices": array_of(_choice("delta", shape(_DELTA_FIELDS, _DELTA_FIELDS)), maxItems=1),
             "usage": nullable(ref("ChatUsage")),
             "hermes": _TROUBLE,
         },
@@ -202,7 +204,7 @@ PATHS: Paths = {
             "Make a chat completion",
             (
                 200,
-                answer(
+                response(
                     {**json(ref("ChatCompletion")), **_STREAM},
                     "The completion, or its chunks with `stream`. "
                     + names_of((PROGRESS, APPROVAL_REQUEST, APPROVAL_RESPONDED)),
@@ -217,7 +219,7 @@ PATHS: Paths = {
         "get": operation(
             "list_chat_completions",
             "Your completions with store: true",
-            (200, answer(json(ref("ChatCompletionList")))),
+            (200, response(json(ref("ChatCompletionList")))),
             parameters=[
                 *paging(order="asc"),
                 query("model", WORD, "Only those of this model."),
@@ -237,13 +239,16 @@ PATHS: Paths = {
         "get": operation(
             "get_chat_completion",
             "One of them as it is now",
-            (200, answer(json(ref("StoredChatCompletion")), "The completion.", (SESSION_HEADER,))),
+            (
+                200,
+                response(json(ref("StoredChatCompletion")), "The completion.", (SESSION_HEADER,)),
+            ),
             errors=("404",),
         ),
         "delete": operation(
             "delete_chat_completion",
             "Erase it; one that runs is cancelled first",
-            (200, answer(json(ref("ChatCompletionDeleted")))),
+            (200, response(json(ref("ChatCompletionDeleted")))),
             errors=("404", "503"),
         ),
     },

@@ -2,19 +2,21 @@
 
 from gateway_app.api.discovery.endpoints import ENDPOINTS
 from gateway_app.api.discovery.views import FEATURES, NOT_HERE
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
     STRING,
-    Paths,
     Schema,
-    array,
+    array_of,
     const,
-    query,
     ref,
     shape,
 )
-from responses_app.schema.operations import answer, json, operation
+from responses_app.schema.builders import (
+    Paths,
+    query,
+)
+from responses_app.schema.operations import json, operation, response
 from responses_app.schema.requests import SHARED
 
 _KEPT = {"supported": BOOLEAN, "durable": BOOLEAN, "retention_seconds": INTEGER}
@@ -64,12 +66,12 @@ SCHEMAS: dict[str, Schema] = {
         {
             "object": const("list"),
             "platform": const("api_server"),
-            "data": array(
+            "data": array_of(
                 shape(
                     {
                         **dict.fromkeys(("name", "label", "description"), STRING),
                         **dict.fromkeys(("enabled", "configured"), BOOLEAN),
-                        "tools": array(STRING),
+                        "tools": array_of(STRING),
                     }
                 )
             ),
@@ -79,14 +81,16 @@ SCHEMAS: dict[str, Schema] = {
 PATHS: Paths = {
     "/v1/capabilities": {
         "get": operation(
-            "get_capabilities", "What this server can do", (200, answer(json(ref("Capabilities"))))
+            "get_capabilities",
+            "What this server can do",
+            (200, response(json(ref("Capabilities")))),
         )
     },
     "/v1/toolsets": {
         "get": operation(
             "list_toolsets",
             "The tools the server runs",
-            (200, answer(json(ref("ToolsetList")))),
+            (200, response(json(ref("ToolsetList")))),
             parameters=[
                 query("model", SHARED["model"], "For this model; absent, for the default agent.")
             ],

@@ -3,55 +3,57 @@
 from gateway_app.api.runs.statuses import RunStatus
 from responses_app.models.tool_events import Approver, Decision
 from responses_app.requests.headers import SESSION_HEADER
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
     NUMBER,
-    SECONDS,
     STRING,
-    WORD,
-    Paths,
     Schema,
     any_of,
-    array,
+    array_of,
     const,
+    described,
     enum,
-    fields,
+    nullable,
+    ref,
+    request_object,
+    shape,
+    string,
+    union,
+)
+from responses_app.schema.builders import (
+    SECONDS,
+    WORD,
+    Paths,
     frame,
     header,
     list_of,
     names_of,
-    nullable,
     paging,
     query,
-    ref,
-    shape,
     stream,
-    text,
-    told,
-    union,
 )
 from responses_app.schema.inputs import HISTORY, LOOSE_INPUT
 from responses_app.schema.items import INCOMPLETE
 from responses_app.schema.operations import (
     CURSOR,
-    answer,
     generating,
     json,
     operation,
-    sent,
+    request_body,
+    response,
     session_id,
 )
 from responses_app.schema.requests import RESPONSE_FIELDS
 from responses_app.schema.responses import ADMITTED_HEADERS, WAITING_CALL
 
-UNUSED = told({}, "Accepted, and named in X-Hermes-Ignored.")
-ALWAYS_STORED = told(const(True), "What is made here is always stored.")
+UNUSED = described({}, "Accepted, and named in X-Hermes-Ignored.")
+ALWAYS_STORED = described(const(True), "What is made here is always stored.")
 FIELDS: dict[str, Schema] = {
     **RESPONSE_FIELDS,
     "input": LOOSE_INPUT,
     "store": ALWAYS_STORED,
-    "conversation_history": told(HISTORY, "Messages before the input."),
+    "conversation_history": described(HISTORY, "Messages before the input."),
     "session_id": session_id("The session that takes the turn."),
     **dict.fromkeys(
         ("background", "model_options", "provider", "stream", "stream_options"), UNUSED
@@ -70,12 +72,12 @@ TOOL_CALL = shape(
 APPROVAL_REQUEST: dict[str, Schema] = {
     "request_id": STRING,
     "tool": STRING,
-    "command": text("The call in one line."),
+    "command": string("The call in one line."),
     "arguments": STRING,
-    "description": text("Why somebody is asked."),
+    "description": string("Why somebody is asked."),
     "expires_at": SECONDS,
     "approver": enum(Approver.values),
-    "choices": array(
+    "choices": array_of(
         enum(Decision.values),
         description="What the key of the request may choose; empty where it may not decide.",
     ),
@@ -91,7 +93,7 @@ _SAID = {"output": STRING, "usage": nullable(ref("Usage"))}
 _PARTIAL = {
     "partial": const(True),
     "incomplete_details": INCOMPLETE,
-    "tool_calls": array(TOOL_CALL),
+    "tool_calls": array_of(TOOL_CALL),
 }
 _NAMED = {"tool": STRING, "call_id": STRING}
 EVENTS: dict[str, dict[str, Schema]] = {
@@ -112,7 +114,7 @@ _STREAM = stream(frame(ref("RunEvent"), id_="Its place in the log, for `after`."
 # -- the run ----------------------------------------------------------------------------
 _RUN: dict[str, Schema] = {
     "object": const("hermes.run"),
-    "id": text("run_…"),
+    "id": string("run_…"),
     "run_id": STRING,
     "response_id": STRING,
     "status": enum(RunStatus),
@@ -126,10 +128,10 @@ _AS_KNOWN: dict[str, Schema] = {
     **_SAID,
     **_PARTIAL,
     "error": STRING,
-    "approval": shape({**WAITING_CALL, "pending": array(ref("WaitingCall"))}),
+    "approval": shape({**WAITING_CALL, "pending": array_of(ref("WaitingCall"))}),
 }
 SCHEMAS: dict[str, Schema] = {
-    "CreateRun": fields(FIELDS, ("input",)),
+    "CreateRun": request_object(FIELDS, ("input",)),
     "RunStarted": shape(
         {
             "run_id": STRING,
@@ -154,20 +156,23 @@ SCHEMAS: dict[str, Schema] = {
         "event", {name: shape({**more, **_STAMP}, _PARTIAL) for name, more in EVENTS.items()}
     ),
 }
-_DECIDED = (200, answer(json(ref("RunDecided"))))
+_DECIDED = (200, response(json(ref("RunDecided"))))
 PATHS: Paths = {
     "/v1/runs": {
         "post": generating(
             "create_run",
             "Start a run",
-            (202, answer(json(ref("RunStarted")), "It is stored, and will run.", ADMITTED_HEADERS)),
+            (
+                202,
+                response(json(ref("RunStarted")), "It is stored, and will run.", ADMITTED_HEADERS),
+            ),
             body="CreateRun",
             headers=(SESSION_HEADER,),
         ),
         "get": operation(
             "list_runs",
             "Your runs",
-            (200, answer(json(ref("RunList")))),
+            (200, response(json(ref("RunList")))),
             parameters=[
                 *paging(),
                 query("status", enum(RunStatus), "Only these."),
@@ -179,7 +184,7 @@ PATHS: Paths = {
         "get": operation(
             "get_run",
             "The run as it is now",
-            (200, answer(json(ref("Run")), "The run.", (SESSION_HEADER,))),
+            (200, response(json(ref("Run")), "The run.", (SESSION_HEADER,))),
             errors=("404",),
         )
     },
@@ -189,7 +194,7 @@ PATHS: Paths = {
             "Its events from the first on, then live ones",
             (
                 200,
-                answer(
+                response(
                     _STREAM,
                     f"{names_of(EVENTS)} Ends with the comment `: stream closed`; without it, it was cut.",
                     (SESSION_HEADER,),
@@ -207,7 +212,7 @@ PATHS: Paths = {
             "decide_run_approval",
             "Decide about a tool call that waits",
             _DECIDED,
-            body=sent(ref("Decision")),
+            body=request_body(ref("Decision")),
             errors=("404", "409", "503"),
         )
     },
@@ -217,7 +222,7 @@ PATHS: Paths = {
             "Stop it; what it had written is kept",
             (
                 200,
-                answer(
+                response(
                     json(any_of(ref("RunStopping"), ref("Run"))),
                     "It will stop; or the run, if it has ended.",
                 ),

@@ -11,6 +11,10 @@ import gateway_app.api.runs.openapi as runs
 import gateway_app.api.schema.pages as pages
 import gateway_app.api.sessions.openapi as sessions
 import gateway_app.operations.monitoring.openapi as monitoring
+from responses_app.requests.json_schema import (
+    Schema,
+    string,
+)
 from responses_app.schema import (
     conversations,
     events,
@@ -25,9 +29,7 @@ from responses_app.schema import (
 from responses_app.schema.builders import (
     Operation,
     Paths,
-    Schema,
     lifted,
-    text,
 )
 
 VERSION = "3.2.0"  # the first that can describe a stream of events
@@ -83,7 +85,7 @@ def _schemas() -> dict[str, Schema]:
 def _with_arguments(path: str, operations: dict[str, Operation]) -> dict[str, Any]:
     named = re.findall(r"{(\w+)}", path)
     given = [
-        {"name": name, "in": "path", "required": True, **lifted(text(_ARGUMENTS[name]))}
+        {"name": name, "in": "path", "required": True, **lifted(string(_ARGUMENTS[name]))}
         for name in named
     ]
     tagged = {

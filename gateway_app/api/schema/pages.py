@@ -1,25 +1,27 @@
 """``/openapi.json`` and ``/docs``, described."""
 
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     OPEN_OBJECT,
     STRING,
-    Paths,
     Schema,
 )
-from responses_app.schema.operations import answer, json, operation
+from responses_app.schema.builders import (
+    Paths,
+)
+from responses_app.schema.operations import json, operation, response
 
 SCHEMAS: dict[str, Schema] = {}
 PATHS: Paths = {
     "/openapi.json": {
         "get": operation(
-            "get_openapi", "This document", (200, answer(json(OPEN_OBJECT))), is_open=True
+            "get_openapi", "This document", (200, response(json(OPEN_OBJECT))), is_open=True
         )
     },
     "/docs": {
         "get": operation(
             "get_docs",
             "This document for people",
-            (200, answer({"text/html": {"schema": STRING}})),
+            (200, response({"text/html": {"schema": STRING}})),
             is_open=True,
         )
     },

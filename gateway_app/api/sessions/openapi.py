@@ -17,37 +17,39 @@ from gateway_app.api.sessions.requests import MAX_REASON_CHARS, MAX_SOURCE_CHARS
 from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
 from responses_app.requests.headers import IGNORED_HEADER
 from responses_app.requests.items import MAX_ID_CHARS
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
     NULL,
-    SECONDS,
     STRING,
+    Schema,
+    array_of,
+    const,
+    described,
+    enum,
+    nullable,
+    ref,
+    request_object,
+    shape,
+    string,
+    whole_number,
+)
+from responses_app.schema.builders import (
+    SECONDS,
     WORD,
     Paths,
-    Schema,
-    array,
-    const,
-    enum,
-    fields,
     list_of,
     names_of,
-    nullable,
     paging,
     query,
-    ref,
-    shape,
-    text,
-    told,
-    whole,
 )
 from responses_app.schema.inputs import SESSION_INPUT
 from responses_app.schema.operations import (
-    answer,
     generating,
     json,
     operation,
-    sent,
+    request_body,
+    response,
     session_id,
 )
 from responses_app.schema.requests import (
@@ -59,24 +61,24 @@ from responses_app.schema.requests import (
 from responses_app.schema.responses import ADMITTED_HEADERS
 
 _FLAG = query("include_hidden", {**BOOLEAN, "default": False}, "Hidden ones, too.")
-_OFFSET = query("offset", whole(0, MAX_OFFSET, default=0), "In place of a cursor.")
+_OFFSET = query("offset", whole_number(0, MAX_OFFSET, default=0), "In place of a cursor.")
 _POLICY = enum(TurnPolicy.values)
 _NEW_ID = session_id("Printable ASCII without slashes; absent, one is made.")
-_TITLE = text("Unique among yours.", maxLength=MAX_TITLE_CHARS)
+_TITLE = string("Unique among yours.", maxLength=MAX_TITLE_CHARS)
 
 # -- what is asked ----------------------------------------------------------------------
 CREATE: dict[str, Schema] = {
     "id": _NEW_ID,
-    "session_id": told(_NEW_ID, "The same as id."),
+    "session_id": described(_NEW_ID, "The same as id."),
     "title": _TITLE,
-    "source": text("Where it comes from.", maxLength=MAX_SOURCE_CHARS),
-    "system_prompt": text("Said to the model in every turn of the session."),
+    "source": string("Where it comes from.", maxLength=MAX_SOURCE_CHARS),
+    "system_prompt": string("Said to the model in every turn of the session."),
     "model": SHARED["model"],
     "turn_policy": _POLICY,
 }
 UPDATE: dict[str, Schema] = {
     "title": nullable(_TITLE),
-    "end_reason": nullable(text("Ends it until its next turn.", maxLength=MAX_REASON_CHARS)),
+    "end_reason": nullable(string("Ends it until its next turn.", maxLength=MAX_REASON_CHARS)),
     **dict.fromkeys(("pinned", "archived", "hidden", "unread"), BOOLEAN),
     "turn_policy": nullable(_POLICY),
 }
@@ -91,9 +93,9 @@ CHAT: dict[str, Schema] = {
         if name not in ("conversation", "previous_response_id")
     },
     "message": SESSION_INPUT,
-    "input": told(SESSION_INPUT, "The same as message."),
-    "system_message": text("Goes with this turn."),
-    "instructions": text("The same as system_message."),
+    "input": described(SESSION_INPUT, "The same as message."),
+    "system_message": string("Goes with this turn."),
+    "instructions": string("The same as system_message."),
     **dict.fromkeys(("conversation", "previous_response_id"), UNSUPPORTED),
     "store": ALWAYS_STORED,
     **dict.fromkeys(
@@ -117,12 +119,12 @@ _SESSION: dict[str, Schema] = {
     **dict.fromkeys(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), INTEGER),
     **dict.fromkeys(
         ("estimated_cost_usd", "actual_cost_usd", "api_call_count"),
-        told(NULL, "Nothing here counts it."),
+        described(NULL, "Nothing here counts it."),
     ),
     "parent_session_id": nullable(STRING),
-    "forked_from": nullable(text("The response it goes on from.")),
+    "forked_from": nullable(string("The response it goes on from.")),
     "last_active": SECONDS,
-    "preview": nullable(text("How it begins.")),
+    "preview": nullable(string("How it begins.")),
     **dict.fromkeys(
         ("pinned", "archived", "hidden", "unread", "has_system_prompt", "has_model_config"), BOOLEAN
     ),
@@ -157,11 +159,11 @@ _TURNS = [
     for absent in ("system_message", "instructions")
 ]
 SCHEMAS: dict[str, Schema] = {
-    "CreateSession": fields(CREATE),
+    "CreateSession": request_object(CREATE),
     "UpdateSession": {**shape(UPDATE, UPDATE), "additionalProperties": False},
-    "ForkSession": fields(_FORK),
-    "SetSessionModel": fields({"model": SHARED["model"]}, ("model",)),
-    "SessionTurn": {**fields(CHAT), "anyOf": _TURNS},
+    "ForkSession": request_object(_FORK),
+    "SetSessionModel": request_object({"model": SHARED["model"]}, ("model",)),
+    "SessionTurn": {**request_object(CHAT), "anyOf": _TURNS},
     "Session": shape(_SESSION),
     "OneSession": shape({"object": const("hermes.session"), "session": ref("Session")}),
     "SessionList": list_of(ref("Session"), limit=INTEGER, offset=INTEGER),
@@ -180,7 +182,7 @@ SCHEMAS: dict[str, Schema] = {
             "run_id": STRING,
             "response_id": STRING,
             "message": shape(
-                {"role": const("assistant"), "content": STRING, "tool_calls": array(TOOL_CALL)},
+                {"role": const("assistant"), "content": STRING, "tool_calls": array_of(TOOL_CALL)},
                 ("tool_calls",),
             ),
             "usage": USAGE,
@@ -189,15 +191,15 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
 }
-_SHOWN = (200, answer(json(ref("OneSession")), "The session."))
-_MADE = (201, answer(json(ref("OneSession")), "The new session.", (IGNORED_HEADER,)))
+_SHOWN = (200, response(json(ref("OneSession")), "The session."))
+_MADE = (201, response(json(ref("OneSession")), "The new session.", (IGNORED_HEADER,)))
 _GONE = ("404", "503")
 PATHS: Paths = {
     "/api/sessions": {
         "get": operation(
             "list_sessions",
             "Your sessions, the most recently active first",
-            (200, answer(json(ref("SessionList")))),
+            (200, response(json(ref("SessionList")))),
             parameters=[
                 *paging(SESSIONS, MAX_SESSIONS),
                 _OFFSET,
@@ -211,7 +213,7 @@ PATHS: Paths = {
             "create_session",
             "Make a session",
             _MADE,
-            body=sent(ref("CreateSession"), is_required=False),
+            body=request_body(ref("CreateSession"), is_required=False),
             errors=("404", "409", "503"),
         ),
     },
@@ -221,13 +223,13 @@ PATHS: Paths = {
             "update_session",
             "Change it",
             _SHOWN,
-            body=sent(ref("UpdateSession")),
+            body=request_body(ref("UpdateSession")),
             errors=_GONE,
         ),
         "delete": operation(
             "delete_session",
             "Erase the content of all its turns",
-            (200, answer(json(ref("SessionDeleted")))),
+            (200, response(json(ref("SessionDeleted")))),
             errors=_GONE,
         ),
     },
@@ -235,9 +237,9 @@ PATHS: Paths = {
         "get": operation(
             "list_session_messages",
             "Its messages, in the order in which they were said",
-            (200, answer(json(ref("SessionMessageList")))),
+            (200, response(json(ref("SessionMessageList")))),
             parameters=[
-                query("limit", whole(1, MAX_MESSAGES, default=MAX_MESSAGES), "How many."),
+                query("limit", whole_number(1, MAX_MESSAGES, default=MAX_MESSAGES), "How many."),
                 _OFFSET,
                 query(
                     "order", {**enum(ORDERS), "default": "latest"}, "The end from which is counted."
@@ -253,7 +255,7 @@ PATHS: Paths = {
             "fork_session",
             "A session that goes on from one of its turns",
             _MADE,
-            body=sent(ref("ForkSession"), is_required=False),
+            body=request_body(ref("ForkSession"), is_required=False),
             errors=("404", "409", "503"),
         )
     },
@@ -261,8 +263,8 @@ PATHS: Paths = {
         "post": operation(
             "set_session_model",
             "Set the model of its chat",
-            (200, answer(json(ref("SessionModel")), headers=(IGNORED_HEADER,))),
-            body=sent(ref("SetSessionModel")),
+            (200, response(json(ref("SessionModel")), headers=(IGNORED_HEADER,))),
+            body=request_body(ref("SetSessionModel")),
             errors=_GONE,
         )
     },
@@ -270,7 +272,7 @@ PATHS: Paths = {
         "post": generating(
             "chat_in_session",
             "One more turn, answered when it is done",
-            (200, answer(json(ref("SessionAnswer")), "The answer.", ADMITTED_HEADERS)),
+            (200, response(json(ref("SessionAnswer")), "The answer.", ADMITTED_HEADERS)),
             body="SessionTurn",
             errors=("502",),
         )
@@ -281,7 +283,9 @@ PATHS: Paths = {
             "One more turn, as events",
             (
                 200,
-                answer(STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS),
+                response(
+                    STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS
+                ),
             ),
             body="SessionTurn",
         )

@@ -1,35 +1,37 @@
 """The events of a session's turn, described."""
 
 from gateway_app.api.runs.openapi import APPROVAL_ANSWER, APPROVAL_REQUEST, TOOL_CALL
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     ANYTHING,
     BOOLEAN,
     INTEGER,
     NUMBER,
-    SECONDS,
     STRING,
     Schema,
     any_of,
-    array,
+    array_of,
     const,
     enum,
-    frame,
     nullable,
     ref,
     shape,
+    string,
+)
+from responses_app.schema.builders import (
+    SECONDS,
+    frame,
     stream,
-    text,
 )
 
 MESSAGE: dict[str, Schema] = {
     "id": nullable(STRING),
     "role": enum(("user", "assistant", "system", "developer", "tool")),
-    "content": any_of(STRING, array(ref("Part"))),
-    "tool_calls": nullable(array(TOOL_CALL)),
+    "content": any_of(STRING, array_of(ref("Part"))),
+    "tool_calls": nullable(array_of(TOOL_CALL)),
     **dict.fromkeys(
         ("tool_call_id", "tool_name", "reasoning", "reasoning_content"), nullable(STRING)
     ),
-    "display_kind": nullable(text("The type of an item that is no message.")),
+    "display_kind": nullable(string("The type of an item that is no message.")),
 }
 RUNTIME = shape({"model": STRING})
 OUTCOME = dict.fromkeys(("completed", "partial", "interrupted"), BOOLEAN)
@@ -42,7 +44,7 @@ _ENDED_TOOL = {**_TOOL, "duration": NUMBER}
 EVENTS: dict[str, dict[str, Schema]] = {
     "run.started": {
         "user_message": shape(
-            {"role": const("user"), "content": any_of(STRING, array(ref("Part")))}
+            {"role": const("user"), "content": any_of(STRING, array_of(ref("Part")))}
         ),
         "runtime": RUNTIME,
     },
@@ -61,7 +63,7 @@ EVENTS: dict[str, dict[str, Schema]] = {
         "failed": const(False),
         "runtime": RUNTIME,
     },
-    "run.completed": {"messages": array(shape(MESSAGE)), "usage": USAGE, "runtime": RUNTIME},
+    "run.completed": {"messages": array_of(shape(MESSAGE)), "usage": USAGE, "runtime": RUNTIME},
     "error": {"message": STRING},
     "done": {},
 }

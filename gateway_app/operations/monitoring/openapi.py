@@ -1,16 +1,18 @@
 """``/health/detailed``, ``/api/status`` and ``/metrics``, described."""
 
-from responses_app.schema.builders import (
+from responses_app.requests.json_schema import (
     OPEN_OBJECT,
     STRING,
-    Paths,
     Schema,
 )
-from responses_app.schema.operations import answer, json, operation
+from responses_app.schema.builders import (
+    Paths,
+)
+from responses_app.schema.operations import json, operation, response
 
 SCHEMAS: dict[str, Schema] = {}
-_STATE = (200, answer(json(OPEN_OBJECT)))
-_METRICS = (200, answer({"text/plain": {"schema": STRING}}))
+_STATE = (200, response(json(OPEN_OBJECT)))
+_METRICS = (200, response({"text/plain": {"schema": STRING}}))
 _WITH_A_KEY: list[dict[str, list[str]]] = [{"bearer": []}]  # also with HERMES_AUTH=off
 _WITH_OR_WITHOUT_A_KEY = [{}, *_WITH_A_KEY]
 PATHS: Paths = {
