@@ -2,39 +2,25 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.http.request import split_domain_port
 
+from gateway_app.config import logs
 from gateway_app.config.databases import read_database
-from gateway_app.config.environment import (
-    Env,
-    is_loopback,
-    open_home,
-    read_config,
-)
-from gateway_app.config.home import temporary_home, why_not_writable
+from gateway_app.config.environment import Env, read_config
+from gateway_app.config.home import open_home
 from gateway_app.config.mcp import read_mcp_servers
-from gateway_app.config.models import (
-    API_MODES,
-    Model,
-    check_model,
-    read_fallbacks,
-)
+from gateway_app.config.models import API_MODES, Model, read_models
+from gateway_app.config.network import check_access, is_loopback, read_allowed_hosts
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
-from hermes_site.logs import ContentFreeFormatter, is_news, without_details
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
 
-HERMES_HOME = open_home(os.environ, BASE_DIR / "var")
-# Why this start keeps its things in a temporary folder; empty when all is well.
-HERMES_DEGRADED = why_not_writable(HERMES_HOME, "hermes.sqlite3")
-if HERMES_DEGRADED:
-    HERMES_HOME = temporary_home(HERMES_HOME)
+# HERMES_DEGRADED says why the server stores data in a temporary folder; it is empty otherwise.
+HERMES_HOME, HERMES_DEGRADED = open_home(os.environ, BASE_DIR / "var")
 HERMES_CONFIG = read_config(HERMES_HOME / "config.yaml")
 env = Env(os.environ, HERMES_CONFIG)
 
@@ -43,51 +29,37 @@ API_SERVER_HOST = env.text("API_SERVER_HOST", "127.0.0.1")
 API_SERVER_PORT = env.integer("API_SERVER_PORT", 8642, low=1, high=65535)
 HERMES_AUTH = env.choice("HERMES_AUTH", "on", ("on", "off"))
 HERMES_PUBLIC_URL = env.web_origin("HERMES_PUBLIC_URL")
-# Nobody but this machine can reach it: neither directly nor through a proxy in front of it.
+# No other machine can reach the server, neither directly nor through a proxy in front of it.
 IS_PRIVATE = is_loopback(API_SERVER_HOST) and not HERMES_PUBLIC_URL
-MIN_KEY_CHARS = 16  # shorter keys can be guessed; generated ones have 43
-
-if HERMES_AUTH == "off" and not IS_PRIVATE:
-    raise ImproperlyConfigured(
-        "HERMES_AUTH=off is only allowed when API_SERVER_HOST is a loopback address and HERMES_PUBLIC_URL is not set."
-    )
 API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key", prefix="hs-")
-if not IS_PRIVATE and len(API_SERVER_KEY) < MIN_KEY_CHARS:
-    raise ImproperlyConfigured(
-        f"API_SERVER_KEY must have at least {MIN_KEY_CHARS} characters when others can reach "
-        f"{HERMES_PUBLIC_URL or API_SERVER_HOST}; leave it unset to have one generated."
-    )
-
+API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
 SECRET_KEY = kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
 DEBUG = False
-LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-ALLOWED_HOSTS = [host for host in env.text("API_SERVER_ALLOWED_HOSTS").split(",") if host] or (
-    LOCAL_HOSTS if is_loopback(API_SERVER_HOST) else ["*"]
+ALLOWED_HOSTS = read_allowed_hosts(
+    env.text("API_SERVER_ALLOWED_HOSTS"), API_SERVER_HOST, HERMES_PUBLIC_URL
 )
 if HERMES_PUBLIC_URL:
-    ALLOWED_HOSTS = [*ALLOWED_HOSTS, split_domain_port(HERMES_PUBLIC_URL.partition("://")[2])[0]]
     CSRF_TRUSTED_ORIGINS = [HERMES_PUBLIC_URL]
 if HERMES_PUBLIC_URL.startswith("https:"):
-    # Whoever sets a public address has a proxy there; clients that pass it by could only lie about their own TLS.
+    # A public address means a proxy. A client that bypasses it can only lie about its own TLS.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-if HERMES_AUTH == "off" and "*" in ALLOWED_HOSTS:
-    raise ImproperlyConfigured(
-        "API_SERVER_ALLOWED_HOSTS can't be * while HERMES_AUTH is off: any web page could act."
-    )
-API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
-if "*" in API_SERVER_CORS_ORIGINS and HERMES_AUTH == "off":
-    raise ImproperlyConfigured(
-        "API_SERVER_CORS_ORIGINS can't be * while HERMES_AUTH is off: any web page could act."
-    )
+check_access(
+    is_auth_off=HERMES_AUTH == "off",
+    is_private=IS_PRIVATE,
+    address=HERMES_PUBLIC_URL or API_SERVER_HOST,
+    key=API_SERVER_KEY,
+    allowed_hosts=ALLOWED_HOSTS,
+    cors_origins=API_SERVER_CORS_ORIGINS,
+)
 HERMES_OPEN_MONITORING = env.choice("HERMES_OPEN_MONITORING", "off", ("on", "off")) == "on"
 HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
-HERMES_IDLE_SECS = 60.0  # of a connection between two requests, or in the midst of one
-HERMES_HEAD_SECS = 20.0  # from the first byte of a request; a byte now and then keeps no connection
+HERMES_IDLE_SECS = 60.0  # without a byte, between two requests or within one
+HERMES_HEAD_SECS = 20.0  # from the first byte of a request: single bytes can't hold a connection
 HERMES_BODY_SECS = 300.0  # from the end of its headers; the largest body takes 270 s at 300 kbit/s
 HERMES_UNAUTHENTICATED_BYTES = 32_000_000  # of all bodies without a valid key: forms of the pages
 HERMES_MAX_CONNECTIONS = env.integer("HERMES_MAX_CONNECTIONS", 12_000, low=1, high=1_000_000)
 HERMES_JOIN_RETRIES = env.choice("HERMES_JOIN_RETRIES", "on", ("on", "off")) == "on"
-MAX_BODY_BYTES = 10_000_000  # what a Hermes API server accepts
+MAX_BODY_BYTES = 10_000_000  # as a Hermes API server accepts
 HERMES_CLIENT_WRITE_TIMEOUT = env.seconds("HERMES_CLIENT_WRITE_TIMEOUT", 30, low=0.1, high=3600)
 
 # --- the model -------------------------------------------------------------------------
@@ -110,8 +82,8 @@ HERMES_WRITE_TIMEOUT = env.seconds("HERMES_WRITE_TIMEOUT", 30, low=0.1, high=600
 HERMES_STREAM_READ_TIMEOUT = env.seconds("HERMES_STREAM_READ_TIMEOUT", 60, low=0.1, high=86_400)
 HERMES_STREAM_RETRIES = env.integer("HERMES_STREAM_RETRIES", 2, low=0, high=10)
 HERMES_STREAM_STALE_TIMEOUT = env.seconds("HERMES_STREAM_STALE_TIMEOUT", 180, low=0.1, high=86_400)
-# In the order in which they are asked.
-HERMES_MODELS: tuple[Model, ...] = (
+# The first answers; the others take over, in this order, where it fails.
+HERMES_MODELS: tuple[Model, ...] = read_models(
     {
         "provider": HERMES_PROVIDER,
         "model": HERMES_MODEL,
@@ -119,10 +91,8 @@ HERMES_MODELS: tuple[Model, ...] = (
         "api_key": HERMES_API_KEY,
         "api_mode": HERMES_API_MODE,
     },
-)
-check_model(HERMES_MODELS[0], lambda name: f"HERMES_{name.upper()}")
-HERMES_MODELS += read_fallbacks(
-    HERMES_CONFIG.get("fallback_models"), HERMES_MODELS[0], tuple(HERMES_PROVIDERS)
+    HERMES_CONFIG.get("fallback_models"),
+    tuple(HERMES_PROVIDERS),
 )
 HERMES_PROFILES = read_profiles(
     HERMES_CONFIG.get("profiles"), HERMES_MODELS, tuple(HERMES_PROVIDERS)
@@ -148,8 +118,8 @@ try:
     HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)
 except ValueError as error:
     raise ImproperlyConfigured(str(error)) from error
-# Under these names requests ask for the server's tools.
-HERMES_TOOL_LABELS = ("hermes", *(server.label for server in HERMES_MCP_SERVERS))
+# The server_label values with which a request asks for the server's tools.
+HERMES_TOOL_LABELS = ("hermes", *[server.label for server in HERMES_MCP_SERVERS])
 
 # --- how work is run -------------------------------------------------------------------
 HERMES_LEASE_SECS = env.seconds("HERMES_LEASE_SECS", 10, low=1, high=3600)
@@ -200,9 +170,8 @@ MIDDLEWARE = [
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        "OPTIONS": {
-            "MAX_ENTRIES": 10_000
-        },  # a counter for each address and name that failed to log in
+        # One counter for each address and user name that failed to log in.
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
     }
 }
 ROOT_URLCONF = "hermes_site.urls"
@@ -260,13 +229,12 @@ REST_FRAMEWORK = {
 # --- browser sessions ------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_PRIVATE and not HERMES_PUBLIC_URL.startswith(
-    "http:"
-)
+SESSION_COOKIE_SECURE = not IS_PRIVATE and not HERMES_PUBLIC_URL.startswith("http:")
+CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
-# TLS ends at the proxy in front of us, which also redirects and sends HSTS.
+# TLS ends at the proxy in front of the server, which also redirects and sends HSTS.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008", "security.W012", "security.W016"]
 AUTH_PASSWORD_VALIDATORS = [
     {
@@ -274,33 +242,4 @@ AUTH_PASSWORD_VALIDATORS = [
         "OPTIONS": {"min_length": 12},
     }
 ]
-
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "plain": {
-            "()": ContentFreeFormatter,
-            "format": "{asctime} {levelname} {name}: {message}",
-            "style": "{",
-        },
-    },
-    "filters": {
-        "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},
-        "brief": {"()": "django.utils.log.CallbackFilter", "callback": without_details},
-    },
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["brief"]},
-    },
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {
-        "gateway_app": {"level": "INFO"},
-        "responses_app": {"level": "INFO"},
-        # Each 4xx is the client's business; Django would write a line for every one.
-        "django.request": {"level": "ERROR", "filters": ["news"]},
-        # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
-        "mcp": {"level": "CRITICAL"},
-        # A line for each failed attempt; a request that failed for it is logged once in a while.
-        "psycopg.pool": {"level": "ERROR"},
-    },
-}
+LOGGING = logs.LOGGING

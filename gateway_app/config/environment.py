@@ -4,7 +4,6 @@ Every reader names the variable in its complaint: a server that starts with a va
 meant is worse than one that does not start.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
-HOME_DIR_MODE = 0o700
 # Extensions and desktop applications have schemes of their own.
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:[0-9]{1,5})?")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
@@ -139,26 +137,3 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(loaded, dict):
         raise ImproperlyConfigured(f"{path.name} must hold a mapping at its top level.")
     return loaded
-
-
-def open_home(environ: Mapping[str, str], default: Path) -> Path:
-    """A path that can't be a folder is a bad value; one that may not be written is left to the caller."""
-    home = Path(environ.get("HERMES_HOME") or default).resolve()
-    try:
-        home.mkdir(mode=HOME_DIR_MODE, parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise ImproperlyConfigured(
-            f"HERMES_HOME: cannot create {home}: {error.strerror}."
-        ) from error
-    except OSError:
-        return home  # the settings look whether it can be written, and say what they do instead
-    return home
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -12,20 +13,34 @@ API_MODES = ("chat_completions", "codex_responses")
 _FIELDS = ("provider", "model", "default", "base_url", "api_key", "api_mode")
 
 
-def check_model(model: Model, named: Callable[[str], str]) -> None:
-    """``named`` says how the user calls a field."""
+def read_models(first: Model, fallbacks: Any, providers: tuple[str, ...]) -> tuple[Model, ...]:
+    """The model of the settings, then the fallbacks of config.yaml in their order."""
+    _check_model(first, _setting_name)
+    return (first, *read_fallbacks(fallbacks, first, providers))
+
+
+def _setting_name(field: str) -> str:
+    return f"HERMES_{field.upper()}"
+
+
+def _entry_name(place: str, field: str) -> str:
+    return f"{place}.{field}"
+
+
+def _check_model(model: Model, name_of: Callable[[str], str]) -> None:
+    """``name_of`` gives the name under which the operator sets a field."""
     provider = model["provider"]
     needed = {"openai": ("model", "api_key"), "custom": ("model", "base_url")}.get(provider, ())
     for field in needed:
         if not model[field]:
             raise ImproperlyConfigured(
-                f"{named(field)} is required when {named('provider')} is {provider}."
+                f"{name_of(field)} is required when {name_of('provider')} is {provider}."
             )
     if model["base_url"] and not re.fullmatch(r"https?://[^\s/?#]+\S*", model["base_url"]):
-        raise ImproperlyConfigured(f"{named('base_url')} must be an http or https address.")
+        raise ImproperlyConfigured(f"{name_of('base_url')} must be an http or https address.")
     if not model["api_key"].isascii() or not model["api_key"].isprintable():
         raise ImproperlyConfigured(
-            f"{named('api_key')} must be printable ASCII: it is sent in a header."
+            f"{name_of('api_key')} must be printable ASCII: it is sent in a header."
         )
 
 
@@ -68,7 +83,7 @@ def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str)
         raise ImproperlyConfigured(
             f"{place}.provider is required: the built-in provider has only one model."
         )
-    check_model(model, lambda name: f"{place}.{name}")
+    _check_model(model, partial(_entry_name, place))
     return model
 
 

@@ -1,11 +1,23 @@
 """Settings are strict: a bad value stops the start and names its variable."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.server import Server
+from tests.support.server import ROOT, Server
+
+# In a process of its own, without settings: imports every reader, then asks Django whether any of them read a setting.
+IMPORT_READERS = """
+import importlib, pkgutil
+from django.conf import settings
+import gateway_app.config
+for module in pkgutil.iter_modules(gateway_app.config.__path__):
+    importlib.import_module(f"gateway_app.config.{module.name}")
+print(settings.configured)
+"""
 
 
 def check(home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -108,3 +120,12 @@ def test_a_folder_that_can_not_be_written_does_not_cost_the_start(tmp_path: Path
         assert (folder / "hermes.sqlite3").exists()
     finally:
         server.kill()
+
+
+def test_the_readers_of_the_configuration_need_no_settings() -> None:
+    """Settings import them: a reader that read a setting, or imported a module that does, could not be imported."""
+    env = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    command = [sys.executable, "-c", IMPORT_READERS]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "False\n"

@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from hermes_site.logs import ContentFreeFormatter, without_details
+from gateway_app.config.logs import ContentFreeFormatter, without_details
 
 SECRET = "what the user asked"
 

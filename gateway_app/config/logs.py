@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from http import HTTPStatus
 from types import TracebackType
+from typing import Any
 
 from django.db.utils import InterfaceError, OperationalError
 
@@ -62,3 +63,34 @@ def _blamed(error: BaseException) -> Iterator[str]:
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
             yield from _blamed(part)
+
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "plain": {
+            "()": ContentFreeFormatter,
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        },
+    },
+    "filters": {
+        "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},
+        "brief": {"()": "django.utils.log.CallbackFilter", "callback": without_details},
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["brief"]},
+    },
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "gateway_app": {"level": "INFO"},
+        "responses_app": {"level": "INFO"},
+        # Each 4xx is the client's business; Django would write a line for every one.
+        "django.request": {"level": "ERROR", "filters": ["news"]},
+        # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
+        "mcp": {"level": "CRITICAL"},
+        # A line for each failed attempt; a request that failed for it is logged once in a while.
+        "psycopg.pool": {"level": "ERROR"},
+    },
+}
