@@ -13,12 +13,11 @@ from django.conf import settings
 
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime import processes
-from gateway_app.runtime.dispatch import CHANNEL, LAYER
+from gateway_app.runtime.dispatch import CHANNEL, LAYER, GenerateConsumer
 from gateway_app.runtime.evictions import Evictions
 from gateway_app.runtime.mcp import start_toolset, stop_toolset
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
-from gateway_app.runtime.worker import GenerateConsumer
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.eventlog import event_store
 from responses_app.eventlog.throttled_log import Complaint

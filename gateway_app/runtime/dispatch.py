@@ -1,12 +1,15 @@
-"""Hints as channel-layer messages to the worker consumer of this process."""
+"""Hints to the runner of this process, as messages on the in-memory channel layer."""
 
 import asyncio
 import logging
 from collections import deque
 from typing import Any
 
+from channels.consumer import AsyncConsumer
 from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
+
+from gateway_app.runtime.runner import Runner
 
 logger = logging.getLogger(__name__)
 
@@ -47,3 +50,19 @@ class InProcessDispatcher:
                 await asyncio.sleep(FULL_SECS)
             else:
                 self._waiting.popleft()
+
+
+class GenerateConsumer(AsyncConsumer):
+    """Passes hints to the runner and returns at once: a worker handles one message at a time."""
+
+    channel_layer_alias = "none"
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__()
+        self.runner = runner
+
+    async def generate_run(self, message: dict[str, Any]) -> None:
+        self.runner.hint(message["response_id"], message["owner_id"])
+
+    async def generate_cancel(self, message: dict[str, Any]) -> None:
+        self.runner.cancel(message["response_id"])

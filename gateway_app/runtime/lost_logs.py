@@ -1,6 +1,6 @@
 """Logs of unstored responses that no turn of this process will end."""
 
-from gateway_app.runtime.resumption import past_of
+from gateway_app.runtime.resumption import attempts_in
 from responses_app.eventlog import Numbering, event_store
 from responses_app.eventlog.segments import stamped
 from responses_app.models import Response
@@ -18,13 +18,13 @@ async def end_lost_log(response_id: str) -> None:
         return
     if await event_store.insist_read(_is_open, response_id):
         return
-    past = past_of(response_id, tail.whole())
-    past.builder.finish(
+    earlier = attempts_in(response_id, tail.whole())
+    earlier.builder.finish(
         Status.INCOMPLETE, incomplete={"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
     )
     numbering = Numbering(response_id, newest.attempt)
     numbering.follow(newest)
-    event_store.publish_final(tail, stamped(numbering.seal(past.builder.take())))
+    event_store.publish_final(tail, stamped(numbering.seal(earlier.builder.take())))
 
 
 def _is_open(response_id: str) -> bool:

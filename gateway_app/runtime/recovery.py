@@ -12,12 +12,11 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.resumption import read_spent
 from responses_app.models import Response
 from responses_app.protocol.events import Event
-from responses_app.services.lifecycle.abandon import abandon
-from responses_app.services.lifecycle.failed_attempt import is_given_up
+from responses_app.services.lifecycle.failed_attempt import abandon, is_given_up
 
 
 @dataclass(frozen=True)
-class Orphan:
+class InterruptedResponse:
     response_id: str
     is_given_up: bool  # nobody may go on with it
 
@@ -27,14 +26,14 @@ def find_dead() -> processes.Dead:
     return processes.find_dead("", judges_silence=True)
 
 
-def find_orphans(dead: processes.Dead) -> list[Orphan]:
+def find_interrupted(dead: processes.Dead) -> list[InterruptedResponse]:
     """Held by one of these, or by a lease that ran out and whose owner is not known to live."""
     left = Response.objects.expired().exclude(lease_owner__in=processes.live())
     held = Q(lease_owner__in=dead.ids) | Q(pk__in=left.values("pk"))
     rows = Response.objects.open().filter(held).order_by("created_at")
     # This death is one more than the row has counted so far.
     return [
-        Orphan(row.pk, is_given_up(row.crashes + 1, is_stored=row.is_stored))
+        InterruptedResponse(row.pk, is_given_up(row.crashes + 1, is_stored=row.is_stored))
         for row in rows.only("pk", "crashes", "is_stored")
     ]
 
@@ -46,9 +45,9 @@ def free(dead: processes.Dead) -> None:
         Response.objects.release_expired(processes.live())
 
 
-def settle(orphan: Orphan) -> bool:
+def abandon_interrupted(interrupted: InterruptedResponse) -> bool:
     with transaction.atomic():
-        return abandon(orphan.response_id, _read_spent)
+        return abandon(interrupted.response_id, _read_spent)
 
 
 def _read_spent(events: Iterable[Event]) -> tuple[dict[str, Any] | None, list[str]]:

@@ -35,7 +35,7 @@ _TOLD_ANYWAY = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 
 
 @dataclass(frozen=True)
-class Resumed(SoFar):
+class ResumedTurn(SoFar):
     """And what only this side needs to know."""
 
     hidden: frozenset[str] = frozenset()  # calls that are not shown
@@ -44,7 +44,7 @@ class Resumed(SoFar):
 
 
 @dataclass(frozen=True)
-class Past:
+class EarlierAttempts:
     """What earlier attempts left, read and rebuilt beside the event loop: a long log takes a second."""
 
     events: list[Event]
@@ -54,28 +54,28 @@ class Past:
     first_output_at: datetime | None
 
 
-def read_past(response_id: str) -> Past:
-    return past_of(response_id, read_whole(response_id))
+def read_attempts(response_id: str) -> EarlierAttempts:
+    return attempts_in(response_id, read_whole(response_id))
 
 
-def past_of(response_id: str, segments: list[Segment]) -> Past:
+def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
     usage, quirks = read_spent(events)
-    return Past(
+    return EarlierAttempts(
         events, OutputBuilder(response_id, events), usage, quirks, first_output_at(segments)
     )
 
 
-def read_so_far(
+def read_progress(
     events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
-) -> Resumed:
+) -> ResumedTurn:
     """The builder has seen these events, and nothing of what was being said is open in it."""
-    log = _Log(events)
-    retold = _Retold(log, builder.output, ledger)
+    log = _AttemptsLog(events)
+    model_items = _ModelItems(log, builder.output, ledger)
     hidden = frozenset(str(call["call_id"]) for call in log.hidden)
-    return Resumed(
-        items=tuple(retold.items),
-        pending=tuple(retold.pending),
+    return ResumedTurn(
+        items=tuple(model_items.items),
+        pending=tuple(model_items.pending),
         usage=log.usage,
         uncounted=sum(
             tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)
@@ -84,7 +84,7 @@ def read_so_far(
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=retold.breaks_off_in_words(builder.output[log.round_start :]),
+        is_message_cut=model_items.breaks_off_in_words(builder.output[log.round_start :]),
         hidden=hidden,
         told=frozenset(log.told),
         used_call_ids=frozenset(ledger)
@@ -96,11 +96,11 @@ def read_so_far(
 
 def read_spent(events: Iterable[Event]) -> tuple[Usage, list[str]]:
     """What the attempts before took, and their quirks: also for the end of a turn that asks no model again."""
-    log = _Log(events)
+    log = _AttemptsLog(events)
     return log.usage, log.quirks
 
 
-class _Log:
+class _AttemptsLog:
     def __init__(self, events: Iterable[Event]) -> None:
         self.usage = Usage()
         self.spent_on_summaries: Usage | None = None
@@ -149,10 +149,12 @@ class _Log:
             self.told.add((kind, event["call_id"]))
 
 
-class _Retold:
+class _ModelItems:
     """The output as the loop has it: calls as the model made them, and outputs behind all that was said at once."""
 
-    def __init__(self, log: _Log, output: list[Item], ledger: Mapping[str, ToolEvent]) -> None:
+    def __init__(
+        self, log: _AttemptsLog, output: list[Item], ledger: Mapping[str, ToolEvent]
+    ) -> None:
         self.items: list[Item] = []
         self.pending: list[ToolCall] = []
         self._answered = output_ids(output)

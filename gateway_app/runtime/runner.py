@@ -12,7 +12,7 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.slots import Slots
-from gateway_app.runtime.turn import Stop, TurnRun
+from gateway_app.runtime.turn import StopCause, TurnRun
 from responses_app.eventlog import Segment, event_store
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
@@ -68,7 +68,7 @@ class Runner:
     def cancel(self, response_id: str) -> None:
         run = self.runs.get(response_id)
         if run is not None:
-            run.stop(Stop.CANCELLED)
+            run.stop(StopCause.CANCELLED)
         elif not self._is_closing and response_id not in self._tasks:
             self._start(response_id, NO_OWNER)  # settling what never ran takes no model and no time
 
@@ -82,7 +82,7 @@ class Runner:
         """What runs is left where it stands; its log tells the next process how to go on."""
         self._is_leaving = True
         for run in self.runs.values():
-            run.stop(Stop.LEFT)
+            run.stop(StopCause.SHUTDOWN)
 
     async def finished(self, timeout_secs: float) -> bool:
         if not self._tasks:
@@ -160,7 +160,7 @@ class Runner:
             if response_id not in held:
                 run.lose()
             elif held[response_id]:
-                run.stop(Stop.CANCELLED)
+                run.stop(StopCause.CANCELLED)
 
     async def stop_unattended(self) -> None:
         """End what nobody has read for too long, here or through another process."""
@@ -178,7 +178,7 @@ class Runner:
         )
         for response_id, run in alone.items():
             if response_id not in read:
-                run.stop(Stop.UNATTENDED)
+                run.stop(StopCause.UNATTENDED)
 
     async def _run(self, response_id: str, owner_id: int) -> None:
         try:
@@ -226,7 +226,7 @@ class Runner:
         if claimed is not None:
             run = self.runs[claimed.row.pk] = TurnRun(claimed)
             if self._is_leaving:  # its claim was under way when the others were told
-                run.stop(Stop.LEFT)
+                run.stop(StopCause.SHUTDOWN)
 
     def _ended(self, response_id: str, owner_id: int) -> None:
         task = self._tasks.pop(response_id)

@@ -17,7 +17,6 @@ from gateway_app.agent.tools import (
     ToolContext,
     ToolResult,
 )
-from gateway_app.runtime.tool_progress import Progress
 from responses_app.eventlog import event_store
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
@@ -52,13 +51,49 @@ T = TypeVar("T")
 MAX_SHOWN_CHARS = (
     50_000  # what the model and the client see of an output; the ledger keeps all of it
 )
+PROGRESS_SECS = 0.2  # between two events of one call
+MAX_PROGRESS_CHARS = 100_000  # of one call; its result is stored whole all the same
 TOLD_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
 EXPIRED = "Denied: nobody allowed this call in time, and it was not carried out."
 CANT_WAIT = "Denied: this call needs somebody's consent, which a response that is not stored can't wait for."
 
 
-class Ledger:
+class ToolProgress:
+    """What a tool prints while it runs, in few pieces: each is an event of the log."""
+
+    def __init__(self, call_id: str, note: Callable[[Event], None]) -> None:
+        self._call_id = call_id
+        self._note = note
+        self._pieces: list[str] = []
+        self._left = MAX_PROGRESS_CHARS
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def add(self, piece: str) -> None:
+        if self._is_closed or not piece or self._left <= 0:
+            return
+        self._pieces.append(piece[: self._left])
+        self._left -= len(piece)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PROGRESS_SECS, self._flush)
+
+    def close(self) -> None:
+        """The call is over: a tool that goes on printing adds nothing behind its end."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._flush()
+
+    def _flush(self) -> None:
+        self._timer = None
+        text, self._pieces = "".join(self._pieces), []
+        self._note(
+            {"type": "hermes.tool.progress", "call_id": self._call_id, "text": clean_text(text)}
+        )
+
+
+class ToolRunner:
     """The calls of one attempt; ``known`` are those that earlier attempts wrote down, ``told`` what they noted.
 
     A process may die between a step in the ledger and the note on it: the next attempt adds the note.
@@ -143,7 +178,7 @@ class Ledger:
     async def _run(self, call: ToolCall) -> ToolResult:
         began = time.monotonic()
         self._tell(TOOL_STARTED, call)
-        progress = Progress(call.call_id, self._note)
+        progress = ToolProgress(call.call_id, self._note)
         try:
             status, output = await self._execute(call, progress)
         finally:
@@ -198,7 +233,7 @@ class Ledger:
         except ValueError:
             return ""  # it fails when it runs, and the model is told why
 
-    async def _execute(self, call: ToolCall, progress: Progress) -> tuple[ToolStatus, str]:
+    async def _execute(self, call: ToolCall, progress: ToolProgress) -> tuple[ToolStatus, str]:
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolStatus.FAILED, f"Error: there is no tool named {call.name!r}."

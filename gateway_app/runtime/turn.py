@@ -27,9 +27,9 @@ from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.ends import End, failed, incomplete
 from gateway_app.runtime.mcp import connected
 from gateway_app.runtime.recorder import ATTEMPT_STARTED, Recorder
-from gateway_app.runtime.resumption import Past, past_of, read_past
-from gateway_app.runtime.tool_runner import Ledger
-from gateway_app.runtime.turn_context import Brief, brief_turn
+from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
+from gateway_app.runtime.tool_runner import ToolRunner
+from gateway_app.runtime.turn_context import TurnContext, build_turn_context
 from responses_app.eventlog import Fenced, event_store
 from responses_app.eventlog.segments import stamped
 from responses_app.protocol.builder import OutputBuilder
@@ -46,15 +46,15 @@ logger = logging.getLogger(__name__)
 RECONNECT_SECS = 10.0
 
 
-class Stop(StrEnum):
+class StopCause(StrEnum):
     """Why a turn is interrupted from outside."""
 
     CANCELLED = "cancelled"
     UNATTENDED = "unattended"
-    LEFT = "left"  # this process ends
+    SHUTDOWN = "shutdown"
 
 
-class Left(Exception):
+class ContinuedElsewhere(Exception):
     """The turn goes on in another process, from the log."""
 
 
@@ -67,7 +67,7 @@ class TurnRun:
         if self._tail.is_volatile and self._tail.newest is not None:
             self._numbering.follow(self._tail.newest)
         self._task: asyncio.Task[None] | None = None
-        self._stop = Stop.CANCELLED if self.row.cancel_requested_at is not None else None
+        self._stop = StopCause.CANCELLED if self.row.cancel_requested_at is not None else None
         self._began = time.monotonic()
         self._refusal: Exception | None = None
         self._usage = Usage()
@@ -77,7 +77,7 @@ class TurnRun:
         self._builder: OutputBuilder
 
     # -- from outside -------------------------------------------------------------------
-    def stop(self, cause: Stop) -> None:
+    def stop(self, cause: StopCause) -> None:
         if self._stop is None:
             self._stop = cause
             self._interrupt()
@@ -94,22 +94,22 @@ class TurnRun:
 
     async def run(self) -> None:
         try:
-            if self._stop is Stop.LEFT and self._can_go_on_elsewhere():
-                raise Left(self.row.pk)
-            past = await self._past()
-            self._builder, self._first_output_at = past.builder, past.first_output_at
-            self._usage, self._quirks = past.usage, past.quirks
+            if self._stop is StopCause.SHUTDOWN and self._can_go_on_elsewhere():
+                raise ContinuedElsewhere(self.row.pk)
+            earlier = await self._earlier_attempts()
+            self._builder, self._first_output_at = earlier.builder, earlier.first_output_at
+            self._usage, self._quirks = earlier.usage, earlier.quirks
             self._task = (
                 asyncio.current_task()
             )  # from here on until it settles, the turn can be interrupted
-            end = await self._end(past.events)
+            end = await self._end(earlier.events)
             self._task = None
             await (self._settle(end) if end is not None else self._park())
         except Fenced:
             self._task = None
             logger.warning("%s: attempt %d was overtaken.", self.row.pk, self.row.attempt)
             await self._end_unstored()
-        except Left:
+        except ContinuedElsewhere:
             logger.info("%s goes on at the next start.", self.row.pk)
         finally:
             self._tail.is_fed_here = self._tail.is_volatile
@@ -128,7 +128,7 @@ class TurnRun:
             logger.warning("%s: the model failed (%s).", self.row.pk, failure.code)
             self._usage += failure.usage
             return failed(self._usage, failure.code, failure.message)
-        except (Fenced, Left):
+        except (Fenced, ContinuedElsewhere):
             raise
         except Exception:
             logger.exception("%s: the turn failed.", self.row.pk)
@@ -156,24 +156,24 @@ class TurnRun:
             return incomplete(self._usage, finished.incomplete_reason, finished.message)
         return End(Status.COMPLETED, usage=finished.usage.as_wire())
 
-    def _stopped(self, cause: Stop) -> End:
-        if cause is Stop.CANCELLED:
+    def _stopped(self, cause: StopCause) -> End:
+        if cause is StopCause.CANCELLED:
             return End(Status.CANCELLED, usage=self._usage.as_spent())
-        if cause is Stop.UNATTENDED:
+        if cause is StopCause.UNATTENDED:
             return incomplete(
                 self._usage, IncompleteReason.TIME_LIMIT, "Nobody read this response for too long."
             )
         if self._can_go_on_elsewhere():
-            raise Left(self.row.pk)
+            raise ContinuedElsewhere(self.row.pk)
         return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
 
     def _can_go_on_elsewhere(self) -> bool:
         return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
 
-    async def _past(self) -> Past:
+    async def _earlier_attempts(self) -> EarlierAttempts:
         if self._tail.is_volatile:
-            return past_of(self.row.pk, self._tail.whole())
-        return await event_store.insist_read(read_past, self.row.pk)
+            return attempts_in(self.row.pk, self._tail.whole())
+        return await event_store.insist_read(read_attempts, self.row.pk)
 
     async def _generate(self, history: list[Event]) -> TurnFinished | None:
         if self.row.status == Status.QUEUED:
@@ -183,33 +183,35 @@ class TurnRun:
             await connected(
                 RECONNECT_SECS
             )  # its calls may be those of servers that are not back yet
-        brief = await event_store.insist_read(
-            brief_turn, self.row, self._tail.brief, history, self._builder
+        context = await event_store.insist_read(
+            build_turn_context, self.row, self._tail.brief, history, self._builder
         )
-        if brief.kept_items is not None:
-            self._note({"type": "hermes.context.truncated", "kept_items": brief.kept_items})
+        if context.kept_items is not None:
+            self._note({"type": "hermes.context.truncated", "kept_items": context.kept_items})
         if (
-            brief.so_far.is_message_cut and brief.call.is_formatted
+            context.so_far.is_message_cut and context.call.is_formatted
         ):  # one document is not made of pieces
             return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
-        return await self._drive(brief)
+        return await self._drive(context)
 
-    async def _drive(self, brief: Brief) -> TurnFinished | None:
+    async def _drive(self, context: TurnContext) -> TurnFinished | None:
         """The agent loop, up to the end of the turn or to a call that waits for consent."""
-        call, so_far = brief.call, brief.so_far
+        call, so_far = context.call, context.so_far
         tools = {tool.name: tool for tool in call.tools}
         client_names = {tool["name"] for tool in call.client_tools}
         seal = partial(seal_compaction, self.row.owner_id)
         recorder = Recorder(
             self._builder, tools, client_names, self.row.tool_items, seal, so_far.hidden
         )
-        workspace = brief.agent.workspace(self.row.owner_id)
-        ledger = Ledger(self.row, call.tools, workspace, self._note, brief.ledger, so_far.told)
-        providers, retries = get_providers(brief.agent.models()), settings.HERMES_STREAM_RETRIES
-        if brief.recap is None:
-            turn = run_turn(providers, call, ledger.run, so_far, retries)
+        workspace = context.agent.workspace(self.row.owner_id)
+        tool_runner = ToolRunner(
+            self.row, call.tools, workspace, self._note, context.ledger, so_far.told
+        )
+        providers, retries = get_providers(context.agent.models()), settings.HERMES_STREAM_RETRIES
+        if context.recap is None:
+            turn = run_turn(providers, call, tool_runner.run, so_far, retries)
         else:
-            turn = run_compaction(providers, brief.recap, retries, so_far.spent_on_summaries)
+            turn = run_compaction(providers, context.recap, retries, so_far.spent_on_summaries)
         async with aclosing(turn) as events:
             async for event in events:
                 if self._stop is not None:  # a provider may have swallowed the cancellation

@@ -12,7 +12,7 @@ from gateway_app.agent.events import ModelCall, ModelFailed
 from gateway_app.agent.parameters import MODEL_PARAMETERS
 from gateway_app.agent.summary import summary_call, unreadable
 from gateway_app.runtime.agents import Agent, agent_of
-from gateway_app.runtime.resumption import Resumed, read_so_far
+from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.responses import Kind
 from responses_app.protocol.builder import OutputBuilder
@@ -46,32 +46,32 @@ CHAT_FIELDS = (
 
 
 @dataclass(frozen=True)
-class Brief:
+class TurnContext:
     """All a turn needs to begin, or to go on."""
 
     agent: Agent
     call: ModelCall
-    so_far: Resumed
+    so_far: ResumedTurn
     ledger: dict[str, ToolEvent]
     kept_items: int | None = None  # of the turns before, where the oldest of them did not fit
     recap: Recap | None = None  # where the turn is a compaction
 
 
-def brief_turn(
+def build_turn_context(
     row: Response, kept_in_memory: object, history: list[Event], builder: OutputBuilder
-) -> Brief:
+) -> TurnContext:
     _check_conversation(row)
     ledger = (
         {event.call_id: event for event in ToolEvent.objects.filter(response_id=row.pk)}
         if row.attempt > 1
         else {}
     )
-    so_far = read_so_far(history, builder, ledger)
+    so_far = read_progress(history, builder, ledger)
     agent = agent_of(row.model)
     asked = _read_asked(row, kept_in_memory)
     if row.kind == Kind.COMPACTION:
-        return _brief_compaction(row, asked, so_far, agent)
-    return _brief_model(row, asked, so_far, agent, ledger)
+        return _compaction_context(row, asked, so_far, agent)
+    return _model_context(row, asked, so_far, agent, ledger)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ def _read_asked(row: Response, kept_in_memory: object) -> _Asked:
     return _Asked(request, ignored, new_input, history)
 
 
-def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agent) -> Brief:
+def _compaction_context(
+    row: Response, asked: _Asked, so_far: ResumedTurn, agent: Agent
+) -> TurnContext:
     """The words of the user stay; the model is asked for a summary of everything."""
     newer = expand(row.owner_id, asked.new_input)
     older = [] if newer.replaces_all else read_context(row.owner_id, asked.history).items
@@ -107,7 +109,7 @@ def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agen
     shown, _ = build_items(items, settings.HERMES_TOOL_LABELS)
     call = ModelCall(row.model, shown, parameters=_parameters(asked.request))
     summary = summary_call(call, call.items, asked.request.get("instructions"))
-    return Brief(
+    return TurnContext(
         agent,
         call,
         so_far,
@@ -116,9 +118,9 @@ def _brief_compaction(row: Response, asked: _Asked, so_far: Resumed, agent: Agen
     )
 
 
-def _brief_model(
-    row: Response, asked: _Asked, so_far: Resumed, agent: Agent, ledger: dict[str, ToolEvent]
-) -> Brief:
+def _model_context(
+    row: Response, asked: _Asked, so_far: ResumedTurn, agent: Agent, ledger: dict[str, ToolEvent]
+) -> TurnContext:
     request = asked.request
     tools = request.get("tools")
     instructions = _instructions(row, request, agent)
@@ -154,7 +156,7 @@ def _brief_model(
         parameters=_parameters(request),
     )
     kept_items = len(older.items) if older.is_cut else None
-    return Brief(agent, call, replace(so_far, notes=notes), ledger, kept_items)
+    return TurnContext(agent, call, replace(so_far, notes=notes), ledger, kept_items)
 
 
 def _instructions(row: Response, request: dict[str, Any], agent: Agent) -> str | None:

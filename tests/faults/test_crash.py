@@ -24,7 +24,7 @@ from tests.support.server import (
 pytestmark = pytest.mark.fault
 
 
-def test_an_orphan_ends_incomplete_where_nothing_is_resumed(make_server: Callable[..., Server]) -> None:
+def test_an_interrupted_response_ends_incomplete_where_nothing_is_resumed(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_RECOVERY="incomplete")
     asked = script({"say": "kept words "}, {"gate": "never"})
     with streaming(server, input=asked) as (_, received):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
-from gateway_app.runtime.recovery import find_dead, find_orphans
+from gateway_app.runtime.recovery import find_dead, find_interrupted
 from responses_app.models import IdempotencyKey, Response, Session
 from responses_app.protocol.status import Status
 from responses_app.services.history.resent_history import _known
@@ -84,7 +84,7 @@ class Stored:
             ),
             "health": (current_work, {"response_open"}, OPEN_ROWS | SEGMENTS),
             "newer logs": (newer_logs, {"response_open"}, OPEN_ROWS | SEGMENTS),
-            "orphans": (lambda: find_orphans(dead), {"response_open"}, OPEN_ROWS | state),
+            "interrupted": (lambda: find_interrupted(dead), {"response_open"}, OPEN_ROWS | state),
             "unmerged logs": (tidy._next_untidy, unmerged, unmerged | SEGMENTS | {"primary key"}),
             "expired keys": (has_expired, expiry, expiry),
             "forgetting": (forget_expired, expiry, expiry | {"primary key"}),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway_app.runtime.tool_progress import Progress
+from gateway_app.runtime.tool_runner import ToolProgress
 from responses_app.protocol.events import Event
 from tests.support.checker import check_log
 from tests.support.server import Server, eventually, script
@@ -48,7 +48,7 @@ def check_end(server: Server, response_id: str) -> None:
 
 async def test_what_was_printed_before_the_end_is_kept_and_nothing_after_it() -> None:
     noted: list[Event] = []
-    progress = Progress("call_1", noted.append)
+    progress = ToolProgress("call_1", noted.append)
     progress.add("before ")
     progress.close()
     progress.add("after ")

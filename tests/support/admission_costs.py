@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from gateway_app.runtime.turn_context import brief_turn
+from gateway_app.runtime.turn_context import build_turn_context
 from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_whole
 from responses_app.models import Response
@@ -93,11 +93,11 @@ def cost_of_context(asked: Admission) -> list[int]:
     row = Response.objects.get(pk=response_id)
     events = list(decode_frames(segment.data for segment in read_whole(response_id)))
     builder = OutputBuilder(response_id, events)
-    brief_turn(row, None, events, builder)  # what is read once in a process is read now
+    build_turn_context(row, None, events, builder)  # what is read once in a process is read now
     with transaction.atomic(), Cost() as cost:
-        brief = brief_turn(row, None, events, builder)
+        context = build_turn_context(row, None, events, builder)
     Response.objects.filter(pk=response_id).delete()
-    return [cost.queries, cost.rows, len(brief.call.items)]
+    return [cost.queries, cost.rows, len(context.call.items)]
 
 
 def stored(turns: int) -> Chain:

@@ -9,7 +9,7 @@ from gateway_app.agent.events import RoundFinished, TurnFinished, Usage
 from gateway_app.agent.loop import SoFar, run_turn
 from gateway_app.agent.tools import ToolCall, ToolResult
 from gateway_app.runtime.recorder import ATTEMPT_STARTED, MODEL_FINISHED
-from gateway_app.runtime.resumption import Resumed, read_so_far
+from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.builder import OutputBuilder
@@ -20,14 +20,14 @@ from tests.unit.test_snapshot import RESPONSE_ID, opening
 ROUND = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))}
 
 
-def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> Resumed:
+def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> ResumedTurn:
     """As after a crash behind what is said."""
     first = OutputBuilder(RESPONSE_ID, [opening()])
     say(first)
     log = [opening(), *first.take()]
     second = OutputBuilder(RESPONSE_ID, log)
     second.close("incomplete")
-    return read_so_far(log, second, ledger or {})
+    return read_progress(log, second, ledger or {})
 
 
 def test_a_call_of_another_server_is_not_ours_to_run() -> None:

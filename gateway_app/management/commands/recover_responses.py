@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from gateway_app.runtime import recovery as orphans
+from gateway_app.runtime import recovery
 from responses_app.management.progress import Progress
 
 
@@ -22,19 +22,19 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, settle: bool, dry_run: bool, **options: Any) -> None:
-        dead = orphans.find_dead()
-        found = orphans.find_orphans(dead)
-        ending = [orphan for orphan in found if settle or orphan.is_given_up]
+        dead = recovery.find_dead()
+        found = recovery.find_interrupted(dead)
+        ending = [response for response in found if settle or response.is_given_up]
         goes_on = len(found) - len(ending)
         if dry_run:
             self.stdout.write(
                 f"{len(dead.ids)} dead processes. Would free {goes_on} responses and end {len(ending)} as incomplete."
             )
             return
-        orphans.free(dead)
+        recovery.free(dead)
         with Progress(self.stderr, "ended", len(ending)) as progress:
-            for orphan in ending:
-                progress.add(orphans.settle(orphan))
+            for response in ending:
+                progress.add(recovery.abandon_interrupted(response))
         self.stdout.write(
             f"{len(dead.ids)} dead processes. Freed {goes_on} responses, ended {progress.count} as incomplete."
         )
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             self.stderr.write(
                 f"{len(ending) - progress.count} were taken by a running server meanwhile, or wait for an earlier turn."
             )
-        if goes_on and not orphans.live_processes():
+        if goes_on and not recovery.live_processes():
             self.stderr.write(
                 "No server runs: what was freed goes on when one starts (manage.py serve)."
             )

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from gateway_app.config.terminal_limits import Limits
 from gateway_app.models import ProcessState, RuntimeProcess
-from gateway_app.runtime import recovery as orphans
+from gateway_app.runtime import recovery
 from gateway_app.server.limits import needed_files, reachable_files
 from gateway_app.tools.support import seccomp
 from gateway_app.tools.support.cgroups import usable_parents
@@ -160,8 +160,8 @@ def _check_connections() -> Iterator[Finding]:
 
 
 def _check_work() -> Iterator[Finding]:
-    dead = orphans.find_dead()
-    left = orphans.find_orphans(dead)
+    dead = recovery.find_dead()
+    left = recovery.find_interrupted(dead)
     running = (
         RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk__in=dead.ids).count()
     )

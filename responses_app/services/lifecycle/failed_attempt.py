@@ -1,18 +1,24 @@
 """After an attempt that failed by itself, as on a log that can't be read: another one, or the end of the response."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from django.conf import settings
 
 from responses_app.eventlog import Numbering, Segment
-from responses_app.eventlog.damage import readable_body
-from responses_app.eventlog.segments import read_last, read_stored
+from responses_app.eventlog.damage import UNREADABLE, decode_log, readable_body
+from responses_app.eventlog.segments import read_last, read_stored, read_whole
 from responses_app.models import Response
-from responses_app.protocol.builder import TERMINAL_EVENT
+from responses_app.protocol.builder import TERMINAL_EVENT, OutputBuilder
+from responses_app.protocol.events import Event
 from responses_app.protocol.response_object import initial_body
 from responses_app.protocol.snapshot import ResponseBody
-from responses_app.protocol.status import Status
+from responses_app.protocol.status import IncompleteReason, Status
+from responses_app.services.lifecycle.claim import claim
 from responses_app.services.lifecycle.settle import settle
+
+# From the internal events of a log: the usage to report, and the protocol deviations of the model.
+ReadSpent = Callable[[Iterable[Event]], tuple[dict[str, Any] | None, list[str]]]
 
 FAILED = {"code": "server_error", "message": "The server could not go on with this response."}
 
@@ -65,3 +71,26 @@ def _last_body(row: Response, status: Status, readable: ResponseBody) -> Respons
         "incomplete_details": None,
         "completed_at": None,
     }
+
+
+def abandon(response_id: str, read_spent: ReadSpent) -> bool:
+    """In the caller's transaction: what was said is kept; False when somebody works on it after all."""
+    claimed = claim(response_id)
+    if claimed is None:
+        return False
+    row = claimed.row
+    try:
+        history = list(decode_log(read_whole(response_id)))
+        usage, quirks = read_spent(history)
+        builder = OutputBuilder(response_id, history)
+    except UNREADABLE:
+        is_cancelled = row.cancel_requested_at is not None
+        end_without_fold(row, Status.CANCELLED if is_cancelled else Status.FAILED)
+        return True
+    if row.cancel_requested_at is not None:
+        builder.finish(Status.CANCELLED, usage=usage)
+    else:
+        reason = {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
+        builder.finish(Status.INCOMPLETE, usage=usage, incomplete=reason)
+    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body(), quirks)
+    return True
