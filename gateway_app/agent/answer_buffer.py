@@ -24,7 +24,7 @@ from gateway_app.agent.events import (
     TextDelta,
 )
 from gateway_app.agent.tools import ToolCall
-from responses_app.protocol.text_buffer import GrowingText
+from responses_app.protocol.text_buffer import TextBuffer
 
 CONTINUE = (
     "Your answer above was cut off by a lost connection. Go on exactly where it stops: "
@@ -107,17 +107,17 @@ class Said:
 class _Text:
     def __init__(self, phase: str | None = None) -> None:
         self.phase = phase
-        self.words = GrowingText()
+        self.words = TextBuffer()
 
 
 class _Call:
     def __init__(self, started: CallStarted) -> None:
         self.started = started
-        self.words = GrowingText()
+        self.words = TextBuffer()
         self.is_whole = False
 
     def tool_call(self) -> ToolCall:
-        return ToolCall(self.started.call_id, self.started.name, self.words.whole())
+        return ToolCall(self.started.call_id, self.started.name, self.words.text())
 
 
 def _as_item(entry: Item | _Text | _Call) -> Item | None:
@@ -131,7 +131,7 @@ def _as_item(entry: Item | _Text | _Call) -> Item | None:
         }
         return item if entry.is_whole else None
     if isinstance(entry, _Text):
-        text = entry.words.whole()
+        text = entry.words.text()
         content = [{"type": "output_text", "text": text}]
         phase = {"phase": entry.phase} if entry.phase else {}
         return (

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from gateway_app.agent.events import ModelEvent, ModelFinished, TextDelta
-from responses_app.protocol.events import clean_text
+from responses_app.protocol.text_buffer import clean_text
 
 
 def clean_event(event: ModelEvent) -> ModelEvent:

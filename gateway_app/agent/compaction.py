@@ -20,13 +20,16 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.rounds import ask
 from gateway_app.agent.summary import summary_note
-from responses_app.protocol.compaction_markers import Standing
+from responses_app.protocol.items import CompactedContext
 
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."
 
 
 async def compact(
-    providers: Sequence[Provider], asked: ModelCall, retries: int, stand: Callable[[str], Standing]
+    providers: Sequence[Provider],
+    asked: ModelCall,
+    retries: int,
+    stand: Callable[[str], CompactedContext],
 ) -> AsyncGenerator[Quirk | Compaction]:
     """Ask for a summary; nobody hears a word of it before it is whole."""
     yield Compaction()
@@ -51,8 +54,8 @@ class Recap:
     kept: tuple[Item, ...]  # what is not told yet
     carried: tuple[Item, ...] = ()  # what can't be summed up, inside
 
-    def standing(self, summary: str) -> Standing:
-        return Standing([*self.carried, summary_note(summary)])
+    def standing(self, summary: str) -> CompactedContext:
+        return CompactedContext([*self.carried, summary_note(summary)])
 
 
 async def run_compaction(

@@ -10,8 +10,9 @@ from responses_app.protocol.items import (
     CALLS,
     OUTPUT_OF,
     OUTPUTS,
+    dangling_reasoning,
+    is_from_model,
 )
-from responses_app.protocol.reasoning import idle_thoughts, is_from_model
 
 WITH_TEXT = ("message", *OUTPUTS)
 OWN_LABEL = "hermes"  # as the server of the tools that are built in
@@ -117,7 +118,7 @@ class _Pairing:
 
 
 def without_idle_thoughts(items: list[Item]) -> list[Item]:
-    idle = idle_thoughts(items)
+    idle = dangling_reasoning(items)
     return [item for index, item in enumerate(items) if index not in idle]
 
 

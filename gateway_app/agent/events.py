@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from gateway_app.agent.tools import Tool
-from responses_app.protocol.compaction_markers import Standing
+from responses_app.protocol.items import CompactedContext
 
 Item = dict[str, Any]
 
@@ -168,7 +168,7 @@ class RoundFinished:
 class Compaction:
     """A summary takes the place of the conversation so far; it is only begun where nothing stands for it yet."""
 
-    standing: Standing | None = None
+    standing: CompactedContext | None = None
     usage: Usage = field(default_factory=Usage)
 
 

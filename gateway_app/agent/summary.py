@@ -6,14 +6,16 @@ import orjson
 
 from gateway_app.agent.context import as_note, text_of
 from gateway_app.agent.events import Item, ModelCall
-from responses_app.protocol.compaction_markers import (
+from responses_app.protocol.items import (
+    ARGUMENTS_OF,
+    CALLS,
     COMPACTION,
     KEPT,
     MARK,
+    OUTPUTS,
     SUMMARY,
-    Standing,
+    CompactedContext,
 )
-from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS
 from responses_app.protocol.token_estimate import estimate_tokens
 
 PROMPT = (
@@ -48,9 +50,9 @@ class Plan:
     kept: list[Item]  # in front of the summary: rules, and what the model is at work on
     question: list[Item]  # behind it: what the model was not shown yet
 
-    def standing(self, summary: str) -> Standing:
+    def standing(self, summary: str) -> CompactedContext:
         items = [*map(_kept, self.kept), summary_note(summary), *map(_kept, self.question)]
-        return Standing([*unreadable(self.covered), *items], replaces_all=True)
+        return CompactedContext([*unreadable(self.covered), *items], replaces_all=True)
 
 
 def plan_compaction(call: ModelCall) -> Plan | None:

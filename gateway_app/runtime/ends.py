@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway_app.agent.events import Usage
-from responses_app.protocol.events import clean_text
 from responses_app.protocol.status import Status
+from responses_app.protocol.text_buffer import clean_text
 
 
 @dataclass(frozen=True)

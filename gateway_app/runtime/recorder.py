@@ -9,8 +9,8 @@ from gateway_app.agent.context import OWN_LABEL
 from gateway_app.agent.events import AgentEvent
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.compaction_markers import Standing
 from responses_app.protocol.events import TOOL_CALLED
+from responses_app.protocol.items import CompactedContext
 
 INTERNAL_TOOL_PREFIX = "_"
 ATTEMPT_STARTED = "hermes.attempt.started"
@@ -18,7 +18,7 @@ MODEL_FINISHED = "hermes.model.finished"
 QUIRK = "hermes.quirk"
 COMPACTED = "hermes.context.compacted"
 
-Seal = Callable[[Standing], str]
+Seal = Callable[[CompactedContext], str]
 
 
 class Recorder:
@@ -76,7 +76,7 @@ class Recorder:
         if event.call_id in self._served and not event.is_cut:
             hidden = self._hidden.get(event.call_id)
             told = {} if hidden is None else {"arguments": "".join(hidden)}
-            place = None if hidden is not None else self._builder.call_place(event.call_id)
+            place = None if hidden is not None else self._builder.output_index_of(event.call_id)
             named = {"call_id": event.call_id, "name": self._served[event.call_id]}
             self._builder.add({"type": TOOL_CALLED, **named, "output_index": place, **told})
 
@@ -98,7 +98,7 @@ class Recorder:
 
     def _compaction(self, event: types.Compaction) -> None:
         if event.standing is None:
-            self._builder.compaction_started(self._seal(Standing()))
+            self._builder.compaction_started(self._seal(CompactedContext()))
             return
         self._builder.compacted(self._seal(event.standing))
         self._builder.add({"type": COMPACTED, "usage": asdict(event.usage)})

@@ -20,11 +20,11 @@ from responses_app.eventlog.damage import decode_log
 from responses_app.eventlog.segments import first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.compaction_markers import COMPACTION
 from responses_app.protocol.events import TOOL_CALLED, Event
 from responses_app.protocol.items import (
     ARGUMENTS_OF,
     CALLS,
+    COMPACTION,
     OUTPUTS,
     all_call_ids,
     output_ids,

@@ -35,8 +35,8 @@ from responses_app.protocol.events import (
     TOOL_FINISHED,
     TOOL_STARTED,
     Event,
-    clean_text,
 )
+from responses_app.protocol.text_buffer import clean_text
 from responses_app.services.lifecycle.tool_ledger import (
     Intent,
     end_call,

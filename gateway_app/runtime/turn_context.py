@@ -16,11 +16,9 @@ from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.responses import Kind
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.compaction_markers import MARK
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.events import Event
-from responses_app.protocol.items import all_call_ids
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import MARK, Item, all_call_ids
 from responses_app.protocol.status import Status
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.requests.options import CLIENT_TOOLS

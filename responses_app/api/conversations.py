@@ -13,7 +13,7 @@ from responses_app.api.parsers import read_body
 from responses_app.eventlog import event_store
 from responses_app.models import Conversation, ConversationItem
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.requests.fields import metadata, text, wrong_type
 from responses_app.requests.headers import IGNORED_HEADER, ignored_value
 from responses_app.requests.items import read_input

@@ -18,9 +18,9 @@ from responses_app.api.pagination import (
 from responses_app.eventlog import current_body, final_bodies
 from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.models import Response, Session
-from responses_app.protocol.ids import place_of_item
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import Item, ResponseBody, json_body
+from responses_app.protocol.ids import location_of_item
+from responses_app.protocol.items import Item
+from responses_app.protocol.response_object import ResponseBody, initial_body, json_body
 from responses_app.protocol.status import Status
 from responses_app.services.history.chain import sent_items
 from responses_app.services.lookup import find_response, note_access
@@ -56,7 +56,7 @@ class InputItemsView(APIView):
 
 def shown_item(item: Item) -> Item:
     """An item as JSON bodies show it; what clients left out of a message is filled in."""
-    place = place_of_item(item["id"])
+    place = location_of_item(item["id"])
     if place is not None and not place.is_input:
         shown: Item = json_body({"output": [item]})["output"][0]
         return shown

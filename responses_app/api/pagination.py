@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from responses_app.http.session_key import has_controls
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.requests.fields import choice, integer, optional, wrong_type
 
 DEFAULT_LIMIT = 20

@@ -13,8 +13,7 @@ from responses_app.eventlog import current_body
 from responses_app.models import Response
 from responses_app.postgresql.threads import release_connection
 from responses_app.protocol.errors import ModelNotFound, ResponseNotFound
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import ResponseBody, json_body
+from responses_app.protocol.response_object import ResponseBody, initial_body, json_body
 from responses_app.protocol.status import Status
 from responses_app.requests.headers import (
     LAST_EVENT_HEADER,

@@ -5,8 +5,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from responses_app.eventlog.segments import Segment
-from responses_app.protocol.events import Event, decode_frames
-from responses_app.protocol.snapshot import Item, ResponseBody, Snapshot
+from responses_app.protocol.events import Event
+from responses_app.protocol.items import Item
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.snapshot import Snapshot
+from responses_app.protocol.sse import decode_frames
 
 # What reading raises where bytes, frames, fields or places of a log are not as they were written.
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, zlib.error)

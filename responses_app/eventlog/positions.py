@@ -6,7 +6,7 @@ from django.db.models import OuterRef, Subquery
 
 from responses_app.eventlog.segments import read_last, read_segments, segment_at
 from responses_app.models import EventSegment, Response
-from responses_app.protocol.events import INTERNAL_FRAME_PREFIX, split_frames
+from responses_app.protocol.sse import INTERNAL_FRAME_PREFIX, split_frames
 
 IDS_PER_QUERY = 500
 

@@ -14,15 +14,8 @@ from django.db.models.functions import Coalesce
 from responses_app.eventlog.formats import LogFormatNotSupported
 from responses_app.models import EventSegment
 from responses_app.models.segments import FORMAT_VERSION, Codec
-from responses_app.protocol.events import (
-    FRAME_END,
-    INTERNAL_FRAME_PREFIX,
-    TERMINAL_TYPES,
-    Event,
-    encode_frame,
-    is_internal,
-    split_frames,
-)
+from responses_app.protocol.events import TERMINAL_TYPES, Event, is_internal
+from responses_app.protocol.sse import FRAME_END, INTERNAL_FRAME_PREFIX, encode_frame, split_frames
 from responses_app.protocol.status import OPEN
 
 READ_SEGMENTS = 64  # bounds what one reader holds in memory

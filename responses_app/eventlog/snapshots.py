@@ -14,8 +14,10 @@ from weakref import WeakSet
 from django.db import connection
 
 from responses_app.eventlog.segments import READ_SEGMENTS, LogErased, Segment, read_last, read_on
-from responses_app.protocol.events import Event, decode_frame, split_frames
-from responses_app.protocol.snapshot import ResponseBody, Snapshot
+from responses_app.protocol.events import Event
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.snapshot import Snapshot
+from responses_app.protocol.sse import decode_frame, split_frames
 
 PAGE_SEGMENTS = 1000  # of a log that is folded from its start
 KEPT_FOLDS = 512

@@ -30,7 +30,7 @@ from responses_app.eventlog.writer import Writer
 from responses_app.models import Response
 from responses_app.postgresql.threads import limit_waits
 from responses_app.protocol.errors import CursorAhead, ResponseInterrupted, StorageUnavailable
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody
 
 T = TypeVar("T")
 

@@ -10,11 +10,10 @@ from typing import Any
 
 from responses_app.protocol import events
 from responses_app.protocol.closing import closing_events, mcp_error
-from responses_app.protocol.compaction_markers import COMPACTION
 from responses_app.protocol.events import TOOL_CALLED, Event
 from responses_app.protocol.ids import item_id
-from responses_app.protocol.items import ARGUMENTS_EVENT, ARGUMENTS_OF
-from responses_app.protocol.snapshot import Item, Snapshot
+from responses_app.protocol.items import ARGUMENTS_DELTA_OF, ARGUMENTS_OF, COMPACTION, Item
+from responses_app.protocol.snapshot import Snapshot
 from responses_app.protocol.status import Status
 
 INTERRUPTED = "Interrupted: whether this call took effect is not known. Check before you repeat it."
@@ -47,11 +46,11 @@ class OutputBuilder:
     def note(self, event: Event) -> None:
         """An event that is stored already, or was built elsewhere."""
         self.snapshot.apply(event)
-        if event["type"] == "response.output_item.added":
+        if event["type"] == events.ITEM_ADDED:
             self._open.append(event["output_index"])
             if "call_id" in event["item"]:
                 self._calls[event["item"]["call_id"]] = event["output_index"]
-        elif event["type"] == "response.output_item.done":
+        elif event["type"] == events.ITEM_DONE:
             self._open.remove(event["output_index"])
         elif event["type"] == TOOL_CALLED and event["output_index"] is not None:
             self._calls[event["call_id"]] = event["output_index"]
@@ -104,25 +103,23 @@ class OutputBuilder:
     def text(self, delta: str, logprobs: Iterable[Item] = ()) -> None:
         index = self._reopen("output_text", self._open_message)
         told = {"delta": delta, "logprobs": list(logprobs)}
-        self._emit(self._at(index, "response.output_text.delta", content_index=0, **told))
+        self._emit(self._at(index, events.TEXT_DELTA, content_index=0, **told))
 
     def annotation(self, annotation: dict[str, Any]) -> None:
         index = self._reopen("output_text", self._open_message)
         known = len(self.snapshot.item(index)["content"][0]["annotations"])
-        kind = "response.output_text.annotation.added"
+        kind = events.ANNOTATION_ADDED
         self._emit(
             self._at(index, kind, content_index=0, annotation_index=known, annotation=annotation)
         )
 
     def refusal(self, delta: str) -> None:
         index = self._reopen("refusal", self._open_refusal)
-        self._emit(self._at(index, "response.refusal.delta", content_index=0, delta=delta))
+        self._emit(self._at(index, events.REFUSAL_DELTA, content_index=0, delta=delta))
 
     def reasoning(self, delta: str) -> None:
         index = self._reopen("reasoning", self._open_reasoning)
-        self._emit(
-            self._at(index, "response.reasoning_summary_text.delta", summary_index=0, delta=delta)
-        )
+        self._emit(self._at(index, events.SUMMARY_DELTA, summary_index=0, delta=delta))
 
     def seal_reasoning(self, encrypted_content: str) -> None:
         """Close a reasoning item with what only its upstream can read of it."""
@@ -140,14 +137,12 @@ class OutputBuilder:
         self._calls[call_id] = index = self._add(
             {"type": "mcp_call", "server_label": server_label, "name": name, **empty}
         )
-        self._emit(self._at(index, "response.mcp_call.in_progress"))
+        self._emit(self._at(index, events.MCP_CALL_IN_PROGRESS))
 
     def call_arguments(self, call_id: str, delta: str) -> None:
         index = self._calls[call_id]
         self._emit(
-            self._at(
-                index, ARGUMENTS_EVENT[self.snapshot.item(index)["type"]] + ".delta", delta=delta
-            )
+            self._at(index, ARGUMENTS_DELTA_OF[self.snapshot.item(index)["type"]], delta=delta)
         )
 
     def call_finished(self, call_id: str, *, is_cut: bool = False) -> None:
@@ -158,7 +153,7 @@ class OutputBuilder:
             self._close_parts(index)
             self._written.add(index)
 
-    def call_place(self, call_id: str) -> int | None:
+    def output_index_of(self, call_id: str) -> int | None:
         """Where a call is shown, if it is."""
         return self._calls.get(call_id)
 
@@ -184,7 +179,7 @@ class OutputBuilder:
         """The content stands for nothing; ``compacted`` puts what stands for the conversation in its place."""
         self.close("completed")
         index = self._add({"type": COMPACTION, "encrypted_content": content})
-        self._emit(self._at(index, "response.compaction.compacting"))
+        self._emit(self._at(index, events.COMPACTING))
 
     def compacted(self, content: str) -> None:
         self._close_item(self._open[-1], "completed", encrypted_content=content)
@@ -210,9 +205,7 @@ class OutputBuilder:
             **item,
             "status": "in_progress",
         }
-        self._emit(
-            {"type": "response.output_item.added", "output_index": index, "item": identified}
-        )
+        self._emit({"type": events.ITEM_ADDED, "output_index": index, "item": identified})
         return index
 
     def _reopen(self, kind: str, opener: Callable[[], int]) -> int:
@@ -233,15 +226,13 @@ class OutputBuilder:
         phase, self._phase = self._phase, None
         kept = {} if phase is None else {"phase": phase}
         index = self._add({"type": "message", "role": "assistant", "content": [], **kept})
-        self._emit(self._at(index, "response.content_part.added", content_index=0, part=part))
+        self._emit(self._at(index, events.PART_ADDED, content_index=0, part=part))
         return index
 
     def _open_reasoning(self) -> int:
         index = self._add_reasoning()
         part = {"type": "summary_text", "text": ""}
-        self._emit(
-            self._at(index, "response.reasoning_summary_part.added", summary_index=0, part=part)
-        )
+        self._emit(self._at(index, events.SUMMARY_PART_ADDED, summary_index=0, part=part))
         return index
 
     def _add_reasoning(self) -> int:
@@ -269,7 +260,7 @@ class OutputBuilder:
             )
         self._emit(
             {
-                "type": "response.output_item.done",
+                "type": events.ITEM_DONE,
                 "output_index": index,
                 "item": {**item, **added, "status": status},
             }

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from responses_app.protocol import events
 from responses_app.protocol.events import Event
-from responses_app.protocol.items import ARGUMENTS_EVENT, ARGUMENTS_OF
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import ARGUMENTS_DONE_OF, ARGUMENTS_OF, Item
 
 
 def closing_events(item: Item) -> list[Event]:
@@ -23,7 +23,7 @@ def _message_closers(item: Item) -> list[Event]:
     for index, part in enumerate(item["content"]):
         if part["type"] == "refusal":
             done = {
-                "type": "response.refusal.done",
+                "type": events.REFUSAL_DONE,
                 "content_index": index,
                 "refusal": part["refusal"],
             }
@@ -31,10 +31,10 @@ def _message_closers(item: Item) -> list[Event]:
             continue  # an image or a file of the user, which was never open
         else:
             told = {"text": part["text"], "logprobs": part.get("logprobs") or []}
-            done = {"type": "response.output_text.done", "content_index": index, **told}
+            done = {"type": events.TEXT_DONE, "content_index": index, **told}
         closers += [
             done,
-            {"type": "response.content_part.done", "content_index": index, "part": dict(part)},
+            {"type": events.PART_DONE, "content_index": index, "part": dict(part)},
         ]
     return closers
 
@@ -44,12 +44,12 @@ def _reasoning_closers(item: Item) -> list[Event]:
     for index, part in enumerate(item["summary"]):
         closers += [
             {
-                "type": "response.reasoning_summary_text.done",
+                "type": events.SUMMARY_DONE,
                 "summary_index": index,
                 "text": part["text"],
             },
             {
-                "type": "response.reasoning_summary_part.done",
+                "type": events.SUMMARY_PART_DONE,
                 "summary_index": index,
                 "part": dict(part),
             },
@@ -62,7 +62,7 @@ def _call_closers(item: Item) -> list[Event]:
     named = {"name": item["name"]} if kind == "function_call" else {}
     return [
         {
-            "type": ARGUMENTS_EVENT[kind] + ".done",
+            "type": ARGUMENTS_DONE_OF[kind],
             **named,
             ARGUMENTS_OF[kind]: item[ARGUMENTS_OF[kind]],
         }

@@ -1,80 +1,76 @@
-"""Stream events and their bytes on the wire.
+"""Stream events and their names.
 
-A public event has a type of OpenAI's and a ``sequence_number``; an internal one has a
-``hermes.`` type and a log position only, and never reaches an OpenAI stream.
+A public event has a type of OpenAI's and a ``sequence_number``. An internal event has a
+``hermes.`` type and only a log position: an OpenAI stream never carries one.
 """
 
-from collections.abc import Iterable, Iterator
 from typing import Any
-
-import orjson
 
 Event = dict[str, Any]
 
-INTERNAL_PREFIX = "hermes."
-INTERNAL_FRAME_PREFIX = b"event: hermes."
-FRAME_END = b"\n\n"
-DONE_FRAME = b"data: [DONE]\n\n"
-HEARTBEAT_FRAME = b": keepalive\n\n"
-
+# -- the response -----------------------------------------------------------------------
 CREATED = "response.created"
 QUEUED = "response.queued"
 IN_PROGRESS = "response.in_progress"
 COMPLETED = "response.completed"
 FAILED = "response.failed"
 INCOMPLETE = "response.incomplete"
-TOOL_CALLED = "hermes.tool.called"  # a call of a server's tool is whole: from here on it may run
-TOOL_STARTED = "hermes.tool.started"
-TOOL_FINISHED = "hermes.tool.finished"
-APPROVAL_REQUESTED = "hermes.approval.requested"
-APPROVAL_RESOLVED = "hermes.approval.resolved"
 TERMINAL_TYPES = frozenset({COMPLETED, FAILED, INCOMPLETE})
 LIFECYCLE_TYPES = TERMINAL_TYPES | {CREATED, QUEUED, IN_PROGRESS}
 
-_SURROGATES_OR_NUL = {0: "\ufffd", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
+# -- items and their parts --------------------------------------------------------------
+ITEM_ADDED = "response.output_item.added"
+ITEM_DONE = "response.output_item.done"
+PART_ADDED = "response.content_part.added"
+PART_DONE = "response.content_part.done"
+TEXT_DELTA = "response.output_text.delta"
+TEXT_DONE = "response.output_text.done"
+ANNOTATION_ADDED = "response.output_text.annotation.added"
+REFUSAL_DELTA = "response.refusal.delta"
+REFUSAL_DONE = "response.refusal.done"
+SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
+SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
+SUMMARY_DELTA = "response.reasoning_summary_text.delta"
+SUMMARY_DONE = "response.reasoning_summary_text.done"
+ARGUMENTS_DELTA = "response.function_call_arguments.delta"
+ARGUMENTS_DONE = "response.function_call_arguments.done"
+CUSTOM_INPUT_DELTA = "response.custom_tool_call_input.delta"
+CUSTOM_INPUT_DONE = "response.custom_tool_call_input.done"
+MCP_CALL_IN_PROGRESS = "response.mcp_call.in_progress"
+MCP_ARGUMENTS_DELTA = "response.mcp_call_arguments.delta"
+MCP_ARGUMENTS_DONE = "response.mcp_call_arguments.done"
+MCP_CALL_COMPLETED = "response.mcp_call.completed"
+MCP_CALL_FAILED = "response.mcp_call.failed"
+COMPACTING = "response.compaction.compacting"
+
+# -- only upstreams send these ----------------------------------------------------------
+REASONING_TEXT_DELTA = "response.reasoning_text.delta"
+OPEN_REASONING_DELTA = "response.reasoning.delta"  # the name in Open Responses
+
+# -- internal events --------------------------------------------------------------------
+INTERNAL_PREFIX = "hermes."
+ATTEMPT_STARTED = "hermes.attempt.started"
+MODEL_FINISHED = "hermes.model.finished"
+PROTOCOL_DEVIATION = "hermes.quirk"
+CONTEXT_COMPACTED = "hermes.context.compacted"
+CONTEXT_TRUNCATED = "hermes.context.truncated"
+TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now
+TOOL_STARTED = "hermes.tool.started"
+TOOL_OUTPUT = "hermes.tool.progress"  # what a running tool has printed; the log keeps this name
+TOOL_FINISHED = "hermes.tool.finished"
+APPROVAL_REQUESTED = "hermes.approval.requested"
+APPROVAL_RESOLVED = "hermes.approval.resolved"
+
+# -- frames of our own in chat streams, which no log stores ------------------------------
+CHAT_TOOL_PROGRESS = "hermes.tool.progress"
+CHAT_APPROVAL_REQUEST = "hermes.approval.request"
+CHAT_APPROVAL_RESPONDED = "hermes.approval.responded"
+
+# -- frames of a WebSocket beside the events ---------------------------------------------
+CREATE = "response.create"
+STEER = "response.steer"
+STEER_FAILED = "response.steer.failed"
 
 
 def is_internal(event: Event) -> bool:
     return str(event["type"]).startswith(INTERNAL_PREFIX)
-
-
-def encode_frame(event: Event, sequence: int | None) -> bytes:
-    """The event as one SSE frame: compact JSON has no raw newline, so a blank line ends it."""
-    kind = event["type"]
-    if sequence is not None:
-        event = {"type": kind, "sequence_number": sequence, **event}
-    return b"event: %s\ndata: %s\n\n" % (kind.encode(), orjson.dumps(event))
-
-
-def split_frames(data: bytes) -> list[bytes]:
-    frames = data.split(FRAME_END)
-    frames.pop()  # behind the last blank line there is nothing
-    return [frame + FRAME_END for frame in frames]
-
-
-def frame_data(frame: bytes) -> bytes:
-    """The JSON inside a frame."""
-    return frame[frame.index(b"\ndata: ") + 7 : -len(FRAME_END)]
-
-
-def decode_frame(frame: bytes) -> Event:
-    event: Event = orjson.loads(frame_data(frame))
-    return event
-
-
-def decode_frames(chunks: Iterable[bytes]) -> Iterator[Event]:
-    for chunk in chunks:
-        for frame in split_frames(chunk):
-            yield decode_frame(frame)
-
-
-def clean_text(text: str) -> str:
-    """Text that every database and every JSON encoder takes.
-
-    Models and tools emit NUL and lone surrogates; PostgreSQL and UTF-8 refuse them.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.translate(_SURROGATES_OR_NUL)
-    return text.replace("\0", "\ufffd") if "\0" in text else text

@@ -20,7 +20,7 @@ _ITEM_ID = re.compile(r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index
 
 
 @dataclass(frozen=True)
-class ItemPlace:
+class ItemLocation:
     response_id: str
     is_input: bool
     index: int
@@ -56,11 +56,11 @@ def item_id(response_id: str, item_type: str, index: int, *, is_input: bool = Fa
     return f"{prefix}_{response_id.removeprefix(RESPONSE_PREFIX)}{side}{index:04x}"
 
 
-def place_of_item(item: str) -> ItemPlace | None:
+def location_of_item(item: str) -> ItemLocation | None:
     """Where an item id points, or None when it is not one of ours."""
     match = _ITEM_ID.fullmatch(item)
     if match is None:
         return None
-    return ItemPlace(
+    return ItemLocation(
         RESPONSE_PREFIX + match["response"], match["side"] == "i", int(match["index"], 16)
     )

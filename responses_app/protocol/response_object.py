@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.items import OUTPUTS, Item
 from responses_app.protocol.status import Status
+
+ResponseBody = dict[str, Any]
 
 # What the object says where the request was silent; strict clients reject a missing key,
 # and null for most of these.
@@ -53,3 +55,14 @@ def initial_body(
         **ECHO_DEFAULTS,
         **echo,
     }
+
+
+def json_body(body: ResponseBody) -> ResponseBody:
+    """The object as JSON bodies show it: tool outputs as plain strings, not as parts."""
+    return {**body, "output": [_plain_output(item) for item in body["output"]]}
+
+
+def _plain_output(item: Item) -> Item:
+    if item["type"] not in OUTPUTS or isinstance(item["output"], str):
+        return item
+    return {**item, "output": "".join(part.get("text", "") for part in item["output"])}

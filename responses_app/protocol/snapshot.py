@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from responses_app.protocol import events
 from responses_app.protocol.events import LIFECYCLE_TYPES, TERMINAL_TYPES, Event
-from responses_app.protocol.text_buffer import GrowingText
+from responses_app.protocol.items import Item
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.text_buffer import TextBuffer
 
-Item = dict[str, Any]
-ResponseBody = dict[str, Any]
 # A text that grows: the object that holds it, and the key under which it does.
 _Place = tuple[int, str, int]
 
@@ -21,7 +22,7 @@ class Snapshot:
     def __init__(self) -> None:
         self._base: ResponseBody = {}
         self._items: list[Item] = []
-        self._growing: dict[_Place, GrowingText] = {}
+        self._growing: dict[_Place, TextBuffer] = {}
         self._with_logprobs: set[int] = set()  # messages; each has one part
         self.is_final = False
 
@@ -47,7 +48,7 @@ class Snapshot:
 
     def output(self) -> list[Item]:
         for (index, field, part), text in self._growing.items():
-            _holder(self._items[index], field, part)[_LEAF[field]] = text.whole()
+            _holder(self._items[index], field, part)[_LEAF[field]] = text.text()
         return self._items
 
     @property
@@ -93,7 +94,7 @@ class Snapshot:
         text = self._growing.get(place)
         if text is None:
             index, field, part = place
-            text = self._growing[place] = GrowingText(
+            text = self._growing[place] = TextBuffer(
                 _holder(self._items[index], field, part)[_LEAF[field]]
             )
         text.add(delta)
@@ -142,35 +143,22 @@ def _grows(
 
 
 _STEPS: dict[str, Callable[[Snapshot, Event], None]] = {
-    "response.output_item.added": Snapshot._item_added,
-    "response.output_item.done": Snapshot._item_done,
-    "response.content_part.added": Snapshot._part_added,
-    "response.reasoning_summary_part.added": Snapshot._summary_added,
-    "response.output_text.delta": Snapshot._text_said,
-    "response.refusal.delta": _grows("refusal", "content_index"),
-    "response.reasoning_summary_text.delta": _grows("summary", "summary_index"),
-    "response.function_call_arguments.delta": _grows("arguments", None),
-    "response.mcp_call_arguments.delta": _grows("arguments", None),
-    "response.custom_tool_call_input.delta": _grows("input", None),
-    "response.output_text.annotation.added": Snapshot._annotation_added,
+    events.ITEM_ADDED: Snapshot._item_added,
+    events.ITEM_DONE: Snapshot._item_done,
+    events.PART_ADDED: Snapshot._part_added,
+    events.SUMMARY_PART_ADDED: Snapshot._summary_added,
+    events.TEXT_DELTA: Snapshot._text_said,
+    events.REFUSAL_DELTA: _grows("refusal", "content_index"),
+    events.SUMMARY_DELTA: _grows("summary", "summary_index"),
+    events.ARGUMENTS_DELTA: _grows("arguments", None),
+    events.MCP_ARGUMENTS_DELTA: _grows("arguments", None),
+    events.CUSTOM_INPUT_DELTA: _grows("input", None),
+    events.ANNOTATION_ADDED: Snapshot._annotation_added,
 }
 
 
-def fold(events: Iterable[Event]) -> ResponseBody:
+def fold(log: Iterable[Event]) -> ResponseBody:
     snapshot = Snapshot()
-    for event in events:
+    for event in log:
         snapshot.apply(event)
     return snapshot.body()
-
-
-def json_body(body: ResponseBody) -> ResponseBody:
-    """The object as JSON bodies show it: tool outputs as plain strings, not as parts."""
-    return {**body, "output": [_plain_output(item) for item in body["output"]]}
-
-
-def _plain_output(item: Item) -> Item:
-    if item["type"] not in ("function_call_output", "custom_tool_call_output") or isinstance(
-        item["output"], str
-    ):
-        return item
-    return {**item, "output": "".join(part.get("text", "") for part in item["output"])}

@@ -4,9 +4,7 @@ from typing import Any
 
 import orjson
 
-from responses_app.protocol.compaction_markers import MARK
-from responses_app.protocol.items import OUTPUTS
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import MARK, OUTPUTS, Item
 
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.requests.fields import an_object, choice, optional, text, wrong_type
 
 TEXT_TYPES = ("input_text", "output_text", "text")

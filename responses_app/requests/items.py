@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from responses_app.protocol.compaction_markers import COMPACTION
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import ARGUMENTS_OF
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import ARGUMENTS_OF, COMPACTION, Item
 from responses_app.requests.content import read_content, read_tool_output
 from responses_app.requests.fields import (
     an_object,

@@ -12,10 +12,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
-from responses_app.protocol.compaction_markers import COMPACTION
 from responses_app.protocol.errors import ConversationNotFound, InvalidRequest, NameTaken
 from responses_app.protocol.ids import ITEM_PREFIXES
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import COMPACTION, Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.services.history.compaction import expand
 

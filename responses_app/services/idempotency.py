@@ -13,8 +13,9 @@ from responses_app.protocol.errors import (
     IdempotentResultNotStored,
     ResponseDeleted,
 )
-from responses_app.protocol.events import decode_frames
-from responses_app.protocol.snapshot import ResponseBody, fold
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.snapshot import fold
+from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import OPEN, OnDisconnect, Status
 
 FORGET_AT_ONCE = 1000  # rows in one transaction, so that appends don't wait long for it

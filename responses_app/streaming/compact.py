@@ -3,9 +3,9 @@
 from typing import Any
 
 from responses_app.eventlog import event_store
-from responses_app.protocol.compaction_markers import COMPACTION
 from responses_app.protocol.failures import TurnFailed, failed_turn
-from responses_app.protocol.snapshot import Item, ResponseBody, json_body
+from responses_app.protocol.items import COMPACTION, Item
+from responses_app.protocol.response_object import ResponseBody, json_body
 from responses_app.protocol.status import Status
 from responses_app.requests.compact import read_compact
 from responses_app.requests.headers import SESSION_HEADER

@@ -1,7 +1,7 @@
 """``POST /v1/responses``: admit, then be a reader like any other."""
 
 from responses_app.eventlog import event_store
-from responses_app.protocol.snapshot import json_body
+from responses_app.protocol.response_object import json_body
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.json_body import parse_body

@@ -8,7 +8,7 @@ from typing import Any
 from responses_app.eventlog import LogErased, event_store
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import (
     IGNORED_HEADER,

@@ -4,13 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from responses_app.eventlog import Segment
-from responses_app.protocol.events import (
-    DONE_FRAME,
-    HEARTBEAT_FRAME,
-    Event,
-    decode_frame,
-    frame_data,
-)
+from responses_app.protocol.events import Event
+from responses_app.protocol.sse import DONE_FRAME, HEARTBEAT_FRAME, decode_frame, frame_data
 
 
 class LogView(ABC):

@@ -16,8 +16,10 @@ from responses_app.eventlog.segments import read_whole
 from responses_app.eventlog.snapshots import BodyFold, FoldCache
 from responses_app.models import EventSegment, Response
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import Event, decode_frames
-from responses_app.protocol.snapshot import ResponseBody, fold
+from responses_app.protocol.events import Event
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.snapshot import fold
+from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import Status
 from tests.support.event_logs import (
     body_of,

@@ -6,14 +6,10 @@ import httpx
 import pytest
 
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import (
-    COMPLETED,
-    CREATED,
-    Event,
-    encode_frame,
-)
+from responses_app.protocol.events import COMPLETED, CREATED, Event
 from responses_app.protocol.response_object import initial_body
 from responses_app.protocol.snapshot import fold
+from responses_app.protocol.sse import encode_frame
 from responses_app.protocol.status import Status
 from tests.support.checker import (
     DONE,

@@ -10,7 +10,7 @@ import pytest
 
 from gateway_app.models import RuntimeProcess
 from gateway_app.runtime.processes import MACHINE, is_dead_here, started_at_tick
-from responses_app.protocol.events import decode_frame
+from responses_app.protocol.sse import decode_frame
 from tests.support.checker import check_log
 from tests.support.server import (
     Server,

@@ -5,7 +5,7 @@ from typing import Any
 import openai
 import pytest
 
-from responses_app.protocol.compaction_markers import MARK
+from responses_app.protocol.items import MARK
 from responses_app.protocol.token_estimate import newest_that_fit
 from tests.support.checker import check_log
 from tests.support.long_conversations import (

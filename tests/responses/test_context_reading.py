@@ -8,9 +8,8 @@ from django.utils import timezone
 
 from responses_app.eventlog import event_store
 from responses_app.models import InputItem, Response
-from responses_app.protocol.compaction_markers import KEPT, MARK, Standing
 from responses_app.protocol.ids import new_response_id
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import KEPT, MARK, CompactedContext, Item
 from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
 from responses_app.services.history.chain import ChainHistory, ids_before, turns_before
 from responses_app.services.history.chain_values import Carried, inherited_instructions
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def compaction(owner_id: int, text: str, *, replaces_all: bool) -> Item:
     summary = {**message("user", text), MARK: KEPT}
-    standing = Standing([summary], replaces_all=replaces_all)
+    standing = CompactedContext([summary], replaces_all=replaces_all)
     return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, standing)}
 
 

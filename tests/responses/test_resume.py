@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from responses_app.protocol.events import decode_frame
+from responses_app.protocol.sse import decode_frame
 from tests.responses.test_tool_runs import LEDGER, call, effects
 from tests.support.checker import check_log
 from tests.support.server import (

@@ -16,11 +16,11 @@ from gateway_app.providers.builtin.script import count_tokens
 from responses_app.http.principals import Principal
 from responses_app.models import Session
 from responses_app.protocol.errors import ApiError
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.requests.compact import read_compact
 from responses_app.requests.create import read_create
-from responses_app.services.history.context_hash import hash_after
+from responses_app.services.history.resent_history import hash_after
 from responses_app.services.history.transcript import messages_of
 from tests.support.server import Server
 from tests.support.websockets import socket

@@ -14,8 +14,8 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.recovery import find_dead, find_interrupted
 from responses_app.models import IdempotencyKey, Response, Session
 from responses_app.protocol.status import Status
+from responses_app.services.history.placement import make_room
 from responses_app.services.history.resent_history import _known
-from responses_app.services.history.turns import make_room
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle import housekeeping as tidy
 from responses_app.services.lifecycle.claim import claim, claimable_ids, next_in_session

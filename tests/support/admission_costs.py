@@ -15,9 +15,9 @@ from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_whole
 from responses_app.models import Response
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.compaction_markers import Standing
-from responses_app.protocol.events import decode_frames
 from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.items import CompactedContext
+from responses_app.protocol.sse import decode_frames
 from responses_app.services.history.compaction import seal_compaction
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.admit import prepare, store_admission
@@ -139,7 +139,7 @@ def contexts(chain: Chain) -> dict[str, list[int]]:
 
 def compact(owner_id: int, response_id: str) -> None:
     """The output of a turn stands for all before it."""
-    standing = Standing([message("user", "summary")], replaces_all=True)
+    standing = CompactedContext([message("user", "summary")], replaces_all=True)
     sealed = {"type": "compaction", "encrypted_content": seal_compaction(owner_id, standing)}
     Response.objects.filter(pk=response_id).update(output=[sealed])
 

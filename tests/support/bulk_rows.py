@@ -10,7 +10,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from responses_app.models import Response, Session
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.status import OPEN, OnDisconnect, Status
 from responses_app.services.conversations import ConversationHistory
 

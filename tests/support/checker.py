@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import httpx
 
 from responses_app.protocol.events import Event
-from responses_app.protocol.snapshot import fold, json_body
+from responses_app.protocol.response_object import json_body
+from responses_app.protocol.snapshot import fold
 from tests.support.server import (
     TERMINAL,
     Server,

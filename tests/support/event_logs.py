@@ -16,8 +16,7 @@ from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.store import READ_THREADS
 from responses_app.models import Response, Session
 from responses_app.protocol.events import COMPLETED, CREATED, Event
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import OnDisconnect, Status
 
 MESSAGE: Event = {

@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
 from responses_app.protocol.ids import item_id, new_response_id
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.status import OnDisconnect, Status
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.services.conversations import ConversationHistory
 from responses_app.services.history.chain import ChainHistory
 from responses_app.services.history.context import count_context
-from responses_app.services.history.context_hash import EMPTY, hash_after
+from responses_app.services.history.resent_history import EMPTY, hash_after
 
 BATCH_ROWS = 1000
 

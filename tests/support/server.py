@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import httpx
 import openai
 
-from responses_app.protocol.events import Event, decode_frame
+from responses_app.protocol.events import Event
+from responses_app.protocol.sse import decode_frame
 from tests.support.databases import change, query
 from tests.support.gates import EVERY_GATE, open_gate
 

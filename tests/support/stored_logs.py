@@ -7,8 +7,7 @@ from django.contrib.auth import get_user_model
 from responses_app.eventlog import Numbering, Segment
 from responses_app.models import Response, Session
 from responses_app.protocol.events import CREATED
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import OnDisconnect, Status
 
 COMPLETED_BODY: ResponseBody = {

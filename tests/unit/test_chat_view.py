@@ -29,7 +29,7 @@ class Log:
         self.builder.call_started(call_id, name)
         self.builder.call_arguments(call_id, '{"command": "ls  -l"}')
         self.builder.call_finished(call_id)
-        place = self.builder.call_place(call_id)
+        place = self.builder.output_index_of(call_id)
         self.builder.add({"type": TOOL_CALLED, "call_id": call_id, "name": name, "output_index": place})
         for _ in range(starts):
             self.builder.add({"type": STARTED, "call_id": call_id, "name": name})

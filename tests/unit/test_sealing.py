@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from responses_app.protocol.compaction_markers import Standing
+from responses_app.protocol.items import CompactedContext
 from responses_app.sealing import PREFIX, NotSealedHere, seal, unseal
 from responses_app.services.history.compaction import (
     Expanded,
@@ -17,7 +17,7 @@ SAID: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "he
 
 
 def compaction(owner_id: int, *items: dict[str, Any], replaces_all: bool) -> dict[str, Any]:
-    return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, Standing(items, replaces_all))}
+    return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, CompactedContext(items, replaces_all))}
 
 
 def test_what_is_sealed_opens_and_says_nothing() -> None:
@@ -53,7 +53,7 @@ def test_another_owner_or_secret_opens_nothing_and_an_older_secret_may(settings:
 
 def test_a_context_begins_at_the_newest_that_stands_for_all() -> None:
     whole, beside = compaction(7, *SAID, replaces_all=True), compaction(7, *SAID, replaces_all=False)
-    assert open_compaction(7, whole["encrypted_content"]) == Standing(SAID, replaces_all=True)
+    assert open_compaction(7, whole["encrypted_content"]) == CompactedContext(SAID, replaces_all=True)
     note = {"type": "message", "role": "user", "content": "other"}
     assert expand(7, [note, beside]) == Expanded([note, *SAID])
     assert expand(7, [note, beside, whole, note]) == Expanded([*SAID, note], replaces_all=True)

@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 from responses_app.eventlog.merging import merge
 from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import (
-    CREATED,
-    Event,
-    decode_frames,
-    split_frames,
-)
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import fold, json_body
+from responses_app.protocol.events import CREATED, Event
+from responses_app.protocol.response_object import initial_body, json_body
+from responses_app.protocol.snapshot import fold
+from responses_app.protocol.sse import decode_frames, split_frames
 from responses_app.protocol.status import Status
 
 RESPONSE_ID = "resp_" + "0" * 32

@@ -8,7 +8,7 @@ import openai
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from responses_app.protocol.events import decode_frame
+from responses_app.protocol.sse import decode_frame
 from tests.faults.test_other_servers import PlainDaphne, Uvicorn
 from tests.support.checker import check_log
 from tests.support.server import (

@@ -14,7 +14,7 @@ from responses_app.eventlog import event_store
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.json_body import parse_body
 from responses_app.requests.tools import FORM_HEADER

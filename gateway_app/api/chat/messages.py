@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.requests.fields import an_object, array, choice, optional, text
 from responses_app.requests.items import MAX_ITEMS
 

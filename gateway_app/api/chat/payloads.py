@@ -6,8 +6,8 @@ from typing import Any
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.ids import RESPONSE_PREFIX
-from responses_app.protocol.items import CALLS
-from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OPEN, Status
 from responses_app.requests.options import client_tool_names
 

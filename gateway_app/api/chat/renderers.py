@@ -18,15 +18,11 @@ from gateway_app.api.chat.payloads import (
 from gateway_app.api.chat.tool_progress import ToolProgress
 from responses_app.eventlog import Segment
 from responses_app.protocol.errors import ApiError
-from responses_app.protocol.events import (
-    CREATED,
-    TERMINAL_TYPES,
-    Event,
-    decode_frames,
-)
+from responses_app.protocol.events import CREATED, TERMINAL_TYPES, Event
 from responses_app.protocol.failures import TurnFailed
-from responses_app.protocol.items import CALLS
-from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import Status
 from responses_app.streaming.renderers import LogView
 

@@ -23,7 +23,7 @@ from responses_app.http.session_key import has_controls
 from responses_app.models import Response
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.services.lifecycle.delete import delete_response

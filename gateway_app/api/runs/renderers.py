@@ -22,7 +22,7 @@ from responses_app.protocol.events import (
     Event,
 )
 from responses_app.protocol.ids import run_id_of
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.services.history.transcript import text_of_output, unanswered_calls
 from responses_app.streaming.renderers import TimedView
 

@@ -8,7 +8,7 @@ from gateway_app.api.sessions.requests import read_chat
 from responses_app.eventlog import event_store
 from responses_app.protocol.errors import SERVER, ApiError
 from responses_app.protocol.ids import run_id_of
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.json_body import parse_body
 from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.history.chain import input_of

@@ -11,7 +11,7 @@ from gateway_app.api.sessions.transcript import session_messages
 from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
 from responses_app.models import InputItem, Response, Session, ToolEvent
 from responses_app.models.sessions import SessionQuerySet
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.services.history.transcript import Message, messages_of
 
 PREVIEW_CHARS = 80

@@ -24,7 +24,8 @@ from responses_app.protocol.events import (
     Event,
 )
 from responses_app.protocol.ids import run_id_of
-from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.items import Item
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.services.history.transcript import messages_of, text_of_output
 from responses_app.streaming.renderers import TimedView
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from responses_app.models import InputItem, Response, Session
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.history.chain import ids_before
 from responses_app.services.history.transcript import Message, messages_of

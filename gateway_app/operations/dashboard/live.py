@@ -24,7 +24,7 @@ from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Response
 from responses_app.models.tool_events import Decision
 from responses_app.protocol.errors import ApiError, InvalidRequest, Unauthenticated
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.requests.headers import read_cursor
 from responses_app.services.history.chain import input_of
 from responses_app.services.keys import actor_names

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from responses_app.eventlog.segments import LogErased, Segment, read_on
 from responses_app.models import Response
-from responses_app.protocol.events import DONE_FRAME, INTERNAL_FRAME_PREFIX, split_frames
+from responses_app.protocol.sse import DONE_FRAME, INTERNAL_FRAME_PREFIX, split_frames
 
 POLL_SECS = 0.2
 

@@ -14,7 +14,7 @@ from django.db.models import Model, Q, QuerySet
 from responses_app.eventlog.segments import read_whole
 from responses_app.models import Conversation, ConversationItem, Response, Session, ToolEvent
 from responses_app.models.responses import ResponseQuerySet
-from responses_app.protocol.events import decode_frames
+from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import TERMINAL
 from responses_app.services.history.chain import input_of
 

@@ -8,11 +8,11 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import (
     CALLS,
     OUTPUTS,
+    Item,
     all_call_ids,
     call_ids,
     output_ids,
 )
-from responses_app.protocol.snapshot import Item
 from responses_app.services.conversations import readable_items, resolved
 from responses_app.services.history.context import history_of
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from responses_app.models import InputItem, Response
-from responses_app.protocol.compaction_markers import COMPACTION
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import COMPACTION, Item
 from responses_app.services.history.chain_values import PAGE_TURNS, ids_back
-from responses_app.services.history.context_hash import spoken
+from responses_app.services.history.resent_history import chat_form
 
 FIELDS = ("pk", "previous_id", "output", "deleted_at", "context_tokens")
 
@@ -118,5 +117,5 @@ def sent_items(row: Response) -> list[Item]:
     sent: list[Item] = []
     for turn in turns_before(row.previous_id):
         sent += turn.input
-        sent += spoken(turn.output) if row.is_history_spoken else turn.output
+        sent += chat_form(turn.output) if row.is_history_spoken else turn.output
     return sent + own

@@ -8,8 +8,7 @@ from typing import Any
 from django.db import connection
 
 from responses_app.models import Response
-from responses_app.protocol.compaction_markers import COMPACTION
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import COMPACTION, Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.services.history.compaction import expand
 from responses_app.services.lifecycle.read_ahead import ReadAhead

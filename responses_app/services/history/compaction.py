@@ -5,21 +5,20 @@ from dataclasses import dataclass
 
 import orjson
 
-from responses_app.protocol.compaction_markers import COMPACTION, Standing
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import COMPACTION, CompactedContext, Item
 from responses_app.sealing import NotSealedHere, is_sealed, seal, unseal
 
 
-def seal_compaction(owner_id: int, standing: Standing) -> str:
+def seal_compaction(owner_id: int, standing: CompactedContext) -> str:
     return seal(
         owner_id,
         orjson.dumps({"items": list(standing.items), "replaces_all": standing.replaces_all}),
     )
 
 
-def open_compaction(owner_id: int, encrypted_content: str) -> Standing:
+def open_compaction(owner_id: int, encrypted_content: str) -> CompactedContext:
     """Raises NotSealedHere."""
-    return Standing(**orjson.loads(unseal(owner_id, encrypted_content)))
+    return CompactedContext(**orjson.loads(unseal(owner_id, encrypted_content)))
 
 
 def is_foreign(item: Item) -> bool:
@@ -55,8 +54,8 @@ def expand(owner_id: int, items: Sequence[Item]) -> Expanded:
     return Expanded(shown, replaces_all)
 
 
-def _opened(owner_id: int, item: Item) -> Standing:
+def _opened(owner_id: int, item: Item) -> CompactedContext:
     try:
         return open_compaction(owner_id, item["encrypted_content"])
     except NotSealedHere:
-        return Standing()
+        return CompactedContext()

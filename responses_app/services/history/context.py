@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from responses_app.protocol.compaction_markers import MARK
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import MARK, Item
 from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
 from responses_app.services.conversations import ConversationHistory
 from responses_app.services.history.chain import ChainHistory

@@ -8,7 +8,7 @@ from responses_app.models import Response, Session
 from responses_app.protocol.errors import InvalidRequest, ResponseNotFound
 from responses_app.protocol.ids import new_session_id
 from responses_app.services.audit import record
-from responses_app.services.history.turns import newest_turn
+from responses_app.services.history.placement import newest_turn
 from responses_app.services.lookup import find_response
 from responses_app.services.sessions import create_session
 

@@ -2,8 +2,8 @@
 
 from responses_app.models import ConversationItem, InputItem, Response
 from responses_app.protocol.errors import NotFound
-from responses_app.protocol.ids import place_of_item
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.ids import location_of_item
+from responses_app.protocol.items import Item
 
 
 class ItemNotFound(NotFound):
@@ -24,7 +24,7 @@ def resolve_references(owner_id: int, items: list[Item]) -> list[Item]:
 
 
 def _resolved(owner_id: int, item_id: str, param: str) -> Item:
-    place = place_of_item(item_id)
+    place = location_of_item(item_id)
     if place is None:
         found = _of_conversation(owner_id, item_id)
     elif place.is_input:

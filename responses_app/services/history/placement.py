@@ -6,20 +6,20 @@ from django.utils import timezone
 
 from responses_app.models import Conversation, Response, Session
 from responses_app.models.responses import Kind
-from responses_app.protocol.errors import InvalidRequest, PreviousResponseNotFound
-from responses_app.protocol.snapshot import Item
+from responses_app.models.sessions import TurnPolicy
+from responses_app.protocol.errors import InvalidRequest, PreviousResponseNotFound, SessionBusy
+from responses_app.protocol.items import Item
 from responses_app.services.conversations import open_conversation
 from responses_app.services.history.call_answers import Last, check_answers
 from responses_app.services.history.chain_values import deleted_before
 from responses_app.services.history.resent_history import Repeated, find_repeated
-from responses_app.services.history.turns import newest_turn
 from responses_app.services.history.window import check_window
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Where a turn belongs, and what of its input is new."""
 
     session: Session
@@ -35,28 +35,28 @@ class Place:
         return 0 if self.repeated is None else self.repeated.items
 
 
-def find_place(admission: Admission, reads: ReadAhead) -> Place:
+def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
     """In the writer: the same few queries however long the history is.
 
     Raises NotRead where they are not enough.
     """
-    place = _place(admission, reads)
-    if place.previous is not None:
-        _note_use(place.previous)
-        place = replace(place, skipped=deleted_before(place.previous, reads))
-    _check_session(admission, place)
-    conversation_id = None if place.conversation is None else place.conversation.pk
-    last = Last(place.previous, conversation_id, reads.get)
-    check_answers(last, place.items, first_index=place.known_items)
+    placement = _placement(admission, reads)
+    if placement.previous is not None:
+        _note_use(placement.previous)
+        placement = replace(placement, skipped=deleted_before(placement.previous, reads))
+    _check_session(admission, placement)
+    conversation_id = None if placement.conversation is None else placement.conversation.pk
+    last = Last(placement.previous, conversation_id, reads.get)
+    check_answers(last, placement.items, first_index=placement.known_items)
     if admission.context_window and admission.echo.get("truncation") != "auto":
-        check_window(admission, place, reads)
-    return place
+        check_window(admission, placement, reads)
+    return placement
 
 
-def _place(admission: Admission, reads: ReadAhead) -> Place:
+def _placement(admission: Admission, reads: ReadAhead) -> Placement:
     items = admission.items
     if admission.retry_of is not None:
-        return _same_place(admission.retry_of, items)
+        return _same_placement(admission.retry_of, items)
     if admission.kind == Kind.COMPACTION:
         return _aside(admission, reads)
     if admission.previous_id is not None:
@@ -65,7 +65,7 @@ def _place(admission: Admission, reads: ReadAhead) -> Place:
     if admission.conversation is not None:
         conversation = open_conversation(admission.owner_id, admission.conversation)
         newest = newest_turn(conversation.session)
-        return Place(conversation.session, items, newest, conversation, has_server_history=True)
+        return Placement(conversation.session, items, newest, conversation, has_server_history=True)
     if admission.session_id is not None:
         session = Session.objects.opened(admission.owner_id, admission.session_id, admission.kind)
         return _continued(admission, session, newest_turn(session), reads)
@@ -80,46 +80,46 @@ def _chosen(admission: Admission) -> Session | None:
 
 def _continued(
     admission: Admission, session: Session, previous: Response | None, reads: ReadAhead
-) -> Place:
+) -> Placement:
     if admission.brings_history:
         return _self_contained(admission, reads, session)
-    return Place(session, admission.items, previous, has_server_history=True)
+    return Placement(session, admission.items, previous, has_server_history=True)
 
 
-def _aside(admission: Admission, reads: ReadAhead) -> Place:
+def _aside(admission: Admission, reads: ReadAhead) -> Placement:
     """Beside the conversation it looks at, whose turns neither wait for it nor go on from it."""
     session = Session.objects.opened(admission.owner_id, None, admission.kind)
     if admission.previous_id is None:
-        place = _self_contained(admission, reads, session)
+        placement = _self_contained(admission, reads, session)
     else:
         previous = _previous(admission.owner_id, admission.previous_id)
-        place = Place(session, admission.items, previous, has_server_history=True)
-    parent = None if place.previous is None else place.previous.session
+        placement = Placement(session, admission.items, previous, has_server_history=True)
+    parent = None if placement.previous is None else placement.previous.session
     Session.objects.filter(pk=session.pk).update(parent=parent, is_hidden=True)
-    return place
+    return placement
 
 
-def _same_place(response_id: str, items: list[Item]) -> Place:
+def _same_placement(response_id: str, items: list[Item]) -> Placement:
     row = Response.objects.select_related("session", "previous").get(pk=response_id)
     repeated = None
     if row.previous is not None and row.is_history_resent:
-        repeated = Repeated(row.previous, 0, row.is_history_spoken)
-    return Place(row.session, items, row.previous, None, row.waits_for_turn, repeated)
+        repeated = Repeated(row.previous, 0, is_chat_form=row.is_history_spoken)
+    return Placement(row.session, items, row.previous, None, row.waits_for_turn, repeated)
 
 
 def _self_contained(
     admission: Admission, reads: ReadAhead, session: Session | None = None
-) -> Place:
+) -> Placement:
     """A turn that brings its history: what of it we know already is not stored again."""
     items = admission.items
     repeated = find_repeated(admission.owner_id, admission.history_ends, reads)
     if repeated is not None:
         session = session or _session_after(repeated.last, admission)
-        return Place(session, items[repeated.items :], repeated.last, repeated=repeated)
+        return Placement(session, items[repeated.items :], repeated.last, repeated=repeated)
     opened = session or Session.objects.opened(
         admission.owner_id, admission.groups_with, admission.kind
     )
-    return Place(opened, items)
+    return Placement(opened, items)
 
 
 def _session_after(repeated: Response, admission: Admission) -> Session:
@@ -133,12 +133,12 @@ def _session_after(repeated: Response, admission: Admission) -> Session:
     return branch
 
 
-def _check_session(admission: Admission, place: Place) -> None:
-    if admission.session_id in (None, place.session.public_id):
+def _check_session(admission: Admission, placement: Placement) -> None:
+    if admission.session_id in (None, placement.session.public_id):
         return
     raise InvalidRequest(
         f"X-Hermes-Session-Id names the session {admission.session_id!r}, but the history you continue "
-        f"belongs to {place.session.public_id!r}. Send one of the two.",
+        f"belongs to {placement.session.public_id!r}. Send one of the two.",
         param="X-Hermes-Session-Id",
     )
 
@@ -155,3 +155,34 @@ def _note_use(previous: Response) -> None:
     """What is continued is not evicted; the row stays locked until the turn behind it is stored."""
     if not Response.objects.filter(pk=previous.pk).update(accessed_at=timezone.now()):
         raise PreviousResponseNotFound(previous.pk)
+
+
+# -- turns of a session -----------------------------------------------------------------
+@dataclass(frozen=True)
+class Room:
+    must_wait: bool
+    interrupted: tuple[str, ...] = ()
+
+
+FREE = Room(must_wait=False)
+
+
+def make_room(session: Session, previous: Response | None, policy: TurnPolicy | None) -> Room:
+    """Wait, refuse or stop what runs, in the caller's transaction; the session's row is locked."""
+    busy = list(Response.objects.open().filter(session=session).values_list("pk", flat=True))
+    policy = policy or TurnPolicy(session.turn_policy)
+    if busy and policy is TurnPolicy.REJECT:
+        raise SessionBusy(session.public_id)
+    interrupted: list[str] = []
+    if policy is TurnPolicy.INTERRUPT:
+        interrupted = [
+            response_id for response_id in busy if Response.objects.request_cancel(response_id)
+        ]
+    waits_for_parent = previous is not None and previous.is_open
+    return Room(bool(busy) or waits_for_parent, tuple(interrupted))
+
+
+def newest_turn(session: Session) -> Response | None:
+    """What the session's next turn goes on from; a fork without turns goes on from its parent's."""
+    stored = session.responses.filter(is_stored=True, deleted_at__isnull=True)
+    return stored.order_by("-turn").first() or session.fork_point

@@ -1,62 +1,139 @@
-"""Find the turn up to which a request repeats what is stored."""
+"""History that a client sends again is recognised by a running hash, and not stored twice.
 
+The hash after a turn covers everything up to its last output. A request whose first items have
+that hash repeats that turn and all before it, so only what follows needs to be stored.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from responses_app.models import Response
 from responses_app.models.responses import ResponseQuerySet
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import CALLS, Item, output_ids
 from responses_app.services.history.chain_values import deleted_before
-from responses_app.services.history.context_hash import EMPTY, may_end_a_turn, running_hashes
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 
-LOOK_BACK = (
-    50  # ends of turns to try, newest first: a client repeats everything but its last few items
-)
+EMPTY = ""
+# Ends of turns to try, newest first: a client repeats everything but its last few items.
+LOOK_BACK = 50
 
 
+# -- hashes -----------------------------------------------------------------------------
+def running_hashes(start: str, items: Iterable[Item]) -> Iterator[str]:
+    """The hash behind each item."""
+    current = start
+    for item in items:
+        essence = _essence(item)
+        if essence is not None:
+            encoded = orjson.dumps(essence, option=orjson.OPT_SORT_KEYS)
+            current = hashlib.sha256(current.encode() + encoded).hexdigest()
+        yield current
+
+
+def hash_after(start: str, items: Iterable[Item]) -> str:
+    current = start
+    for current in running_hashes(start, items):  # noqa: B007
+        pass
+    return current
+
+
+def chat_form(output: list[Item]) -> list[Item]:
+    """An output as most chat clients send it back: one message of all its text, and their calls."""
+    answered = output_ids(output)
+    messages = [item for item in output if item["type"] == "message"]
+    form: list[Item] = []
+    if messages:
+        text = "".join(part.get("text", "") for item in messages for part in item["content"])
+        part = {"type": "output_text", "text": text, "annotations": []}
+        form.append(messages[0] | {"content": [part]})
+    for item in output:
+        if item["type"] in CALLS and item["call_id"] not in answered:
+            form.append(item)
+    return form
+
+
+def _essence(item: Item) -> list[Any] | None:
+    """What makes two items the same, however a client writes them; reasoning comes and goes."""
+    match item["type"]:
+        case "message":
+            return ["m", item["role"], _parts(item["content"])]
+        case "function_call":
+            return ["c", item["call_id"], item["name"], item["arguments"]]
+        case "function_call_output":
+            return ["o", item["call_id"], _parts(item["output"])]
+        case "reasoning":
+            return None
+        case _:
+            return ["x", {key: value for key, value in item.items() if key not in ("id", "status")}]
+
+
+def _parts(content: str | list[Item]) -> list[str]:
+    """Each part as its kind and its text; a plain string is one part of text."""
+    if isinstance(content, str):
+        return ["t:" + content]
+    return [_part(part) for part in content]
+
+
+def _part(part: Item) -> str:
+    for kind, key in (("t", "text"), ("r", "refusal"), ("i", "image_url")):
+        if key in part:
+            return f"{kind}{part.get('detail') or ''}:{part[key]}"
+    return "?"
+
+
+# -- the turn up to which a request repeats what is stored ------------------------------
 @dataclass(frozen=True)
 class Repeated:
-    """The newest turn that a request repeats, with how many items, and whether only what was said in it."""
+    """The newest turn that a request repeats, and how many items that are."""
 
     last: Response
     items: int
-    is_spoken: bool
+    is_chat_form: bool  # the client sends outputs back as ``chat_form`` writes them
 
 
 def possible_ends(items: list[Item]) -> dict[str, int]:
-    """Hashes behind the newest items that can end a repeated history, with how many items it has."""
-    counts = {
-        hashed: index + 1
-        for index, hashed in enumerate(running_hashes(EMPTY, items[:-1]))
+    """Hashes behind the newest items that can end a repeated history, with its number of items."""
+    counts: dict[str, int] = {}
+    for index, hashed in enumerate(running_hashes(EMPTY, items[:-1])):
         # Reasoning alone has the hash of an empty history.
-        if hashed != EMPTY and may_end_a_turn(items[index])
-    }
+        if hashed != EMPTY and _may_end_a_turn(items[index]):
+            counts[hashed] = index + 1
     newest = list(counts)[-LOOK_BACK:]
     return {hashed: counts[hashed] for hashed in newest}
+
+
+def _may_end_a_turn(item: Item) -> bool:
+    """A turn ends with something of the model, so a repeated history does too."""
+    return bool(item["type"] != "message" or item["role"] == "assistant")
 
 
 def find_repeated(owner_id: int, ends: dict[str, int], reads: ReadAhead) -> Repeated | None:
     if not ends:
         return None
     visible = Response.objects.visible_to(owner_id).filter(deleted_at__isnull=True)
-    longest = max(_known(visible, list(ends)), key=lambda match: ends[match[1]], default=None)
+    longest: tuple[str, str] | None = None
+    for field, hashed in _known(visible, list(ends)):
+        if longest is None or ends[hashed] > ends[longest[1]]:
+            longest = (field, hashed)
     if longest is None:
         return None
     field, hashed = longest
-    found = (
-        visible.filter(**{field: hashed}).select_related("session").order_by("-created_at").first()
-    )
+    same = visible.filter(**{field: hashed}).select_related("session")
+    found = same.order_by("-created_at").first()
     if found is None or deleted_before(found, reads):
         return None  # a deleted turn in between is no longer here to point at
-    return Repeated(found, ends[hashed], field == "spoken_hash")
+    return Repeated(found, ends[hashed], is_chat_form=field == "spoken_hash")
 
 
 def _known(visible: ResponseQuerySet, hashes: list[str]) -> list[tuple[str, str]]:
-    """Which of these hashes a stored turn has, and under which name; the exact one comes first."""
-    return [
-        (field, hashed)
-        for field in ("context_hash", "spoken_hash")
-        for hashed in visible.filter(**{f"{field}__in": hashes})
-        .values_list(field, flat=True)
-        .distinct()
-    ]
+    """Which of these hashes a stored turn has, and in which field; the exact one comes first."""
+    known: list[tuple[str, str]] = []
+    for field in ("context_hash", "spoken_hash"):
+        stored = visible.filter(**{f"{field}__in": hashes}).values_list(field, flat=True)
+        for hashed in stored.distinct():
+            known.append((field, hashed))
+    return known

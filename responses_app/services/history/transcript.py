@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Item
 
 Message = dict[str, Any]
 TEXT_OF = {"input_text": "text", "output_text": "text", "refusal": "refusal"}

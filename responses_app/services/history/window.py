@@ -5,7 +5,7 @@ from typing import Protocol
 
 from responses_app.models import Conversation, Response
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.services.conversations import ConversationHistory, last_position
 from responses_app.services.history.chain import ChainHistory

@@ -5,7 +5,7 @@ from typing import Any
 
 from responses_app.models.responses import Kind
 from responses_app.models.sessions import TurnPolicy
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.status import OnDisconnect
 from responses_app.services.idempotency import RequestIdentity
 

@@ -13,15 +13,14 @@ from responses_app.models import InputItem, Response, Session
 from responses_app.models.responses import Kind
 from responses_app.protocol import events
 from responses_app.protocol.ids import item_id, new_response_id
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.items import Item
+from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import OnDisconnect, Status
 from responses_app.services.history.chain_values import Carried, first_values
 from responses_app.services.history.item_references import resolve_references
-from responses_app.services.history.placement import Place, find_place
+from responses_app.services.history.placement import FREE, Placement, find_placement, make_room
 from responses_app.services.history.resent_history import possible_ends
 from responses_app.services.history.transcript import count_messages
-from responses_app.services.history.turns import FREE, make_room
 from responses_app.services.idempotency import Joined, join_or_note
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.cancel import leave
@@ -131,14 +130,14 @@ def _store_or_join(
 
 def store_admission(response_id: str, admission: Admission, tail: Tail, reads: ReadAhead) -> Stored:
     """In the writer: everything that has to be stored before a client can know of the response."""
-    place = find_place(admission, reads)
+    placement = find_placement(admission, reads)
     session_key = (admission.session_key or "") if admission.is_stored else ""
     turn = Session.objects.next_turn(
-        place.session.pk, session_key, has_server_history=place.has_server_history
+        placement.session.pk, session_key, has_server_history=placement.has_server_history
     )
     room = (
-        make_room(place.session, place.previous, admission.turn_policy)
-        if place.has_server_history
+        make_room(placement.session, placement.previous, admission.turn_policy)
+        if placement.has_server_history
         else FREE
     )
     status = Status.QUEUED if admission.is_background or room.must_wait else Status.IN_PROGRESS
@@ -146,16 +145,16 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
     row = Response.objects.create(
         id=response_id,
         owner_id=admission.owner_id,
-        session=place.session,
+        session=placement.session,
         turn=turn,
         session_key=session_key,
-        previous=place.previous,
-        conversation=place.conversation,
-        is_history_resent=place.repeated is not None,
-        is_history_spoken=place.repeated is not None and place.repeated.is_spoken,
+        previous=placement.previous,
+        conversation=placement.conversation,
+        is_history_resent=placement.repeated is not None,
+        is_history_spoken=placement.repeated is not None and placement.repeated.is_chat_form,
         kind=admission.kind,
-        message_count=count_messages(place.items) if admission.is_stored else 0,
-        **_running_values(response_id, admission, place),
+        message_count=count_messages(placement.items) if admission.is_stored else 0,
+        **_running_values(response_id, admission, placement),
         tool_items=admission.tool_items,
         status=status,
         model=admission.model,
@@ -164,7 +163,7 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         ignored=list(admission.ignored) if admission.is_stored else [],
         is_stored=admission.is_stored,
         is_background=admission.is_background,
-        waits_for_turn=place.has_server_history,
+        waits_for_turn=placement.has_server_history,
         on_disconnect=admission.on_disconnect,
         lease_owner="" if admission.is_stored else event_store.process_id,
         created_at=now,
@@ -175,22 +174,22 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         model=row.model,
         created_at=int(now.timestamp()),
         status=status,
-        echo=_echo(admission, place),
+        echo=_echo(admission, placement),
     )
     segment = _opening(response_id, body)
     if admission.is_stored:
-        InputItem.objects.bulk_create(_input_rows(response_id, place.items))
+        InputItem.objects.bulk_create(_input_rows(response_id, placement.items))
         insert_fenced([segment])
     else:
-        tail.brief = replace(admission, items=place.items)
+        tail.brief = replace(admission, items=placement.items)
     tail.clients.add(response_id)
-    session_id, leaves = place.session.public_id, admission.on_disconnect
+    session_id, leaves = placement.session.public_id, admission.on_disconnect
     admitted = Admitted(
         response_id,
         session_id,
         body,
         leaves,
-        place.skipped,
+        placement.skipped,
         room.interrupted,
         tail,
         reader=response_id,
@@ -198,11 +197,11 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
     return Stored(admitted, segment)
 
 
-def _running_values(response_id: str, admission: Admission, place: Place) -> dict[str, Any]:
+def _running_values(response_id: str, admission: Admission, placement: Placement) -> dict[str, Any]:
     """Nothing goes on from a compaction or from what is not stored: neither is part of a chain."""
     if admission.kind == Kind.COMPACTION or not admission.is_stored:
         return {"chain_root": response_id}
-    previous = place.previous
+    previous = placement.previous
     before = Carried()
     if previous is not None:
         before = Carried(previous.context_tokens, previous.compaction_at)
@@ -210,8 +209,8 @@ def _running_values(response_id: str, admission: Admission, place: Place) -> dic
         response_id,
         previous,
         has_instructions=admission.request.get("instructions") is not None,
-        brings_history=place.repeated is not None,
-    ) | asdict(before.behind(admission.owner_id, response_id, place.items))
+        brings_history=placement.repeated is not None,
+    ) | asdict(before.behind(admission.owner_id, response_id, placement.items))
 
 
 def _opening(response_id: str, body: ResponseBody) -> Segment:
@@ -220,10 +219,10 @@ def _opening(response_id: str, body: ResponseBody) -> Segment:
     return stamped(Numbering(response_id, attempt=0).seal(opening))
 
 
-def _echo(admission: Admission, place: Place) -> dict[str, Any]:
-    if place.conversation is None:
+def _echo(admission: Admission, placement: Placement) -> dict[str, Any]:
+    if placement.conversation is None:
         return admission.echo
-    return {**admission.echo, "conversation": {"id": place.conversation.pk}}
+    return {**admission.echo, "conversation": {"id": placement.conversation.pk}}
 
 
 def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:

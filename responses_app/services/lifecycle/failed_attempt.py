@@ -11,8 +11,7 @@ from responses_app.eventlog.segments import read_last, read_stored, read_whole
 from responses_app.models import Response
 from responses_app.protocol.builder import TERMINAL_EVENT, OutputBuilder
 from responses_app.protocol.events import Event
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.claim import claim
 from responses_app.services.lifecycle.settle import settle

@@ -8,10 +8,10 @@ from responses_app.eventlog.segments import read_segments
 from responses_app.models import Response
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.events import decode_frame, split_frames
 from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.items import Item
 from responses_app.protocol.response_object import ECHO_DEFAULTS
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.sse import decode_frame, split_frames
 from responses_app.services.audit import record
 from responses_app.services.history.chain import input_of
 from responses_app.services.lifecycle.admission import Admission

@@ -15,13 +15,13 @@ from responses_app.eventlog.segments import stamped
 from responses_app.metrics import responses_ended
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.responses import Kind
-from responses_app.protocol.items import OUTPUTS
-from responses_app.protocol.snapshot import Item, ResponseBody
+from responses_app.protocol.items import OUTPUTS, Item
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import Status
 from responses_app.services.conversations import append_response
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.chain_values import Carried
-from responses_app.services.history.context_hash import hash_after, spoken
+from responses_app.services.history.resent_history import chat_form, hash_after
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.idempotency import forget_content
 
@@ -116,7 +116,7 @@ def _running_values(row: Response, brought: list[Item], output: list[Item]) -> d
         return values  # what came before has no hash, so neither has this
     return values | {
         "context_hash": hash_after(before.context_hash, [*brought, *output]),
-        "spoken_hash": hash_after(before.spoken_hash, [*brought, *spoken(output)]),
+        "spoken_hash": hash_after(before.spoken_hash, [*brought, *chat_form(output)]),
     }
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from responses_app.protocol.snapshot import Item
+from responses_app.protocol.items import Item
 from responses_app.services.lifecycle.admission import Admission
 
 REMEMBERED_TURNS = 32  # a client goes on from its last turn, or forks from one not far back

@@ -14,8 +14,7 @@ from responses_app.protocol import events
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.errors import InvalidRequest, ResponseDeleted
 from responses_app.protocol.ids import new_response_id
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.snapshot import ResponseBody
+from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import Status
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import boolean, short_text

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from responses_app.protocol.events import decode_frame
+from responses_app.protocol.sse import decode_frame
 from tests.faults.campaigns.base import Campaign
 from tests.responses.test_tool_runs import call
 from tests.support.checker import DONE, Seen
