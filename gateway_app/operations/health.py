@@ -20,7 +20,7 @@ from gateway_app.operations.doctor.remote import IN_MEMORY, layer_round_trip
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.metrics import last_words
 from responses_app.models import Response
@@ -207,7 +207,7 @@ def _assess_found(read: Callable[[], Stored]) -> Health:
 def assess(found: Stored) -> Health:
     stored = storage(found.database_bytes)
     states = [dict(state) for state in mcp_states()]
-    writer = event_store.writer
+    writer = database.writer
     checks = {
         "state_db": _check(not found.trouble, error=found.trouble or None),
         "home": _check(not settings.HERMES_DEGRADED, error=settings.HERMES_DEGRADED or None),

@@ -19,14 +19,16 @@ from gateway_app.runtime.mcp import start_toolset, stop_toolset
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
-from responses_app.eventlog import event_store
-from responses_app.eventlog.throttled_log import Complaint
+from responses_app.database import database
+from responses_app.eventlog.store import event_store
+from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.checkpoint import checkpoint_forever
+from responses_app.services.lifecycle.claim import PROCESS_ID
 
 logger = logging.getLogger(__name__)
-away = Complaint(logger, "The runner waits for the database")
+away = ThrottledLog(logger, "The runner waits for the database")
 
 RESTART_SECS = 1.0
 # What comes after the grace: the turns stop, the leases are given back, the readers are told.
@@ -49,7 +51,7 @@ class Runtime:
         if self.runner is not None:
             return
         loop = asyncio.get_running_loop()
-        event_store.writer.start(loop)
+        database.writer.start(loop)
         atexit.register(end_children)  # under a server that ends without a word to us
         self.runner = Runner()
         # A fresh context: what a request keeps in its context variables must not live on here.
@@ -60,7 +62,7 @@ class Runtime:
     async def _run(self, runner: Runner, role: str) -> None:
         async def register() -> None:
             sent_at = time.monotonic()
-            await event_store.write(lambda: processes.register(event_store.process_id, role))
+            await database.write(lambda: processes.register(PROCESS_ID, role))
             runner.heartbeat.note(sent_at)
 
         await _until_it_works(register)
@@ -105,7 +107,7 @@ class Runtime:
             await self._end_work(self.runner, grace)
         await asyncio.gather(self._retire(), _dismiss_readers(deadline))
         await event_store.watcher.close(LAST_WORDS_SECS)
-        await asyncio.to_thread(event_store.writer.stop)
+        await asyncio.to_thread(database.writer.stop)
 
     async def _end_work(self, runner: Runner, grace: float) -> None:
         runner.close()
@@ -143,9 +145,9 @@ async def _dismiss_readers(deadline: float) -> None:
 async def _give_leases_back() -> None:
     """Without it, the leases of this process are free as soon as the next one finds it gone."""
     try:
-        await event_store.write(lambda: processes.retire(event_store.process_id))
+        await database.write(lambda: processes.retire(PROCESS_ID))
     except StorageUnavailable as error:
-        away.say(error)
+        away.error(error)
 
 
 async def _until_it_works(step: Callable[[], Awaitable[None]]) -> None:
@@ -154,7 +156,7 @@ async def _until_it_works(step: Callable[[], Awaitable[None]]) -> None:
         try:
             return await step()
         except StorageUnavailable as error:
-            away.say(error)
+            away.error(error)
             await asyncio.sleep(RESTART_SECS)
         except Exception as error:
             logger.error("%s failed and is started again.", step.__name__, exc_info=error)

@@ -7,7 +7,7 @@ from functools import partial
 
 from django.conf import settings
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.services.archive.pruning import Search
 from responses_app.services.archive.retention import Rules, select, standing_rules
@@ -36,7 +36,7 @@ class Evictions:
     async def _evict(self, rules: Rules) -> None:
         """One pass; only the removal of a few rows at a time goes through the writer."""
         began_at = time.monotonic()
-        search = Search(await event_store.read(select, rules))
+        search = Search(await database.read(select, rules))
         self._look_secs = time.monotonic() - began_at
         removed = 0
         while not (search.is_over or request_gate.is_closed):
@@ -48,9 +48,9 @@ class Evictions:
         """A batch or a page without any, then a pause as long."""
         removed = 0
         began_at = time.monotonic()
-        batch = await event_store.read(search.next_batch)
+        batch = await database.read(search.next_batch)
         if batch:
-            removed = await event_store.write(partial(search.remove, batch))
+            removed = await database.write(partial(search.remove, batch))
         took_secs = time.monotonic() - began_at
         if not removed:
             self._look_secs += took_secs

@@ -1,8 +1,10 @@
 """Logs of unstored responses that no turn of this process will end."""
 
 from gateway_app.runtime.resumption import attempts_in
-from responses_app.eventlog import Numbering, event_store
+from responses_app.database import database
+from responses_app.eventlog import Numbering
 from responses_app.eventlog.segments import stamped
+from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.protocol.status import IncompleteReason, Status
 
@@ -16,7 +18,7 @@ async def end_lost_log(response_id: str) -> None:
     newest = tail.newest if tail is not None and tail.is_volatile else None
     if tail is None or newest is None or newest.is_final:
         return
-    if await event_store.insist_read(_is_open, response_id):
+    if await database.read_with_retry(_is_open, response_id):
         return
     earlier = attempts_in(response_id, tail.whole())
     earlier.builder.finish(

@@ -13,10 +13,13 @@ from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.turn import StopCause, TurnRun
-from responses_app.eventlog import Segment, event_store
+from responses_app.database import database
+from responses_app.eventlog import Segment
+from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.claim import (
+    PROCESS_ID,
     Claimed,
     claim,
     claimable_ids,
@@ -109,9 +112,7 @@ class Runner:
         if self._is_closing:
             return
         if self._slots.free > 0:
-            found = await event_store.read(
-                claimable_ids, self._slots.free, self._slots.full_owners()
-            )
+            found = await database.read(claimable_ids, self._slots.free, self._slots.full_owners())
             for response_id, owner_id in found:
                 self.hint(response_id, owner_id)
         for _ in range(ERASURES_PER_SWEEP):
@@ -123,12 +124,10 @@ class Runner:
 
     async def _release_dead(self) -> None:
         """Free what the dead hold. Work is never taken from a process that lives, whatever its leases are."""
-        me, judges_silence = event_store.process_id, self.heartbeat.judges_silence
-        dead = await event_store.read(
-            lambda: processes.find_dead(me, judges_silence=judges_silence)
-        )
-        if dead.ids or (judges_silence and await event_store.read(has_expired, processes.live())):
-            await event_store.write(lambda: self._release(dead))
+        me, judges_silence = PROCESS_ID, self.heartbeat.judges_silence
+        dead = await database.read(lambda: processes.find_dead(me, judges_silence=judges_silence))
+        if dead.ids or (judges_silence and await database.read(has_expired, processes.live())):
+            await database.write(lambda: self._release(dead))
 
     def _release(self, dead: processes.Dead) -> None:
         """In the writer's thread, where it may have waited while the database was away."""
@@ -142,7 +141,7 @@ class Runner:
 
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses that no hint told."""
-        me, active = event_store.process_id, len(self.runs)
+        me, active = PROCESS_ID, len(self.runs)
         before, working, sent_at = dict(self.runs), list(self._tasks), time.monotonic()
         attempts = {response_id: run.row.attempt for response_id, run in before.items()}
 
@@ -151,7 +150,7 @@ class Runner:
             Response.objects.release_own(me, working)
             return Response.objects.renew(me, attempts, lease())
 
-        held = await event_store.write(renew_and_beat)
+        held = await database.write(renew_and_beat)
         self.heartbeat.note(sent_at)
         self._start_waiting()
         for response_id, run in before.items():
@@ -173,16 +172,14 @@ class Runner:
         if not alone:
             return
         since = timezone.now() - timedelta(seconds=limit_secs)
-        read = await event_store.read(
-            lambda: set(Response.objects.accessed_since(since, list(alone)))
-        )
+        read = await database.read(lambda: set(Response.objects.accessed_since(since, list(alone))))
         for response_id, run in alone.items():
             if response_id not in read:
                 run.stop(StopCause.UNATTENDED)
 
     async def _run(self, response_id: str, owner_id: int) -> None:
         try:
-            claimed = await event_store.write(lambda: self._claim(response_id), self._register)
+            claimed = await database.write(lambda: self._claim(response_id), self._register)
         except StorageUnavailable:
             return  # the sweep finds it when the database is back
         except HeartbeatMissing:
@@ -192,7 +189,7 @@ class Runner:
             await end_lost_log(response_id)
             return
         await self._attempt(self.runs[response_id])
-        following = await event_store.insist_read(next_in_session, claimed.row.session_id)
+        following = await database.read_with_retry(next_in_session, claimed.row.session_id)
         if following is not None:
             self.hint(following, owner_id)
 
@@ -211,7 +208,7 @@ class Runner:
             if end is not None:
                 event_store.publish_final(tail, end)
 
-        await event_store.insist(lambda: end_attempt(row, in_memory), publish)
+        await database.write_with_retry(lambda: end_attempt(row, in_memory), publish)
 
     def _claim(self, response_id: str) -> Claimed | None:
         """In the writer's thread, where it may have waited while the server began to stop, or the database was away."""

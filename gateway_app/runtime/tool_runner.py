@@ -17,7 +17,7 @@ from gateway_app.agent.tools import (
     ToolContext,
     ToolResult,
 )
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
 from responses_app.models import Response, ToolEvent
@@ -160,7 +160,7 @@ class ToolRunner:
         assert known.expires_at is not None
         self._note_request(call, known, known.expires_at)
         overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
-        if not known.decision and not await event_store.insist_read(overdue.exists):
+        if not known.decision and not await database.read_with_retry(overdue.exists):
             return None
         decision = known.decision or "expired"
         self._tell(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
@@ -199,7 +199,7 @@ class ToolRunner:
 
     async def _write(self, step: Callable[[], T]) -> T:
         """Behind the events that led to the step: after a crash, the log explains every row of the ledger."""
-        return await event_store.insist(step, response_id=self._row.pk)
+        return await database.write_with_retry(step, response_id=self._row.pk)
 
     def _note_request(
         self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime

@@ -30,8 +30,10 @@ from gateway_app.runtime.recorder import ATTEMPT_STARTED, Recorder
 from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
-from responses_app.eventlog import Fenced, event_store
+from responses_app.database import database
+from responses_app.eventlog import Fenced
 from responses_app.eventlog.segments import stamped
+from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import Event
 from responses_app.protocol.status import IncompleteReason, Status
@@ -173,7 +175,7 @@ class TurnRun:
     async def _earlier_attempts(self) -> EarlierAttempts:
         if self._tail.is_volatile:
             return attempts_in(self.row.pk, self._tail.whole())
-        return await event_store.insist_read(read_attempts, self.row.pk)
+        return await database.read_with_retry(read_attempts, self.row.pk)
 
     async def _generate(self, history: list[Event]) -> TurnFinished | None:
         if self.row.status == Status.QUEUED:
@@ -183,7 +185,7 @@ class TurnRun:
             await connected(
                 RECONNECT_SECS
             )  # its calls may be those of servers that are not back yet
-        context = await event_store.insist_read(
+        context = await database.read_with_retry(
             build_turn_context, self.row, self._tail.brief, history, self._builder
         )
         if context.kept_items is not None:
@@ -239,7 +241,9 @@ class TurnRun:
     async def _begin(self) -> None:
         self._builder.start()
         segment = self._numbering.seal(self._builder.take())
-        await event_store.insist(lambda: begin(self.row, segment), self._tail.publish, self.row.pk)
+        await database.write_with_retry(
+            lambda: begin(self.row, segment), self._tail.publish, self.row.pk
+        )
 
     def _note(self, event: Event) -> None:
         """An internal event, into the log."""
@@ -250,8 +254,8 @@ class TurnRun:
     async def _store(self) -> None:
         """Into the log, without waiting for the disk unless it falls far behind."""
         self._append()
-        if event_store.writer.is_congested:
-            await event_store.insist(lambda: None, response_id=self.row.pk)
+        if database.writer.is_congested:
+            await database.write_with_retry(lambda: None, response_id=self.row.pk)
 
     def _append(self) -> None:
         events = self._builder.take()
@@ -298,7 +302,7 @@ class TurnRun:
         segment = self._numbering.seal(self._builder.take())
         body = self._builder.snapshot.body()
         try:
-            await event_store.insist(
+            await database.write_with_retry(
                 lambda: settle(self.row, segment, body, self._quirks, self._first_output_at),
                 partial(event_store.publish_final, self._tail),
                 self.row.pk,
@@ -316,5 +320,5 @@ class TurnRun:
 
     async def _park(self) -> None:
         """Until somebody consents, nothing is held: no lease and no slot."""
-        if not await event_store.insist(lambda: park(self.row), response_id=self.row.pk):
+        if not await database.write_with_retry(lambda: park(self.row), response_id=self.row.pk):
             raise Fenced(self.row.pk)

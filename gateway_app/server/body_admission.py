@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from django.conf import settings
 
 from responses_app.api.authentication import BearerAuthentication
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.cors import Headers
 from responses_app.http.middleware import check_headers
 from responses_app.http.principals import Principal, authenticate, is_root
@@ -58,7 +58,7 @@ async def check_key(head: Head) -> Principal | ApiError:
     if request_gate.is_closed:  # and with it, soon, the database
         return ServerShuttingDown()
     try:
-        return await event_store.read(authenticate, head.authorization)
+        return await database.read(authenticate, head.authorization)
     except ApiError as error:
         return error
     except Exception:

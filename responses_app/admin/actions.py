@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from responses_app.admin.readonly import ReadOnlyAdmin
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import Response, Session
 from responses_app.protocol.errors import ApiError
 from responses_app.services.archive.export import json_lines
@@ -156,5 +156,5 @@ def _erase(row: Response, actor: User) -> str:
 
 
 async def _beside_the_loop(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while (line := await event_store.read(next, lines, None)) is not None:
+    while (line := await database.read(next, lines, None)) is not None:
         yield line

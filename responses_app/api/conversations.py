@@ -10,7 +10,7 @@ from responses_app.api.authentication import owner_of
 from responses_app.api.lists import shown_item
 from responses_app.api.pagination import cut, envelope, read_page
 from responses_app.api.parsers import read_body
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import Conversation, ConversationItem
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
@@ -40,7 +40,7 @@ class ConversationsView(APIView):
         name = _read_name(body.get("name"))
         pairs = _read_metadata(body)
         items = _read_items(body["items"], owner_id) if body.get("items") not in (None, []) else []
-        made = event_store.submit(
+        made = database.submit(
             lambda: create_conversation(owner_id, name=name, metadata=pairs, items=items)
         )
         return JsonAnswer(
@@ -57,12 +57,12 @@ class ConversationView(APIView):
         body = read_body(request)
         _require(body, "metadata")
         conversation.metadata = _read_metadata(body)
-        event_store.submit(lambda: update_metadata(conversation.pk, conversation.metadata)).result()
+        database.submit(lambda: update_metadata(conversation.pk, conversation.metadata)).result()
         return JsonAnswer(_shown(conversation), headers=_ignored(body, "metadata"))
 
     def delete(self, request: Request, conversation_id: str) -> JsonAnswer:
         found = _find(request, conversation_id).pk
-        event_store.submit(lambda: delete_conversation(found)).result()
+        database.submit(lambda: delete_conversation(found)).result()
         return JsonAnswer({"id": found, "object": "conversation.deleted", "deleted": True})
 
 
@@ -86,7 +86,7 @@ class ConversationItemsView(APIView):
         body = read_body(request)
         _require(body, "items")
         items = _read_items(body["items"], conversation.owner_id)
-        added = event_store.submit(lambda: add_items(conversation.pk, items)).result()
+        added = database.submit(lambda: add_items(conversation.pk, items)).result()
         data = [shown_item(item) for item in added]
         return JsonAnswer(
             envelope(data, has_more=False), headers=_ignored(body, "items", "include")
@@ -101,7 +101,7 @@ class ConversationItemView(APIView):
     def delete(self, request: Request, conversation_id: str, item_id: str) -> JsonAnswer:
         conversation = _find(request, conversation_id)
         _find_item(conversation, item_id)
-        event_store.submit(lambda: delete_item(conversation.pk, item_id)).result()
+        database.submit(lambda: delete_item(conversation.pk, item_id)).result()
         return JsonAnswer(_shown(conversation))
 
 

@@ -10,11 +10,11 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from responses_app.eventlog.availability import AWAY, unavailable
-from responses_app.eventlog.throttled_log import Complaint
+from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import ApiError, InternalError, NotFound
 
 logger = logging.getLogger(__name__)
-away = Complaint(logger, "Requests are refused for want of the database")
+away = ThrottledLog(logger, "Requests are refused for want of the database")
 
 
 def openai_error(error: Exception, context: dict[str, Any]) -> Response:
@@ -31,7 +31,7 @@ def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, AWAY):
-        away.say(error)
+        away.error(error)
         return unavailable(error)
     if isinstance(error, SuspiciousOperation):
         return ApiError(str(error), code="bad_request")

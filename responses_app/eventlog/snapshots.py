@@ -7,13 +7,20 @@ cost more than the one before.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from django.db import connection
 
-from responses_app.eventlog.segments import READ_SEGMENTS, LogErased, Segment, read_last, read_on
+from responses_app.eventlog.segments import (
+    READ_SEGMENTS,
+    LogErased,
+    Segment,
+    read_finals,
+    read_last,
+    read_on,
+)
 from responses_app.protocol.events import Event
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import Snapshot
@@ -191,3 +198,11 @@ def final_body(final: Segment) -> ResponseBody:
     """A terminal event carries the whole response: nothing before it need be folded."""
     body: ResponseBody = decode_frame(split_frames(final.data)[-1])["response"]
     return body
+
+
+def final_bodies(response_ids: Sequence[str]) -> dict[str, ResponseBody]:
+    """The bodies of many ended responses, by their ids."""
+    bodies: dict[str, ResponseBody] = {}
+    for final in read_finals(response_ids):
+        bodies[final.response_id] = final_body(final)
+    return bodies

@@ -1,4 +1,4 @@
-"""Complaints about the database: one line every few seconds, however many writes wait for it."""
+"""A log line that many callers repeat during an outage, written once in a while."""
 
 import logging
 import time
@@ -6,14 +6,14 @@ import time
 EVERY_SECS = 10.0
 
 
-class Complaint:
+class ThrottledLog:
     def __init__(self, logger: logging.Logger, text: str) -> None:
         self._logger = logger
         self._text = text
-        self._due = 0.0
+        self._next_at = 0.0
 
-    def say(self, error: Exception) -> None:
+    def error(self, error: Exception) -> None:
         now = time.monotonic()
-        if now >= self._due:
-            self._due = now + EVERY_SECS
+        if now >= self._next_at:
+            self._next_at = now + EVERY_SECS
             self._logger.error("%s: %s", self._text, error)

@@ -8,14 +8,18 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from django.conf import settings
+from django.db import connection
 
+from responses_app.database import Database
 from responses_app.eventlog.access import AccessNotes
+from responses_app.eventlog.positions import newest_positions
 from responses_app.eventlog.tails import Tail
-from responses_app.eventlog.throttled_log import Complaint
+from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -23,9 +27,6 @@ logger = logging.getLogger(__name__)
 WATCH_SECS = 1.0  # how late a reader is when another process writes, and how exact accessed_at is
 
 READER_NOTE_SECS = 30.0
-
-FindReach = Callable[[list[str]], Awaitable[dict[str, int]]]
-WriteNotes = Callable[[list[str]], Awaitable[list[str]]]
 
 
 def note_secs() -> float:
@@ -35,10 +36,8 @@ def note_secs() -> float:
 
 
 class Watcher:
-    def __init__(self, find_reach: FindReach, write_notes: WriteNotes, away: Complaint) -> None:
-        self._find_reach = find_reach
-        self._write_notes = write_notes
-        self._away = away
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._tails: dict[str, Tail] = {}
         self._retrying: set[Tail] = set()
         self._notes = AccessNotes()
@@ -105,7 +104,7 @@ class Watcher:
         try:
             await self._look()
         except StorageUnavailable as error:
-            self._away.say(error)
+            self._database.unavailable_log.error(error)
         except Exception:  # without the watcher, readers would wait for ever
             logger.exception("A look at the logs failed.")
 
@@ -133,7 +132,7 @@ class Watcher:
         if not watched:
             self._retrying.clear()
             return
-        reach = await self._find_reach(list(watched))
+        reach = await self._database.read(newest_positions, list(watched))
         for response_id, tail in watched.items():
             if response_id in reach:
                 tail.note_stored(reach[response_id])
@@ -156,7 +155,7 @@ class Watcher:
         try:
             written = await self._write_notes(sorted(taken))
         except StorageUnavailable as error:
-            self._away.say(error)
+            self._database.unavailable_log.error(error)
         except Exception:
             logger.exception("Access notes could not be written.")
         finally:
@@ -164,3 +163,10 @@ class Watcher:
             self._notes.put_back(
                 {key: tries for key, tries in taken.items() if key not in set(written)}
             )
+
+    async def _write_notes(self, response_ids: list[str]) -> list[str]:
+        """On PostgreSQL apart from the writer: a transaction of its own blocks no append."""
+        note_access = Response.objects.note_access
+        if connection.vendor == "sqlite":
+            return await self._database.write(partial(note_access, response_ids))
+        return await self._database.read(note_access, response_ids)

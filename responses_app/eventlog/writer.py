@@ -33,7 +33,7 @@ from responses_app.eventlog.jobs import (
 )
 from responses_app.eventlog.postponed import Postponed
 from responses_app.eventlog.segments import Segment
-from responses_app.eventlog.throttled_log import Complaint
+from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.metrics import commit_seconds
 from responses_app.models import EventSegment
 from responses_app.postgresql.threads import limit_waits
@@ -63,7 +63,7 @@ class Writer:
         self._has_begun = False
         self._is_away = False
         self._stall: Exception | None = None  # why a part of the current batch was set aside
-        self._away = Complaint(
+        self._away = ThrottledLog(
             logger, "The database takes no writes; they are kept and tried again"
         )
         self.pending_bytes = 0
@@ -213,7 +213,7 @@ class Writer:
             connection.close_if_unusable_or_obsolete()
             if receipt is None or not isinstance(error, AWAY) or is_lock_conflict(error):
                 raise
-            self._away.say(error)
+            self._away.error(error)
             tried = [job for job in jobs if job not in performed.blocked]
             self._undecided = Undecided(tried, performed.deliveries, receipt)
             return self._postpone(performed.blocked)
@@ -240,7 +240,7 @@ class Writer:
 
     def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
         """The database is away: appends are kept for the next round, in order; callers get a 503."""
-        self._away.say(error)
+        self._away.error(error)
         self._is_away = True
         self._stall = error
         self._retained += appends_of(jobs)

@@ -10,7 +10,7 @@ from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.auth.models import User
 from django.core import signing
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import ApiKey, Response
 from responses_app.models.keys import hash_key
 from responses_app.models.tool_events import Approver
@@ -83,7 +83,7 @@ def authenticate(authorization: str | None) -> Principal:
     if key is None:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
     if key.needs_touch:
-        event_store.submit(lambda: ApiKey.objects.touch(key.pk))
+        database.submit(lambda: ApiKey.objects.touch(key.pk))
     return Principal(key.owner_id, key.pk, authority=Approver.CLIENT)
 
 

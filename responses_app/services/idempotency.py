@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.utils import timezone
 
-from responses_app.eventlog import Tail, current_body, event_store
+from responses_app.database import database
+from responses_app.eventlog import Tail, current_body
+from responses_app.eventlog.store import event_store
 from responses_app.models import IdempotencyKey, Response
 from responses_app.models.idempotency import RETRY_LIFETIME
 from responses_app.protocol.errors import (
@@ -17,6 +19,7 @@ from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import OPEN, OnDisconnect, Status
+from responses_app.services.lifecycle.claim import PROCESS_ID
 
 FORGET_AT_ONCE = 1000  # rows in one transaction, so that appends don't wait long for it
 
@@ -42,7 +45,7 @@ class Joined:
         if not self.row.is_stored:
             assert self.tail is not None
             return fold(decode_frames(segment.data for segment in self.tail.whole()))
-        body = await event_store.read(current_body, self.row.pk)
+        body = await database.read(current_body, self.row.pk)
         if body is None:
             raise ResponseDeleted(self.row.pk)
         return body
@@ -104,7 +107,7 @@ def _join(row: Response, reader: str) -> Joined:
 
 def _runs_here(row: Response) -> bool:
     is_wanted = row.status in OPEN and row.cancel_requested_at is None
-    return is_wanted and row.lease_owner == event_store.process_id
+    return is_wanted and row.lease_owner == PROCESS_ID
 
 
 def forget_content(response_id: str) -> None:

@@ -2,8 +2,8 @@
 
 from django.db.models import QuerySet
 
-from responses_app.eventlog import event_store
 from responses_app.eventlog.formats import LogFormatNotSupported
+from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import ResponseDeleted, ResponseNotFound

@@ -7,8 +7,9 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import event_store
+from responses_app.eventlog.store import event_store
 from responses_app.models import ApprovalGrant, Conversation, Response, Session
 from responses_app.protocol.errors import (
     InvalidRequest,
@@ -64,11 +65,11 @@ def delete_session(session: Session) -> None:
     All of them are marked: what is not erased here, in a long session, an outage or a crash, the
     sweep erases like any deleted response.
     """
-    turns = event_store.submit(lambda: _mark_deleted(session), _announce).result()
+    turns = database.submit(lambda: _mark_deleted(session), _announce).result()
     for start in range(0, min(len(turns), ERASED_IN_REQUEST), ERASED_AT_ONCE):
         batch = turns[start : start + ERASED_AT_ONCE]
         try:
-            event_store.submit(partial(erase_all, batch)).result()
+            database.submit(partial(erase_all, batch)).result()
         except StorageUnavailable:
             return
 

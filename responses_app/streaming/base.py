@@ -12,7 +12,7 @@ from channels.consumer import AsyncConsumer
 from channels.exceptions import StopConsumer
 from django.conf import settings
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.principals import Principal, authenticate
 from responses_app.protocol.errors import (
     ApiError,
@@ -106,7 +106,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         authorization = self.header("authorization")
         principal: Principal | None = self.scope.get(CHECKED_PRINCIPAL)
         if principal is None:
-            principal = await event_store.read(authenticate, authorization)
+            principal = await database.read(authenticate, authorization)
         self.end_when_revoked(credential_of(principal, authorization))
         return principal
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.items import COMPACTION, Item
 from responses_app.protocol.response_object import ResponseBody, json_body
@@ -17,7 +17,7 @@ class CompactConsumer(GeneratingConsumer):
     async def answer(self, body: bytes) -> None:
         principal = await self.principal()
         asked = await parse_body(body)
-        admission = await event_store.read(read_compact, asked, principal)
+        admission = await database.read(read_compact, asked, principal)
         admitted = await self.admit(admission, asked)
         final = await self.final(admitted.response_id)
         headers = self.admitted_headers(admitted, admission.ignored)

@@ -1,6 +1,6 @@
 """``POST /v1/responses``: admit, then be a reader like any other."""
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.protocol.response_object import json_body
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
@@ -16,7 +16,7 @@ class CreateResponseConsumer(GeneratingConsumer):
         principal = await self.principal()
         session_id, form = read_session_id(self.header(SESSION_HEADER)), self.header(FORM_HEADER)
         asked = await parse_body(body)
-        request = await event_store.read(read_create, asked, principal, session_id, form)
+        request = await database.read(read_create, asked, principal, session_id, form)
         admitted = await self.admit(request.admission, asked)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

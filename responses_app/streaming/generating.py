@@ -5,7 +5,8 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from responses_app.eventlog import LogErased, event_store
+from responses_app.eventlog import LogErased
+from responses_app.eventlog.store import event_store
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
 from responses_app.protocol.response_object import ResponseBody

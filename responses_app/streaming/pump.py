@@ -2,7 +2,8 @@
 
 import asyncio
 
-from responses_app.eventlog import LogErased, event_store
+from responses_app.eventlog import LogErased
+from responses_app.eventlog.store import event_store
 from responses_app.metrics import events_delivered, streams_open
 from responses_app.protocol.errors import ResponseInterrupted
 from responses_app.streaming.base import HttpConsumer

@@ -2,7 +2,8 @@
 
 from urllib.parse import parse_qs
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
+from responses_app.eventlog.store import event_store
 from responses_app.requests.headers import (
     LAST_EVENT_HEADER,
     SESSION_HEADER,
@@ -20,7 +21,7 @@ class ResumeResponseConsumer(HttpConsumer):
         principal = await self.principal()
         response_id = self.path_args["response_id"]
         cursor = self._cursor()
-        row = await event_store.read(find_log, principal.owner_id, response_id)
+        row = await database.read(find_log, principal.owner_id, response_id)
         tail = event_store.tails.of(
             response_id
         )  # held, so that nothing is published past this reader

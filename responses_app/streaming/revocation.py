@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.principals import Principal, authenticate
 from responses_app.models import ApiKey
 from responses_app.protocol.errors import StorageUnavailable, Unauthenticated
@@ -97,7 +97,7 @@ class Revocation:
         for credential in self._readers:
             values.setdefault(credential.still_valid, set()).add(credential.value)
         for still_valid, asked in values.items():
-            valid = await event_store.read(still_valid, asked)
+            valid = await database.read(still_valid, asked)
             for value in asked - valid:
                 self._end(Credential(still_valid, value))
 

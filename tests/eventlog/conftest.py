@@ -7,7 +7,8 @@ import pytest
 from django.db import connections
 from pytest_django.plugin import DjangoDbBlocker
 
-from responses_app.eventlog import EventStore
+from responses_app.database import Database as OwnDatabase
+from responses_app.eventlog.store import EventStore
 from tests.conftest import Database
 from tests.support.flaky_proxy import WriteCutter
 
@@ -16,10 +17,10 @@ _numbers = count(1)
 
 @pytest.fixture
 async def store() -> AsyncIterator[EventStore]:
-    running = EventStore()
-    running.writer.start(asyncio.get_running_loop())
+    running = EventStore(OwnDatabase())
+    running.database.writer.start(asyncio.get_running_loop())
     yield running
-    await asyncio.to_thread(running.close)
+    await asyncio.to_thread(running.database.close)
 
 
 @pytest.fixture

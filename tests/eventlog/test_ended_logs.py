@@ -6,10 +6,11 @@ import zlib
 import pytest
 from django.utils import timezone
 
-from responses_app.eventlog import EventStore, Fenced, Segment, current_body, final_bodies
+from responses_app.eventlog import Fenced, Segment, current_body, final_bodies
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import read_last, read_on, read_stored, read_whole
+from responses_app.eventlog.store import EventStore
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import Codec
 from responses_app.protocol.status import Status
@@ -92,7 +93,7 @@ def test_a_second_end_is_refused() -> None:
 
 @pytest.mark.parametrize("is_packed", [False, True])
 async def test_readers_end_at_the_terminal_event(store: EventStore, is_packed: bool) -> None:
-    response_id, _ = await store.read(lambda: store_log_with_a_tail(is_packed=is_packed))
+    response_id, _ = await store.database.read(lambda: store_log_with_a_tail(is_packed=is_packed))
     for position in (-1, 0, 1, 2):
         seen: list[int] = []
         async with asyncio.timeout(10):

@@ -11,8 +11,10 @@ import psycopg
 import pytest
 from django.utils import timezone
 
-from responses_app.eventlog import EventStore, Fenced
+from responses_app.database import Database
+from responses_app.eventlog import Fenced
 from responses_app.eventlog.segments import read_stored
+from responses_app.eventlog.store import EventStore
 from responses_app.models import Response, Session
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.settle import settle
@@ -47,7 +49,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def stored_positions(store: EventStore, row: Response) -> list[int]:
-    segments = await store.read(read_stored, row.pk)
+    segments = await store.database.read(read_stored, row.pk)
     positions: list[int] = []
     for segment in segments:
         positions += range(segment.first_position, segment.last_position + 1)
@@ -55,7 +57,7 @@ async def stored_positions(store: EventStore, row: Response) -> list[int]:
 
 
 async def test_a_locked_response_keeps_no_other_waiting(postgres_url: str, store: EventStore) -> None:
-    kept, free = [await store.write(make_response) for _ in range(2)]
+    kept, free = [await store.database.write(make_response) for _ in range(2)]
     tails = [store.tails.of(row.pk) for row in (kept, free)]
     numberings = []
     async with locked(postgres_url, "response", kept.pk):
@@ -68,53 +70,53 @@ async def test_a_locked_response_keeps_no_other_waiting(postgres_url: str, store
             store.append(delta(numbering), tail, unexpected)
         await until(lambda: tails[1].newest is not None and tails[1].newest.last_position == 1)
         assert tails[0].newest is None
-        assert store.writer.lag_secs > 0
-        assert store.writer.pending_bytes > 0
+        assert store.database.writer.lag_secs > 0
+        assert store.database.writer.pending_bytes > 0
     await until(lambda: tails[0].newest is not None and tails[0].newest.last_position == 1)
     assert await stored_positions(store, kept) == [0, 1]
-    assert store.writer.pending_bytes == 0
+    assert store.database.writer.pending_bytes == 0
 
 
 async def test_a_call_that_meets_a_lock_waits_alone(postgres_url: str, store: EventStore) -> None:
-    row = await store.write(make_response)
+    row = await store.database.write(make_response)
     tail = store.tails.of(row.pk)
     async with locked(postgres_url, "session", row.session_id):
-        waiting = store.submit(lambda: Session.objects.filter(pk=row.session_id).update(title="later"))
+        waiting = store.database.submit(lambda: Session.objects.filter(pk=row.session_id).update(title="later"))
         store.append(opening(row)[1], tail, unexpected)
-        assert await asyncio.wait_for(store.write(lambda: "at once"), WAIT_SECS) == "at once"
+        assert await asyncio.wait_for(store.database.write(lambda: "at once"), WAIT_SECS) == "at once"
         await until(lambda: tail.newest is not None)
         assert not waiting.done()
     assert await asyncio.wrap_future(waiting) == 1
 
 
 async def test_a_call_gives_up_after_a_while_and_stores_nothing(postgres_url: str, store: EventStore) -> None:
-    row = await store.write(make_response)
-    store.writer.postponed.give_up_secs = 0.3
+    row = await store.database.write(make_response)
+    store.database.writer.postponed.give_up_secs = 0.3
     async with locked(postgres_url, "session", row.session_id):
         mine = Session.objects.filter(pk=row.session_id)
         with pytest.raises(StorageUnavailable):
-            await asyncio.wait_for(store.write(lambda: mine.update(title="never")), WAIT_SECS)
-    assert await store.read(lambda: Session.objects.get(pk=row.session_id).title) == ""
+            await asyncio.wait_for(store.database.write(lambda: mine.update(title="never")), WAIT_SECS)
+    assert await store.database.read(lambda: Session.objects.get(pk=row.session_id).title) == ""
 
 
 async def test_the_end_of_a_response_does_not_overtake_its_events(postgres_url: str, store: EventStore) -> None:
-    row = await store.write(make_response)
+    row = await store.database.write(make_response)
     tail = store.tails.of(row.pk)
     numbering, first = opening(row)
     async with locked(postgres_url, "response", row.pk):
         store.append(first, tail, unexpected)
-        await until(lambda: bool(store.writer.postponed))
+        await until(lambda: bool(store.database.writer.postponed))
         store.append(delta(numbering), tail, unexpected)
         end = final(numbering)
-        ending = store.submit(lambda: settle(row, end, COMPLETED_BODY), tail.publish, row.pk)
-        await asyncio.wait_for(store.write(lambda: None), WAIT_SECS)
+        ending = store.database.submit(lambda: settle(row, end, COMPLETED_BODY), tail.publish, row.pk)
+        await asyncio.wait_for(store.database.write(lambda: None), WAIT_SECS)
     await asyncio.wrap_future(ending)
     assert await stored_positions(store, row) == [0, 1, 2]
 
 
 async def test_an_older_attempt_is_fenced_and_not_taken_for_locked(postgres_url: str, store: EventStore) -> None:
-    row = await store.write(make_response)
-    await store.write(lambda: Response.objects.filter(pk=row.pk).update(attempt=1))
+    row = await store.database.write(make_response)
+    await store.database.write(lambda: Response.objects.filter(pk=row.pk).update(attempt=1))
     refused: list[Exception] = []
     async with locked(postgres_url, "response", row.pk):
         store.append(opening(row)[1], store.tails.of(row.pk), refused.append)
@@ -124,21 +126,21 @@ async def test_an_older_attempt_is_fenced_and_not_taken_for_locked(postgres_url:
 
 async def test_a_lock_that_shows_at_the_commit_keeps_no_other_waiting(postgres_url: str, store: EventStore) -> None:
     """A new response refers to its owner, whose row PostgreSQL looks up only at the COMMIT."""
-    row = await store.write(make_response)
+    row = await store.database.write(make_response)
     tail = store.tails.of(row.pk)
     async with await psycopg.AsyncConnection.connect(postgres_url) as other:
         await other.execute(b"SELECT 1 FROM auth_user FOR UPDATE")
-        waiting = store.submit(lambda: make_response(row.session))
+        waiting = store.database.submit(lambda: make_response(row.session))
         store.append(opening(row)[1], tail, unexpected)
         await until(lambda: tail.newest is not None)
         assert not waiting.done()
         await other.rollback()
     made = await asyncio.wrap_future(waiting)
-    assert await store.read(Response.objects.filter(pk=made.pk).exists)
+    assert await store.database.read(Response.objects.filter(pk=made.pk).exists)
 
 
 async def test_a_locked_table_loses_no_append(postgres_url: str, store: EventStore) -> None:
-    row = await store.write(make_response)
+    row = await store.database.write(make_response)
     tail = store.tails.of(row.pk)
     numbering, first = opening(row)
     async with await psycopg.AsyncConnection.connect(postgres_url) as other:
@@ -146,7 +148,7 @@ async def test_a_locked_table_loses_no_append(postgres_url: str, store: EventSto
         store.append(first, tail, unexpected)
         store.append(delta(numbering), tail, unexpected)
         mine = Session.objects.filter(pk=row.session_id)
-        written = store.write(lambda: mine.update(title="meanwhile"))
+        written = store.database.write(lambda: mine.update(title="meanwhile"))
         assert await asyncio.wait_for(written, WAIT_SECS) == 1
         assert tail.newest is None
         await other.rollback()
@@ -155,28 +157,28 @@ async def test_a_locked_table_loses_no_append(postgres_url: str, store: EventSto
 
 
 async def test_a_locked_response_keeps_no_lease_from_being_renewed(postgres_url: str, store: EventStore) -> None:
-    kept, free = [await store.write(make_response) for _ in range(2)]
+    kept, free = [await store.database.write(make_response) for _ in range(2)]
     for row in (kept, free):
-        assert await store.write(partial(Response.objects.claim, row.pk, 0, "me", -LEASE))
+        assert await store.database.write(partial(Response.objects.claim, row.pk, 0, "me", -LEASE))
     async with locked(postgres_url, "response", kept.pk):
         renewal = partial(Response.objects.renew, "me", {kept.pk: 1, free.pk: 1}, LEASE)
-        held = await asyncio.wait_for(store.write(renewal), WAIT_SECS)
+        held = await asyncio.wait_for(store.database.write(renewal), WAIT_SECS)
         assert held == {kept.pk: False, free.pk: False}
-        expired = await store.read(lambda: list(Response.objects.expired().values_list("pk", flat=True)))
+        expired = await store.database.read(lambda: list(Response.objects.expired().values_list("pk", flat=True)))
         assert expired == [kept.pk]
 
 
 async def test_two_processes_that_need_the_same_rows_do_not_deadlock(postgres_url: str) -> None:
     """Each holds the row that the other needs next; neither caller sees more than a delay."""
     async with running_store() as store, running_store() as other:
-        rows = [await store.write(make_response) for _ in range(2)]
+        rows = [await store.database.write(make_response) for _ in range(2)]
         both_hold_one = threading.Barrier(2, timeout=WAIT_SECS)
         futures = []
-        for writer, order in ((store, rows), (other, rows[::-1])):
+        for database, order in ((store.database, rows), (other.database, rows[::-1])):
             gathered = threading.Event()
-            writer.submit(gathered.wait)
-            futures += [writer.submit(_note(order[0].pk, both_hold_one.wait))]
-            futures += [writer.submit(_note(order[1].pk))]
+            database.submit(gathered.wait)
+            futures += [database.submit(_note(order[0].pk, both_hold_one.wait))]
+            futures += [database.submit(_note(order[1].pk))]
             gathered.set()
         async with asyncio.timeout(WAIT_SECS):
             noted = await asyncio.gather(*(asyncio.wrap_future(future) for future in futures))
@@ -186,24 +188,24 @@ async def test_two_processes_that_need_the_same_rows_do_not_deadlock(postgres_ur
 
 async def test_an_append_to_many_responses_does_not_deadlock(postgres_url: str) -> None:
     async with running_store() as store, running_store() as other:
-        first, second = [await store.write(make_response) for _ in range(2)]
+        first, second = [await store.database.write(make_response) for _ in range(2)]
         gathered, has_first, may_go_on = threading.Event(), threading.Event(), threading.Event()
 
         def hold() -> None:
             has_first.set()
             may_go_on.wait(WAIT_SECS)
 
-        other.submit(gathered.wait)
-        noted = [other.submit(_note(second.pk, hold)), other.submit(_note(first.pk))]
+        other.database.submit(gathered.wait)
+        noted = [other.database.submit(_note(second.pk, hold)), other.database.submit(_note(first.pk))]
         gathered.set()
         await until(has_first.is_set)
         tails = [store.tails.of(row.pk) for row in (first, second)]
         both_appended = threading.Event()
-        store.submit(both_appended.wait)
+        store.database.submit(both_appended.wait)
         for row, tail in zip((first, second), tails, strict=True):
             store.append(opening(row)[1], tail, unexpected)
         both_appended.set()
-        await until(lambda: store.writer.lag_secs > 0.2)
+        await until(lambda: store.database.writer.lag_secs > 0.2)
         may_go_on.set()
         async with asyncio.timeout(WAIT_SECS):
             assert await asyncio.gather(*(asyncio.wrap_future(future) for future in noted)) == [1, 1]
@@ -213,10 +215,10 @@ async def test_an_append_to_many_responses_does_not_deadlock(postgres_url: str) 
 
 @asynccontextmanager
 async def running_store() -> AsyncIterator[EventStore]:
-    store = EventStore()
-    store.writer.start(asyncio.get_running_loop())
+    store = EventStore(Database())
+    store.database.writer.start(asyncio.get_running_loop())
     yield store
-    await asyncio.to_thread(store.close)
+    await asyncio.to_thread(store.database.close)
 
 
 async def deadlocks(url: str) -> int:

@@ -11,8 +11,10 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from responses_app.eventlog import EventStore, LogErased, Numbering, Segment
+from responses_app.database import Database
+from responses_app.eventlog import LogErased, Numbering, Segment
 from responses_app.eventlog.inserting import insert_fenced
+from responses_app.eventlog.store import EventStore
 from responses_app.models import EventSegment, Response
 from tests.support.event_logs import (
     ending,
@@ -76,11 +78,11 @@ def make_many_opened() -> list[tuple[Response, Numbering]]:
 
 async def elsewhere(store: EventStore, segment: Segment) -> None:
     """A commit past the writer, as another process makes it."""
-    await store.read(insert_fenced, [segment])
+    await store.database.read(insert_fenced, [segment])
 
 
 async def test_waiting_readers_cost_one_query_a_second_and_only_who_has_news_looks(store: EventStore) -> None:
-    logs = await store.write(make_many_opened)
+    logs = await store.database.write(make_many_opened)
     readers = [Reader(store, row.pk) for row, _ in logs]
     await until(lambda: all(reader.position == 2 for reader in readers))
     statements = await watch_statements(store)
@@ -96,7 +98,7 @@ async def test_waiting_readers_cost_one_query_a_second_and_only_who_has_news_loo
 
 
 async def test_a_reader_that_finds_news_wakes_the_others(store: EventStore) -> None:
-    row, numbering = await store.write(make_opened)
+    row, numbering = await store.database.write(make_opened)
     first = Reader(store, row.pk)
     await until(lambda: first.position == 2)
     await elsewhere(store, numbering.seal([word("x")]))
@@ -107,16 +109,16 @@ async def test_a_reader_that_finds_news_wakes_the_others(store: EventStore) -> N
 
 
 async def test_an_erased_log_ends_its_readers(store: EventStore) -> None:
-    row, _ = await store.write(make_opened)
+    row, _ = await store.database.write(make_opened)
     reader = Reader(store, row.pk)
     await until(lambda: reader.position == 2)
-    await store.read(EventSegment.objects.filter(response_id=row.pk).delete)
+    await store.database.read(EventSegment.objects.filter(response_id=row.pk).delete)
     with pytest.raises(LogErased):
         await asyncio.wait_for(reader.task, 30)
 
 
 async def test_the_watcher_rests_when_nothing_is_watched(store: EventStore) -> None:
-    row, numbering = await store.write(make_opened)
+    row, numbering = await store.database.write(make_opened)
     reader = Reader(store, row.pk)
     await until(lambda: reader.position == 2)
     assert store.watcher.is_running
@@ -125,7 +127,7 @@ async def test_the_watcher_rests_when_nothing_is_watched(store: EventStore) -> N
 
 
 async def accessed(store: EventStore, row: Response) -> float:
-    found = await store.read(lambda: Response.objects.values_list("accessed_at", flat=True).get(pk=row.pk))
+    found = await store.database.read(lambda: Response.objects.values_list("accessed_at", flat=True).get(pk=row.pk))
     return float(found.timestamp())
 
 
@@ -134,7 +136,7 @@ async def test_a_reader_of_a_log_that_is_written_elsewhere_is_noted_again_and_ag
 ) -> None:
     """The process that writes it would end it as unattended."""
     settings.HERMES_UNATTENDED_MINUTES = 0.01
-    row, _ = await store.write(make_opened)
+    row, _ = await store.database.write(make_opened)
     reader = Reader(store, row.pk)
     await until(lambda: reader.position == 2)
     before = await accessed(store, row)
@@ -151,7 +153,7 @@ async def test_a_reader_of_a_log_that_is_written_elsewhere_is_noted_again_and_ag
 
 
 async def test_a_reader_of_a_log_that_is_written_here_rewrites_no_row(store: EventStore) -> None:
-    row, _ = await store.write(make_opened)
+    row, _ = await store.database.write(make_opened)
     tail = store.tails.of(row.pk)
     tail.is_fed_here = True
     reader = Reader(store, row.pk)
@@ -159,40 +161,40 @@ async def test_a_reader_of_a_log_that_is_written_here_rewrites_no_row(store: Eve
     before = await accessed(store, row)
     for _ in range(2):
         await store.watcher.step()
-    await store.write(lambda: None)
+    await store.database.write(lambda: None)
     assert await accessed(store, row) == before
     reader.task.cancel()
 
 
 async def test_a_note_from_any_thread_is_written_and_all_share_a_transaction(store: EventStore) -> None:
-    rows = [(await store.write(make_opened))[0] for _ in range(5)]
+    rows = [(await store.database.write(make_opened))[0] for _ in range(5)]
     for row in rows:
         await asyncio.to_thread(store.note_access, row.pk)
     recent = timezone.now() - timedelta(hours=1)
 
     async def are_noted() -> bool:
-        return await store.read(lambda: Response.objects.filter(accessed_at__gt=recent).count()) == 5
+        return await store.database.read(lambda: Response.objects.filter(accessed_at__gt=recent).count()) == 5
 
     await until_stored(are_noted)
-    assert await store.read(lambda: Response.objects.values("accessed_at").distinct().count()) == 1
+    assert await store.database.read(lambda: Response.objects.values("accessed_at").distinct().count()) == 1
 
 
 def test_without_a_writer_a_note_is_written_at_once() -> None:
     row, _ = store_log(1, accessed_at=LONG_AGO)
-    EventStore().note_access(row.pk)
+    EventStore(Database()).note_access(row.pk)
     row.refresh_from_db()
     assert row.accessed_at > LONG_AGO
 
 
 @pytest.mark.skipif(settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="SQLite has no row locks")
 async def test_a_row_that_is_locked_elsewhere_holds_up_no_note(store: EventStore) -> None:
-    held, free = [(await store.write(make_opened))[0] for _ in range(2)]
+    held, free = [(await store.database.write(make_opened))[0] for _ in range(2)]
     parameters = connection.get_connection_params()
     address = {name: parameters[name] for name in ("host", "port", "user", "dbname")}
     other = await asyncio.to_thread(psycopg.connect, **address)
     try:
         other.execute("SELECT 1 FROM responses_app_response WHERE id = %s FOR SHARE", [held.pk])
-        assert await store.read(Response.objects.note_access, [held.pk, free.pk]) == [free.pk]
+        assert await store.database.read(Response.objects.note_access, [held.pk, free.pk]) == [free.pk]
         store.note_access(held.pk)
         before = await accessed(store, held)
         other.rollback()

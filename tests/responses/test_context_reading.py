@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from responses_app.eventlog import event_store
+from responses_app.eventlog.store import event_store
 from responses_app.models import InputItem, Response
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import KEPT, MARK, CompactedContext, Item

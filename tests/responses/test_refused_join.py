@@ -8,8 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection, connections
 
-from responses_app.eventlog import event_store
-from responses_app.eventlog.store import READ_THREADS
+from responses_app.database import READ_THREADS, database
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.idempotency import RequestIdentity
@@ -23,9 +22,9 @@ QUESTION = {"type": "message", "role": "user", "content": [{"type": "input_text"
 
 @pytest.fixture
 async def writer() -> AsyncIterator[None]:
-    event_store.writer.start(asyncio.get_running_loop())
+    database.writer.start(asyncio.get_running_loop())
     yield
-    await asyncio.to_thread(event_store.writer.stop)
+    await asyncio.to_thread(database.writer.stop)
 
 
 async def in_every_reader_thread(work: Callable[[], None]) -> None:
@@ -36,7 +35,7 @@ async def in_every_reader_thread(work: Callable[[], None]) -> None:
         work()
 
     loop = asyncio.get_running_loop()
-    await asyncio.gather(*(loop.run_in_executor(event_store._readers, run) for _ in range(READ_THREADS)))
+    await asyncio.gather(*(loop.run_in_executor(database._readers, run) for _ in range(READ_THREADS)))
 
 
 def lose_database() -> None:
@@ -56,7 +55,7 @@ def make_admission() -> Admission:
 
 
 async def test_the_last_client_that_was_answered_decides(writer: None) -> None:
-    admission = await event_store.write(make_admission)
+    admission = await database.write(make_admission)
     first = await admit(admission)
     await in_every_reader_thread(lose_database)
     try:
@@ -68,6 +67,6 @@ async def test_the_last_client_that_was_answered_decides(writer: None) -> None:
     async with asyncio.timeout(20):
         while first.tail.clients:  # noqa: ASYNC110 -- changed in another thread
             await asyncio.sleep(0.01)
-    await event_store.write(lambda: None)
-    row = await event_store.read(lambda: Response.objects.get(pk=first.response_id))
+    await database.write(lambda: None)
+    row = await database.read(lambda: Response.objects.get(pk=first.response_id))
     assert row.cancel_requested_at is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway_app.runtime.runner import Runner
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import InputItem, Response
 from tests.support.event_logs import store_log
 
@@ -36,15 +36,15 @@ def calls_of_this_thread() -> Iterator[Counter[str]]:
 
 
 async def test_a_long_log_is_decoded_and_rebuilt_beside_the_event_loop() -> None:
-    event_store.writer.start(asyncio.get_running_loop())
+    database.writer.start(asyncio.get_running_loop())
     try:
-        row, _ = await event_store.write(lambda: store_log(WORDS, attempt=1))
-        await event_store.write(lambda: InputItem.objects.create(response=row, position=0, item=QUESTION))
+        row, _ = await database.write(lambda: store_log(WORDS, attempt=1))
+        await database.write(lambda: InputItem.objects.create(response=row, position=0, item=QUESTION))
         runner = Runner()
         with calls_of_this_thread() as calls:
             runner.hint(row.pk, row.owner_id)
             assert await runner.finished(60)
-        ended = await event_store.read(lambda: Response.objects.get(pk=row.pk))
+        ended = await database.read(lambda: Response.objects.get(pk=row.pk))
         assert ended.output is not None
         assert ended.output[0]["content"][0]["text"].startswith("w0 w1 ")
         assert calls["_settle"] > 0  # what runs on the loop is counted
@@ -52,4 +52,4 @@ async def test_a_long_log_is_decoded_and_rebuilt_beside_the_event_loop() -> None
         assert calls["apply"] < WORDS / 10
         assert calls["_read"] < WORDS / 10
     finally:
-        await asyncio.to_thread(event_store.writer.stop)
+        await asyncio.to_thread(database.writer.stop)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from gateway_app.runtime.runner import Runner
-from responses_app.eventlog import event_store
+from responses_app.database import database
+from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from tests.eventlog.test_writer import make_response, opening, unexpected
 from tests.support.checker import check_log
@@ -96,7 +97,7 @@ def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable
 async def test_a_claim_that_is_under_way_when_the_others_leave_is_left_too() -> None:
     def leave(runner: Runner) -> None:
         is_behind_the_claim = threading.Event()
-        event_store.submit(is_behind_the_claim.set)
+        database.submit(is_behind_the_claim.set)
         assert is_behind_the_claim.wait(20)  # and the loop with it: nobody is told of the claim yet
         runner.close()
         runner.leave()
@@ -118,16 +119,16 @@ async def test_a_claim_that_waits_for_others_is_not_begun_when_the_server_stops(
 
 
 async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], object] = lambda: None) -> Response:
-    event_store.writer.start(asyncio.get_running_loop())
+    database.writer.start(asyncio.get_running_loop())
     try:
-        row = await event_store.write(make_response)
+        row = await database.write(make_response)
         event_store.append(opening(row)[1], event_store.tails.of(row.pk), unexpected)
-        event_store.submit(before)
+        database.submit(before)
         runner = Runner()
         runner.hint(row.pk, row.owner_id)
         await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
         then(runner)
         assert await runner.finished(20)
-        return await event_store.read(lambda: Response.objects.get(pk=row.pk))
+        return await database.read(lambda: Response.objects.get(pk=row.pk))
     finally:
-        await asyncio.to_thread(event_store.writer.stop)
+        await asyncio.to_thread(database.writer.stop)

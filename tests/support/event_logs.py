@@ -11,9 +11,10 @@ from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from responses_app.eventlog import EventStore, Numbering, Segment
+from responses_app.database import READ_THREADS
+from responses_app.eventlog import Numbering, Segment
 from responses_app.eventlog.inserting import insert_fenced
-from responses_app.eventlog.store import READ_THREADS
+from responses_app.eventlog.store import EventStore
 from responses_app.models import Response, Session
 from responses_app.protocol.events import COMPLETED, CREATED, Event
 from responses_app.protocol.response_object import ResponseBody, initial_body
@@ -159,5 +160,5 @@ async def watch_statements(store: EventStore) -> Statements:
         all_there.wait(10)
         connection.execute_wrappers.append(statements)
 
-    await asyncio.gather(*(store.read(install) for _ in range(READ_THREADS)))
+    await asyncio.gather(*(store.database.read(install) for _ in range(READ_THREADS)))
     return statements

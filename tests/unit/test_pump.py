@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from responses_app.eventlog import Numbering, event_store
+from responses_app.eventlog import Numbering
+from responses_app.eventlog.store import event_store
 from responses_app.protocol.events import COMPLETED, CREATED
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.response_object import initial_body

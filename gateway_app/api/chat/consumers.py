@@ -10,7 +10,7 @@ from gateway_app.api.chat.requests import (
     read_chat,
     wants_detail,
 )
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.errors import InvalidRequest
@@ -33,7 +33,7 @@ class ChatConsumer(GeneratingConsumer):
         session_id = read_session_id(self.header(SESSION_HEADER))
         form = self.header(FORM_HEADER)
         asked = await parse_body(body)
-        request = await event_store.read(read_chat, asked, principal, session_id, form)
+        request = await database.read(read_chat, asked, principal, session_id, form)
         admitted = await self._admit(request, asked)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:
@@ -52,7 +52,7 @@ class ChatConsumer(GeneratingConsumer):
     async def _answer_whole(self, body: ResponseBody, headers: Headers) -> None:
         failure = failure_of(body)
         if failure is not None:
-            has_run_tools = await event_store.read(_has_run_tools, body["id"])
+            has_run_tools = await database.read(_has_run_tools, body["id"])
             await self.send_error(failure_of(body, has_run_tools=has_run_tools) or failure, headers)
         else:
             await self.send_json(completion(body), headers=headers + _trouble_headers(body))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
@@ -29,7 +29,7 @@ class CreateRunConsumer(GeneratingConsumer):
         principal = await self.principal()
         header = read_session_id(self.header(SESSION_HEADER))
         asked = await parse_body(body)
-        admission = await event_store.read(
+        admission = await database.read(
             read_run, asked, principal, header, self.header(FORM_HEADER)
         )
         admitted = await self.admit(admission, asked)

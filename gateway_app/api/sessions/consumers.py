@@ -5,7 +5,7 @@ from typing import Any
 from gateway_app.api.runs.renderers import failure
 from gateway_app.api.sessions.renderers import ChatView, how_it_ended, runtime
 from gateway_app.api.sessions.requests import read_chat
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.protocol.errors import SERVER, ApiError
 from responses_app.protocol.ids import run_id_of
 from responses_app.protocol.response_object import ResponseBody
@@ -43,7 +43,7 @@ class SessionConsumer(GeneratingConsumer):
             session = find_session(principal.owner_id, self.path_args["session_id"])
             return read_chat(asked, principal, session, self.header(FORM_HEADER))
 
-        admission = await event_store.read(read)
+        admission = await database.read(read)
         admitted = await self.admit(admission, asked)
         return admitted, self.admitted_headers(admitted, admission.ignored)
 
@@ -61,7 +61,7 @@ class SessionChatConsumer(SessionConsumer):
 class SessionChatStreamConsumer(SessionConsumer):
     async def answer(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
-        asked = await event_store.read(input_of, admitted.response_id)
+        asked = await database.read(input_of, admitted.response_id)
         await self.start_stream(headers)
         await pump(
             self,

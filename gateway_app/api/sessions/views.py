@@ -18,7 +18,7 @@ from gateway_app.api.sessions.requests import (
 from gateway_app.api.sessions.transcript import session_messages
 from responses_app.api.authentication import owner_of, principal_of
 from responses_app.api.parsers import read_body
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import Session
 from responses_app.protocol.errors import InvalidRequest, SessionNotFound
 from responses_app.protocol.ids import response_id_of
@@ -42,7 +42,7 @@ class SessionsView(APIView):
     def post(self, request: Request) -> JsonAnswer:
         body = read_body(request, is_required=False)
         public_id, fields = read_id(body), read_new_session(body, principal_of(request))
-        made = event_store.submit(
+        made = database.submit(
             lambda: create_session(owner_of(request), public_id, **fields)
         ).result()
         return _answer(made, status=201, headers=_ignored(body, CREATE_FIELDS))
@@ -56,7 +56,7 @@ class SessionView(APIView):
         session = find_session(owner_of(request), session_id)
         changes = read_changes(read_body(request))
         if changes:
-            event_store.submit(lambda: update_session(session, **changes)).result()
+            database.submit(lambda: update_session(session, **changes)).result()
         return _answer(session)
 
     def delete(self, request: Request, session_id: str) -> JsonAnswer:
@@ -81,7 +81,7 @@ class ForkSessionView(APIView):
         if point is not None:
             point = short_text(MAX_ID_CHARS)(point, "response_id")
             point = response_id_of(point) or point
-        made = event_store.submit(lambda: fork_session(parent, public_id, title, point)).result()
+        made = database.submit(lambda: fork_session(parent, public_id, title, point)).result()
         return _answer(
             made, status=201, headers=_ignored(body, {"id", "session_id", "title", "response_id"})
         )
@@ -96,7 +96,7 @@ class SessionModelView(APIView):
                 "model is required.", param="model", code="missing_required_parameter"
             )
         model = resolve_model(body["model"], principal_of(request))
-        event_store.submit(lambda: update_session(session, model=model)).result()
+        database.submit(lambda: update_session(session, model=model)).result()
         locked = {
             "object": "hermes.session.model_lock",
             "session_id": session_id,

@@ -19,7 +19,7 @@ from gateway_app.operations.dashboard.staff import (
     staff_page,
     user_of_cookies,
 )
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Response
 from responses_app.models.tool_events import Decision
@@ -142,12 +142,12 @@ class LiveConsumer(HttpConsumer):
 
     async def answer(self, body: bytes) -> None:
         cookies = self.header("cookie") or ""
-        if not await event_store.read(_viewers, [cookies]):
+        if not await database.read(_viewers, [cookies]):
             raise Unauthenticated(
                 f"Log in as staff with the permission {VIEW} to watch a response."
             )
         self.end_when_revoked(Credential(_viewers, cookies))
-        row = await event_store.read(any_response, self.path_args["response_id"])
+        row = await database.read(any_response, self.path_args["response_id"])
         seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
         await self.start_stream([])
         await pump(self, row.pk, -1 if seen is None else seen, TimedLogView())

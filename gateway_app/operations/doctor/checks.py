@@ -24,7 +24,7 @@ from gateway_app.tools.support import seccomp
 from gateway_app.tools.support.cgroups import usable_parents
 from gateway_app.tools.support.limits import counts_processes
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
-from responses_app.eventlog.store import READ_THREADS
+from responses_app.database import READ_THREADS
 from responses_app.models import Response
 from responses_app.postgresql.threads import limit_waits
 

@@ -27,7 +27,7 @@ from gateway_app.operations.monitoring.status import (
     status,
 )
 from responses_app import metrics
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.protocol.errors import ApiError
 
 
@@ -59,8 +59,8 @@ def _access(request: Request) -> Access:
 
 def _measure_now() -> None:
     """What is looked up when somebody asks, and not counted as it happens."""
-    metrics.log_lag_seconds.set(event_store.writer.lag_secs)
-    metrics.log_pending_bytes.set(event_store.writer.pending_bytes)
+    metrics.log_lag_seconds.set(database.writer.lag_secs)
+    metrics.log_pending_bytes.set(database.writer.pending_bytes)
     unknown = float("nan")
     try:
         work = ask(health.current_work)

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import Response, Session
 from responses_app.protocol.errors import InvalidRequest, ResponseNotFound
 from responses_app.protocol.ids import new_session_id
@@ -54,4 +54,4 @@ def fork_behind(response_id: str, owner_id: int, actor: User | None = None) -> S
         record(actor, fork, f"Forked behind {response_id}.")
         return fork
 
-    return event_store.submit(store).result()
+    return database.submit(store).result()

@@ -5,10 +5,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import Numbering, Segment, Tail, event_store
+from responses_app.eventlog import Numbering, Segment, Tail
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.segments import stamped
+from responses_app.eventlog.store import event_store
 from responses_app.models import InputItem, Response, Session
 from responses_app.models.responses import Kind
 from responses_app.protocol import events
@@ -24,6 +26,7 @@ from responses_app.services.history.transcript import count_messages
 from responses_app.services.idempotency import Joined, join_or_note
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.cancel import leave
+from responses_app.services.lifecycle.claim import PROCESS_ID
 from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
 
 
@@ -85,9 +88,9 @@ async def _write_admission(
 
     while True:
         try:
-            return await event_store.write(store_or_join, announce)
+            return await database.write(store_or_join, announce)
         except NotRead as missing:
-            await event_store.read(reads.read, missing.question)
+            await database.read(reads.read, missing.question)
 
 
 async def _admitted_by_joining(joined: Joined, reader: str) -> Admitted:
@@ -105,7 +108,7 @@ async def _prepared(admission: Admission) -> Admission:
     has_history = admission.may_repeat_history and len(admission.items) > 1
     if not has_references and not has_history:
         return admission
-    return await event_store.read(prepare, admission)
+    return await database.read(prepare, admission)
 
 
 def prepare(admission: Admission) -> Admission:
@@ -165,7 +168,7 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         is_background=admission.is_background,
         waits_for_turn=placement.has_server_history,
         on_disconnect=admission.on_disconnect,
-        lease_owner="" if admission.is_stored else event_store.process_id,
+        lease_owner="" if admission.is_stored else PROCESS_ID,
         created_at=now,
         accessed_at=now,
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import event_store
 from responses_app.models import ApprovalGrant, Response, ToolEvent
 from responses_app.models.tool_events import Approver, Decision, ToolStatus, decisions_for
 from responses_app.protocol.errors import ApiError, InvalidRequest
@@ -97,7 +97,7 @@ def decide(
     Returns the ids of the calls. Those that the decider may not decide are left out.
     """
     owner_id = owner_of(response_id)
-    decided = event_store.submit(
+    decided = database.submit(
         lambda: _decide(response_id, decision, decider, call_id, is_for_all=is_for_all),
         lambda _: get_dispatcher().generate(response_id, owner_id),
     )

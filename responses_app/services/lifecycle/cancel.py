@@ -4,8 +4,9 @@ from concurrent.futures import Future
 
 from django.contrib.auth.models import User
 
+from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import Tail, event_store
+from responses_app.eventlog import Tail
 from responses_app.models import Response
 from responses_app.protocol.status import OnDisconnect
 from responses_app.services.audit import record
@@ -22,7 +23,7 @@ def request_cancel(
             record(operator, Response(pk=response_id), "Cancellation requested.")
         return is_asked
 
-    return event_store.submit(
+    return database.submit(
         ask,
         lambda _: get_dispatcher().cancel(response_id),
     )
@@ -43,4 +44,4 @@ def leave(response_id: str, tail: Tail, reader: str) -> None:
         if is_cancelled:
             get_dispatcher().cancel(response_id)
 
-    event_store.write_later(look_around, tell)
+    database.write_later(look_around, tell)

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.eventlog.availability import wait_for_locks
 from responses_app.eventlog.writer import LOCK_SECS
 
@@ -27,7 +27,7 @@ async def checkpoint_forever() -> None:
     if connection.vendor != "sqlite":
         return
     while True:
-        is_empty = _wal_bytes() == 0 or await event_store.read(truncate_wal)
+        is_empty = _wal_bytes() == 0 or await database.read(truncate_wal)
         sweeps = PERIOD_SWEEPS if is_empty else 1
         await asyncio.sleep(min(PERIOD_SECS, sweeps * settings.HERMES_SWEEP_SECS))
 

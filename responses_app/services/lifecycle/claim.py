@@ -1,5 +1,6 @@
 """Claim: take a response, as its next attempt, and know where its log stands."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,10 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
-from responses_app.eventlog import Numbering, event_store
+from responses_app.eventlog import Numbering
 from responses_app.eventlog.segments import read_last
 from responses_app.models import Response
 from responses_app.models.responses import ResponseQuerySet
+
+PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
 
 FIELDS = (
     "id",
@@ -47,9 +50,7 @@ def lease() -> timedelta:
 def claim(response_id: str) -> Claimed | None:
     """In the writer: the claimed row, or None when it is not to be had."""
     before = Response.objects.filter(pk=response_id).values_list("attempt", flat=True).first()
-    if before is None or not Response.objects.claim(
-        response_id, before, event_store.process_id, lease()
-    ):
+    if before is None or not Response.objects.claim(response_id, before, PROCESS_ID, lease()):
         return None
     row = Response.objects.only(*FIELDS).get(pk=response_id)
     # The fence is up: no older attempt can append behind this.
@@ -86,4 +87,4 @@ def next_in_session(session_id: int) -> str | None:
 
 
 def _claimable() -> ResponseQuerySet:
-    return Response.objects.claimable(event_store.process_id)
+    return Response.objects.claimable(PROCESS_ID)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import event_store
+from responses_app.eventlog.store import event_store
 from responses_app.models import Conversation, EventSegment, InputItem, Response, ToolEvent
 from responses_app.services.audit import record
 from responses_app.services.idempotency import forget_content
@@ -29,7 +30,7 @@ def delete_response(response_id: str, actor: User | None = None) -> None:
         get_dispatcher().cancel(response_id)
         event_store.forget(response_id)
 
-    event_store.submit(mark_and_erase, announce).result()
+    database.submit(mark_and_erase, announce).result()
 
 
 def erase_all(response_ids: Sequence[str]) -> None:

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from responses_app.eventlog import Segment, event_store
+from responses_app.database import database
+from responses_app.eventlog import Segment
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.segments import read_stored
 from responses_app.models import IdempotencyKey, Response
@@ -17,9 +18,9 @@ TIDY_AFTER = timedelta(seconds=5)  # readers in other processes may still follow
 
 async def erase_some() -> bool:
     """Erase a few deleted responses; False when there are none. They do not wait behind logs to merge."""
-    response_ids = await event_store.read(_next_deleted)
+    response_ids = await database.read(_next_deleted)
     if response_ids:
-        await event_store.write(lambda: erase_all(response_ids))
+        await database.write(lambda: erase_all(response_ids))
     return bool(response_ids)
 
 
@@ -30,16 +31,16 @@ def _next_deleted() -> list[str]:
 
 async def tidy_next() -> bool:
     """Merge one log, or forget old requests; False when there is nothing to do."""
-    row = await event_store.read(_next_untidy)
+    row = await database.read(_next_untidy)
     if row is None:
-        is_due = await event_store.read(has_expired)
+        is_due = await database.read(has_expired)
         if is_due:
-            await event_store.write(_forget)
+            await database.write(_forget)
         return is_due
-    if row.kind == Kind.COMPACTION and await event_store.write(lambda: _erase_spent([row.pk])):
+    if row.kind == Kind.COMPACTION and await database.write(lambda: _erase_spent([row.pk])):
         return True
-    merged = await event_store.read(_merged, row.pk)
-    await event_store.write(lambda: replace_with_merged(row.pk, merged))
+    merged = await database.read(_merged, row.pk)
+    await database.write(lambda: replace_with_merged(row.pk, merged))
     return True
 
 

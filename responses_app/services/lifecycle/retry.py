@@ -2,9 +2,10 @@
 
 from django.contrib.auth.models import User
 
+from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import event_store
 from responses_app.eventlog.segments import read_segments
+from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
@@ -40,7 +41,7 @@ def retry_response(response_id: str, actor: User | None = None) -> str:
 
     while True:
         try:
-            return event_store.submit(store, announce).result().admitted.response_id
+            return database.submit(store, announce).result().admitted.response_id
         except NotRead as missing:
             reads.read(missing.question)
 

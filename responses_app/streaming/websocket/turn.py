@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from responses_app.eventlog import LogErased, Numbering, Segment, event_store, final_body
+from responses_app.database import database
+from responses_app.eventlog import LogErased, Numbering, Segment, final_body
+from responses_app.eventlog.store import event_store
 from responses_app.http.principals import Principal, authenticate
 from responses_app.metrics import events_delivered, streams_open
 from responses_app.models.sessions import TurnPolicy
@@ -50,7 +52,7 @@ class Connection:
 
     async def principal(self) -> Principal:
         """Asked for every turn: a key may be revoked while a socket is open."""
-        return await event_store.read(authenticate, self.header("authorization"))
+        return await database.read(authenticate, self.header("authorization"))
 
 
 class SocketTurn:
@@ -77,7 +79,7 @@ class SocketTurn:
     async def _answer(self) -> ResponseBody:
         principal = await self._connection.principal()
         generate = self._body.pop("generate", None)
-        admission = await event_store.read(self._read, principal)
+        admission = await database.read(self._read, principal)
         if generate is not None and not boolean(generate, "generate"):
             return await self._prepare(admission)
         self._admitting = asyncio.ensure_future(admit(admission))

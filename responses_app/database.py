@@ -1,0 +1,121 @@
+"""The database of this process: work runs in the writer thread or in the reader pool."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from django.db import connections, transaction
+
+from responses_app.eventlog.availability import run_query
+from responses_app.eventlog.jobs import Call
+from responses_app.eventlog.throttled_log import ThrottledLog
+from responses_app.eventlog.writer import Writer
+from responses_app.postgresql.threads import limit_waits
+from responses_app.protocol.errors import StorageUnavailable
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECS = 0.5  # between tries while the database is unavailable
+READ_THREADS = 4
+CLOSE_SECS = 10
+
+
+class Database:
+    """One writer thread and a few reader threads, each with its own connection."""
+
+    def __init__(self) -> None:
+        self.writer = Writer()
+        self._readers = ThreadPoolExecutor(
+            READ_THREADS, thread_name_prefix="database-reader", initializer=limit_waits
+        )
+        self._background: set[asyncio.Task[Any]] = set()
+        self.unavailable_log = ThrottledLog(logger, "Work waits for the database")
+
+    def close(self) -> None:
+        """Commit what is pending and close every connection."""
+        self.writer.stop()
+        all_threads = threading.Barrier(READ_THREADS)  # so that each thread closes its own
+
+        def close_connections() -> None:
+            all_threads.wait(CLOSE_SECS)
+            connections.close_all()
+
+        closing = [self._readers.submit(close_connections) for _ in range(READ_THREADS)]
+        for closed in closing:
+            closed.result()
+        self._readers.shutdown()
+
+    def submit(
+        self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
+    ) -> "Future[T]":
+        """Run ``work`` in a transaction of the writer; ``then`` runs on the event loop after the commit.
+
+        With ``response_id`` it never overtakes an append to that response that was submitted before.
+        A process without a running writer (a command, a shell) does the work itself; other
+        processes notice by their own polls.
+        """
+        job = Call(work, then, response_id)
+        if self.writer.is_running:
+            self.writer.submit(job)
+        else:
+            with transaction.atomic():
+                job.future.set_result(work())
+        return job.future
+
+    async def write(
+        self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
+    ) -> T:
+        """``submit``, and wait for the result. Raises StorageUnavailable while nothing can be written."""
+        if not self.writer.is_running:  # the work continues after the next start
+            raise StorageUnavailable("the server is shutting down")
+        return await asyncio.wrap_future(self.submit(work, then, response_id))
+
+    async def write_with_retry(
+        self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
+    ) -> T:
+        """``write`` for a caller that can't give up: tried until the database is available."""
+        return await self._until_available(partial(self.write, work, then, response_id))
+
+    def write_later(self, work: Callable[[], T], then: Callable[[T], None] | None = None) -> None:
+        """``write`` without waiting, tried until the database is available or the writer stops."""
+        task = asyncio.get_running_loop().create_task(self._write_while_running(work, then))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def read(self, query: Callable[..., T], *args: Any) -> T:
+        """Run a query in a reader thread; Channels' own helper shares one thread for all."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._readers, run_query, query, *args
+        )
+
+    async def read_with_retry(self, query: Callable[..., T], *args: Any) -> T:
+        """``read`` for a caller that can't give up: tried until the database is available."""
+        return await self._until_available(partial(self.read, query, *args))
+
+    async def _write_while_running(
+        self, work: Callable[[], T], then: Callable[[T], None] | None
+    ) -> None:
+        while self.writer.is_running:
+            try:
+                await self.write(work, then)
+                return
+            except StorageUnavailable as error:
+                self.unavailable_log.error(error)
+                await asyncio.sleep(RETRY_SECS)
+
+    async def _until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await attempt()
+            except StorageUnavailable as error:
+                self.unavailable_log.error(error)
+                await asyncio.sleep(RETRY_SECS)
+
+
+database = Database()
