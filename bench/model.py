@@ -6,13 +6,8 @@ import time
 from collections.abc import AsyncGenerator
 
 from gateway_app.agent.context import text_of
-from gateway_app.agent.events import (
-    ModelCall,
-    ModelEvent,
-    ModelFinished,
-    TextDelta,
-    Usage,
-)
+from gateway_app.agent.events import ModelEvent, ModelFinished, TextDelta, Usage
+from gateway_app.agent.model_call import ModelCall
 
 
 class ClockProvider:

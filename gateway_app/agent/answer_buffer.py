@@ -1,10 +1,8 @@
-"""What a model said, for its tools, for the next call, and for going on after a cut."""
+"""The answer of a model as it comes in: for its tools, for the next call, and to continue it after a cut."""
 
 from dataclasses import replace
 
-import orjson
-
-from gateway_app.agent.context import as_note, without_idle_thoughts
+from gateway_app.agent.context import as_note, without_dangling_reasoning
 from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
@@ -12,17 +10,17 @@ from gateway_app.agent.events import (
     Cut,
     Item,
     MessageStarted,
-    ModelCall,
     ModelEvent,
     ModelFailed,
     ModelFinished,
     OpaqueItem,
-    Quirk,
+    ProtocolDeviation,
     ReasoningDelta,
     ReasoningSealed,
     RefusalDelta,
     TextDelta,
 )
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import ToolCall
 from responses_app.protocol.text_buffer import TextBuffer
 
@@ -32,34 +30,37 @@ CONTINUE = (
 )
 
 
-class Said:
-    """Notes the events of one round, or of a part of it."""
+class AnswerBuffer:
+    """Collects the events of one round, or of one request of it."""
 
     def __init__(self) -> None:
-        self.has_deltas = False  # did anybody hear anything?
+        self.has_deltas = False  # whether the client got anything of it
         self.chars = 0  # of everything the model wrote
-        self._entries: list[Item | _Text | _Call] = []
+        self._entries: list[Item | _Message | _Call] = []
         self._calls: dict[str, _Call] = {}
         self._finish: ModelFinished | None = None
 
-    def note(self, event: ModelEvent) -> None:
-        if isinstance(event, TextDelta):  # nearly all of them
+    def add(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta):  # the most frequent event
             self.has_deltas = True
             self.chars += len(event.text)
-            self._text().words.add(event.text)
+            self._open_message().text.add(event.text)
         elif isinstance(event, ModelFinished):
             self._finish = event
-        elif isinstance(event, Cut | MessageStarted):  # what follows is a message of its own
-            self._entries.append(_Text(event.phase if isinstance(event, MessageStarted) else None))
-        elif not isinstance(event, Quirk):
+        elif isinstance(event, MessageStarted):
+            self._entries.append(_Message(event.phase))
+        elif isinstance(event, Cut):  # what follows is a message of its own
+            self._entries.append(_Message())
+        elif not isinstance(event, ProtocolDeviation):
             self.has_deltas = True
-            self._note_delta(event)
+            self._add_delta(event)
 
-    def _note_delta(self, event: ModelEvent) -> None:
-        if isinstance(event, RefusalDelta | ReasoningDelta):
-            self.chars += len(event.text)
+    def _add_delta(self, event: ModelEvent) -> None:
         if isinstance(event, RefusalDelta):
-            self._text().words.add(event.text)
+            self.chars += len(event.text)
+            self._open_message().text.add(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self.chars += len(event.text)
         elif isinstance(event, ReasoningSealed):
             self._entries.append(
                 {"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content}
@@ -67,18 +68,19 @@ class Said:
         elif isinstance(event, OpaqueItem):
             self._entries.append(event.item)
         elif isinstance(event, CallStarted):
-            self._calls[event.call_id] = _Call(event)
-            self._entries.append(self._calls[event.call_id])
+            call = _Call(event)
+            self._calls[event.call_id] = call
+            self._entries.append(call)
         elif isinstance(event, CallArguments):
             self.chars += len(event.delta)
-            self._calls[event.call_id].words.add(event.delta)
+            self._calls[event.call_id].arguments.add(event.delta)
         elif isinstance(event, CallFinished):
             self._calls[event.call_id].is_whole = not event.is_cut
 
-    def _text(self) -> "_Text":
+    def _open_message(self) -> "_Message":
         last = self._entries[-1] if self._entries else None
-        if not isinstance(last, _Text):
-            last = _Text()
+        if not isinstance(last, _Message):
+            last = _Message()
             self._entries.append(last)
         return last
 
@@ -92,78 +94,80 @@ class Said:
 
     def calls(self) -> list[ToolCall]:
         """The calls that may be run."""
-        return [call.tool_call() for call in self._calls.values() if call.is_whole]
+        return [call.as_tool_call() for call in self._calls.values() if call.is_whole]
 
     def cut_calls(self) -> list[CallStarted]:
         return [call.started for call in self._calls.values() if not call.is_whole]
 
     def items(self) -> list[Item]:
-        """Everything in order, without the calls that were cut: nothing can answer those."""
-        return without_idle_thoughts(
-            [item for entry in self._entries if (item := _as_item(entry)) is not None]
-        )
+        """The answer in order, without the calls that were cut: no output can follow those."""
+        items: list[Item] = []
+        for entry in self._entries:
+            item = _as_item(entry)
+            if item is not None:
+                items.append(item)
+        return without_dangling_reasoning(items)
 
 
-class _Text:
+class _Message:
     def __init__(self, phase: str | None = None) -> None:
         self.phase = phase
-        self.words = TextBuffer()
+        self.text = TextBuffer()
 
 
 class _Call:
     def __init__(self, started: CallStarted) -> None:
         self.started = started
-        self.words = TextBuffer()
+        self.arguments = TextBuffer()
         self.is_whole = False
 
-    def tool_call(self) -> ToolCall:
-        return ToolCall(self.started.call_id, self.started.name, self.words.text())
+    def as_tool_call(self) -> ToolCall:
+        return ToolCall(self.started.call_id, self.started.name, self.arguments.text())
 
 
-def _as_item(entry: Item | _Text | _Call) -> Item | None:
+def _as_item(entry: Item | _Message | _Call) -> Item | None:
     if isinstance(entry, _Call):
-        call = entry.tool_call()
-        item = {
+        if not entry.is_whole:
+            return None
+        return {
             "type": "function_call",
-            "call_id": call.call_id,
-            "name": call.name,
-            "arguments": call.arguments,
+            "call_id": entry.started.call_id,
+            "name": entry.started.name,
+            "arguments": entry.arguments.text(),
         }
-        return item if entry.is_whole else None
-    if isinstance(entry, _Text):
-        text = entry.words.text()
+    if isinstance(entry, _Message):
+        text = entry.text.text()
+        if not text:
+            return None
         content = [{"type": "output_text", "text": text}]
-        phase = {"phase": entry.phase} if entry.phase else {}
-        return (
-            {"type": "message", "role": "assistant", "content": content, **phase} if text else None
-        )
+        message: Item = {"type": "message", "role": "assistant", "content": content}
+        if entry.phase:
+            message["phase"] = entry.phase
+        return message
     return entry
 
 
-def follow(call: ModelCall, said: Said) -> ModelCall:
-    """The call with what was said in a round; the outputs of its calls come next."""
-    return _without_ids_of(said, call.followed_by(said.items()))
+def follow(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
+    """The call with the answer of a round; the outputs of its calls come next."""
+    return _without_ids_of(answer, call.followed_by(answer.items()))
 
 
-def continued(call: ModelCall, said: Said) -> ModelCall:
-    """The call that shows the model what it said before a cut and asks it to go on exactly there."""
-    return interrupted(call, said, CONTINUE) if said.items() else replace(call, is_retry=True)
+def continued(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
+    """The call that shows the model its answer up to a cut and asks it to go on exactly there."""
+    if not answer.items():
+        return replace(call, is_retry=True)
+    return interrupted(call, answer, CONTINUE)
 
 
-def interrupted(call: ModelCall, said: Said, note: str) -> ModelCall:
-    """The call again, behind what was said of its answer and a word on what became of it."""
-    items = [*call.items, *said.items(), as_note(note)]
-    return _without_ids_of(said, replace(call, items=items, is_retry=True))
+def interrupted(call: ModelCall, answer: AnswerBuffer, note: str) -> ModelCall:
+    """The call again, followed by its partial answer and a note about the interruption."""
+    items = call.items + answer.items() + [as_note(note)]
+    return _without_ids_of(answer, replace(call, items=items, is_retry=True))
 
 
-def is_whole(arguments: str) -> bool:
-    """A JSON object ends by itself: nothing of it can be missing."""
-    try:
-        return isinstance(orjson.loads(arguments), dict)
-    except orjson.JSONDecodeError:
-        return False
-
-
-def _without_ids_of(said: Said, call: ModelCall) -> ModelCall:
-    cut = {started.call_id for started in said.cut_calls()}
-    return replace(call, used_call_ids=call.used_call_ids | cut) if cut else call
+def _without_ids_of(answer: AnswerBuffer, call: ModelCall) -> ModelCall:
+    """The ids of calls that were cut are in no item, and stay taken."""
+    cut_ids = {started.call_id for started in answer.cut_calls()}
+    if not cut_ids:
+        return call
+    return replace(call, used_call_ids=call.used_call_ids | cut_ids)

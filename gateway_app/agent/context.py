@@ -34,7 +34,7 @@ def build_items(
     for item in made:
         pairing.add(item)
     pairing.end_run()
-    return without_idle_thoughts(pairing.shown), tuple(pairing.notes)
+    return without_dangling_reasoning(pairing.shown), tuple(pairing.notes)
 
 
 def as_function_call(item: Item, call_id: str) -> Item:
@@ -117,7 +117,7 @@ class _Pairing:
         self._run, self._is_answered = [], False
 
 
-def without_idle_thoughts(items: list[Item]) -> list[Item]:
+def without_dangling_reasoning(items: list[Item]) -> list[Item]:
     idle = dangling_reasoning(items)
     return [item for index, item in enumerate(items) if index not in idle]
 

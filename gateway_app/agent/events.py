@@ -1,10 +1,9 @@
-"""What passes between the agent loop and the providers."""
+"""The events that providers send to the agent loop, and the loop to its caller."""
 
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import CompactedContext
 
 Item = dict[str, Any]
@@ -13,12 +12,12 @@ Item = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     text: str
-    logprobs: tuple[Item, ...] = ()  # of its tokens, where somebody asked for them
+    logprobs: tuple[Item, ...] = ()  # of its tokens, where the request asks for them
 
 
 @dataclass(frozen=True, slots=True)
 class MessageStarted:
-    """What follows is a message of its own; ``phase`` is the upstream's word for its part in the turn."""
+    """A new message begins; ``phase`` is the upstream's name for its part in the turn."""
 
     phase: str | None = None
 
@@ -30,7 +29,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningSealed:
-    """The end of a reasoning item, with what only the upstream can read of it."""
+    """The end of a reasoning item, with content that only the upstream can read."""
 
     encrypted_content: str
 
@@ -49,19 +48,19 @@ class OpaqueItem:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A citation or the like, of the text that is open."""
+    """A citation or the like, for the text that is open."""
 
     annotation: Item
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The stream broke: what is open ends incomplete, and what follows is said in items of its own."""
+    """The stream broke: open items end incomplete, and new items follow."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quirk:
-    """A departure of the upstream from its protocol that was put up with; for the operators."""
+class ProtocolDeviation:
+    """The upstream departs from its protocol in a way that is tolerated; for the operators."""
 
     name: str
 
@@ -105,8 +104,8 @@ class Usage:
     @classmethod
     def read(cls, stored: Mapping[str, int]) -> "Usage":
         """From a log, without the fields that only another version knows."""
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: stored[name] for name in names if name in stored})
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: count for name, count in stored.items() if name in known})
 
     def as_wire(self) -> dict[str, Any]:
         return {
@@ -121,8 +120,10 @@ class Usage:
         }
 
     def as_spent(self) -> dict[str, Any] | None:
-        """For a response that was cut short: it may have ended before any model counted."""
-        return self.as_wire() if self != Usage() else None
+        """For a response that was cut short; None if no model had counted anything yet."""
+        if self == Usage():
+            return None
+        return self.as_wire()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +136,25 @@ class ModelFinished:
     reason: str
     usage: Usage
     message: str = ""  # for the client, where the reason does not say enough
-    notes: tuple[Item, ...] = ()  # what the model is told behind the outputs of its calls
-    upstream_ids: tuple[str, ...] = field(
-        default=(), compare=False
-    )  # the upstream's, of the answer and its items
-    uncounted: int = field(
-        default=0, compare=False
-    )  # tokens, about, of answers that broke off before any usage
+    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of its calls
+    # The upstream's ids of the answer and its items.
+    upstream_ids: tuple[str, ...] = field(default=(), compare=False)
+    # Estimated tokens of answers that broke off before the upstream counted them.
+    uncounted: int = field(default=0, compare=False)
 
 
-INCOMPLETE_REASONS = {  # how a round can end before the model has said all, and what the response tells of it
+# How a round can end before the answer is complete, and the reason that the response gives.
+INCOMPLETE_REASONS = {
     "length": "max_output_tokens",
-    **{reason: reason for reason in ("content_filter", "upstream_cut", "tool_call_dropped")},
+    "content_filter": "content_filter",
+    "upstream_cut": "upstream_cut",
+    "tool_call_dropped": "tool_call_dropped",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RoundFinished:
-    """The model has said what it had to say in this round; the turn may go on with its tools."""
+    """The model's answer of this round is over; the turn may go on with its tools."""
 
     reason: str
     usage: Usage
@@ -166,9 +168,9 @@ class RoundFinished:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A summary takes the place of the conversation so far; it is only begun where nothing stands for it yet."""
+    """A summary replaces the conversation before it; without a context it has only begun."""
 
-    standing: CompactedContext | None = None
+    context: CompactedContext | None = None
     usage: Usage = field(default_factory=Usage)
 
 
@@ -181,7 +183,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnParked:
-    """Calls wait for somebody's consent; the turn goes on from here when they have it."""
+    """Calls wait for an approval; the turn goes on from here once it is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class TurnFinished:
     message: str = ""
 
 
-Spoken = (
+Delta = (
     MessageStarted
     | TextDelta
     | Annotation
@@ -201,8 +203,12 @@ Spoken = (
     | ReasoningSealed
     | RefusalDelta
     | OpaqueItem
+    | Cut
+    | ProtocolDeviation
+    | CallStarted
+    | CallArguments
+    | CallFinished
 )
-Delta = Spoken | Cut | Quirk | CallStarted | CallArguments | CallFinished
 ModelEvent = Delta | ModelFinished
 AgentEvent = Delta | Compaction | RoundFinished | ToolFinished | TurnParked | TurnFinished
 
@@ -222,87 +228,6 @@ class ModelFailed(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
-        self.is_transient = is_transient  # the same question may well be answered in a moment
-        self.retry_after = retry_after  # seconds, where the upstream said so
+        self.is_transient = is_transient  # the same request may succeed a moment later
+        self.retry_after = retry_after  # seconds, where the upstream sends it
         self.usage = usage or Usage()  # what the upstream counted before it failed
-
-
-@dataclass(frozen=True)
-class ModelCall:
-    """One question to a model. Items are in the shape of OpenAI's Responses API."""
-
-    model: str
-    items: list[Item]
-    instructions: str | None = None
-    tools: tuple[Tool, ...] = ()  # run by the server
-    client_tools: tuple[
-        dict[str, Any], ...
-    ] = ()  # run by the client, as its request describes them
-    hosted_tools: tuple[dict[str, Any], ...] = ()  # of other kinds, for upstreams that know them
-    tool_choice: Any = "auto"
-    max_output_tokens: int | None = None
-    max_tool_calls: int | None = None
-    compact_threshold: int | None = (
-        None  # in tokens: where a summary takes the place of the conversation
-    )
-    # The request's other fields for the model: temperature, top_p, text, reasoning, parallel_tool_calls, ...
-    parameters: dict[str, Any] = field(default_factory=dict)
-    # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.
-    extras: dict[str, Any] = field(default_factory=dict)
-    chat_extras: dict[str, Any] = field(default_factory=dict)
-    # Ids of calls that no item shows, or not under that id: no other call of the turn may have them.
-    used_call_ids: frozenset[str] = frozenset()
-    is_retry: bool = False  # an attempt before this one broke: ask over a connection of its own
-
-    def tool_specs(self) -> list[dict[str, Any]]:
-        """Every tool on offer but the upstream's own, as the Responses API describes them."""
-        served = [
-            {
-                "type": "function",
-                "name": t.name,
-                "description": t.description,
-                "parameters": t.parameters,
-            }
-            for t in self.tools
-        ]
-        return [*served, *self.client_tools]
-
-    def wire_name(self, name: str) -> str:
-        is_clients = any(tool["name"] == name for tool in self.client_tools)
-        return name if is_clients else wire_name(name)
-
-    def public_name(self, wire_name: str) -> str:
-        return next(
-            (tool.name for tool in self.tools if self.wire_name(tool.name) == wire_name), wire_name
-        )
-
-    @property
-    def wants_logprobs(self) -> bool:
-        wishes = self.parameters.get("include") or ()
-        return bool(self.parameters.get("top_logprobs")) or "message.output_text.logprobs" in wishes
-
-    @property
-    def is_formatted(self) -> bool:
-        """Must the answer be one document, which can't be put together from pieces?"""
-        wanted = (self.parameters.get("text") or {}).get("format") or {}
-        return bool(wanted.get("type", "text") != "text")
-
-    def followed_by(self, items: list[Item]) -> "ModelCall":
-        """The next call of the turn; a choice that forces a call has had its call."""
-        choice = self.tool_choice
-        if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-            choice = {**choice, "mode": "auto"}
-        elif choice != "none":
-            choice = "auto"
-        return replace(self, items=[*self.items, *items], tool_choice=choice)
-
-
-def wire_name(name: str) -> str:
-    """A server's tool as upstreams take it: to most of them a dot is no part of a name."""
-    return name.replace(".", "-")
-
-
-class Provider(Protocol):
-    """A way to reach a model; one file each in ``providers/``."""
-
-    def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...

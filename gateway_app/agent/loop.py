@@ -5,24 +5,22 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from gateway_app.agent.answer_buffer import Said, follow
-from gateway_app.agent.compaction import compact
+from gateway_app.agent.answer_buffer import AnswerBuffer, follow
+from gateway_app.agent.compaction import compact, plan_compaction, summary_call
 from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
     Item,
-    ModelCall,
     ModelFinished,
-    Provider,
     RoundFinished,
     ToolFinished,
     TurnFinished,
     TurnParked,
     Usage,
 )
+from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.summary import plan_compaction, summary_call
 from gateway_app.agent.tools import RunTool, ToolCall
 from responses_app.protocol.items import all_call_ids
 
@@ -31,7 +29,7 @@ TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_t
 
 
 @dataclass(frozen=True)
-class SoFar:
+class TurnProgress:
     """What is behind a turn that goes on; of one that begins, everything is empty."""
 
     items: tuple[Item, ...] = ()  # what the model said and was answered
@@ -47,7 +45,11 @@ class SoFar:
 
 
 async def run_turn(
-    providers: Sequence[Provider], call: ModelCall, run_tool: RunTool, so_far: SoFar, retries: int
+    providers: Sequence[Provider],
+    call: ModelCall,
+    run_tool: RunTool,
+    so_far: TurnProgress,
+    retries: int,
 ) -> AsyncGenerator[AgentEvent]:
     """The turn from where it stands; the call shows the model everything up to there."""
     turn = _Turn(call, so_far)
@@ -72,7 +74,7 @@ async def run_turn(
 class _Turn:
     """What was said and done so far, and what is next."""
 
-    def __init__(self, call: ModelCall, so_far: SoFar) -> None:
+    def __init__(self, call: ModelCall, so_far: TurnProgress) -> None:
         self.usage, self._uncounted = so_far.usage, so_far.uncounted
         self.end: TurnFinished | TurnParked | None = None
         self._call = call
@@ -104,13 +106,13 @@ class _Turn:
         if plan is None:
             return
         asked = summary_call(self._call, plan.covered)
-        async with aclosing(compact(providers, asked, retries, plan.standing)) as events:
+        async with aclosing(compact(providers, asked, retries, plan.context)) as events:
             async for event in events:
                 yield event
-                if isinstance(event, Compaction) and event.standing is not None:
+                if isinstance(event, Compaction) and event.context is not None:
                     self.usage += event.usage
                     self._summary_tokens += event.usage.output_tokens
-                    self._replace_conversation(list(event.standing.items))
+                    self._replace_conversation(list(event.context.items))
 
     def _replace_conversation(self, items: list[Item]) -> None:
         """The ids of calls that are no longer shown stay taken: the ledger knows them."""
@@ -122,11 +124,11 @@ class _Turn:
         if left is not None and left <= 0:
             self.end = TurnFinished(self.usage, "max_output_tokens")
             return
-        said = Said()
+        said = AnswerBuffer()
         call = replace(self._call, max_output_tokens=left)
         async with aclosing(ask(providers, call, retries)) as events:
             async for event in events:
-                said.note(event)
+                said.add(event)
                 if not isinstance(event, ModelFinished):
                     yield event
         last = said.finish

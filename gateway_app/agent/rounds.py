@@ -10,20 +10,18 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from gateway_app.agent.answer_buffer import Said, continued, interrupted
-from gateway_app.agent.cleaning import clean_event
+from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     Cut,
-    ModelCall,
     ModelEvent,
     ModelFailed,
     ModelFinished,
-    Provider,
-    Quirk,
+    ProtocolDeviation,
     Usage,
 )
-from gateway_app.agent.stream_filters import until_stop
+from gateway_app.agent.model_call import ModelCall, Provider
+from gateway_app.agent.stream_filters import clean_event, until_stop
 from responses_app.protocol.token_estimate import tokens_of
 
 MAX_CONTINUATIONS = 4  # of each model
@@ -66,7 +64,7 @@ class _Round:
     """What was asked and said so far, and what is left to try."""
 
     def __init__(self, call: ModelCall, retries: int, backoff_secs: float) -> None:
-        self.said = Said()  # in the last request
+        self.said = AnswerBuffer()  # in the last request
         self.is_spent = self.is_broken = False  # this model; the last request
         self.pause_secs = self._retry_after_secs = 0.0
         self._call = call
@@ -84,13 +82,13 @@ class _Round:
 
     async def request(self, provider: Provider) -> AsyncGenerator[ModelEvent]:
         """What is said in one request, however it ends."""
-        self.said, self.is_broken, self._retry_after_secs = Said(), False, 0.0
+        self.said, self.is_broken, self._retry_after_secs = AnswerBuffer(), False, 0.0
         call = replace(self._call, max_output_tokens=self._tokens_left())
         try:
             async with aclosing(until_stop(provider.stream(call), call)) as events:
                 async for raw in events:
                     event = clean_event(raw)
-                    self.said.note(event)
+                    self.said.add(event)
                     if not isinstance(event, ModelFinished) and self._is_new(event):
                         yield event
             self._usage += self.said.finish.usage
@@ -103,7 +101,7 @@ class _Round:
 
     def _is_new(self, event: ModelEvent) -> bool:
         """A quirk is worth telling once."""
-        if not isinstance(event, Quirk):
+        if not isinstance(event, ProtocolDeviation):
             return True
         is_new = event.name not in self._quirks
         self._quirks.add(event.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from gateway_app.agent.events import Provider
+from gateway_app.agent.model_call import Provider
 from gateway_app.config.models import Model
 
 if TYPE_CHECKING:

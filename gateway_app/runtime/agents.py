@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.events import wire_name
+from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of

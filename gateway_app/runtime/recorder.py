@@ -97,13 +97,13 @@ class Recorder:
         self._builder.close("incomplete" if event.is_cut_short else "completed")
 
     def _compaction(self, event: types.Compaction) -> None:
-        if event.standing is None:
+        if event.context is None:
             self._builder.compaction_started(self._seal(CompactedContext()))
             return
-        self._builder.compacted(self._seal(event.standing))
+        self._builder.compacted(self._seal(event.context))
         self._builder.add({"type": COMPACTED, "usage": asdict(event.usage)})
 
-    def _quirk(self, event: types.Quirk) -> None:
+    def _quirk(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": QUIRK, "name": event.name})
 
 
@@ -118,7 +118,7 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.RefusalDelta: lambda self, event: self._builder.refusal(event.text),
     types.OpaqueItem: lambda self, event: self._builder.opaque(event.item),
     types.Cut: lambda self, event: self._builder.close("incomplete"),
-    types.Quirk: Recorder._quirk,
+    types.ProtocolDeviation: Recorder._quirk,
     types.CallStarted: Recorder._call_started,
     types.CallArguments: Recorder._call_arguments,
     types.CallFinished: Recorder._call_finished,

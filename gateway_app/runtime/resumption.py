@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.events import Item, RoundFinished, Usage
-from gateway_app.agent.loop import SoFar
+from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.recorder import (
     ATTEMPT_STARTED,
@@ -35,7 +35,7 @@ _TOLD_ANYWAY = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 
 
 @dataclass(frozen=True)
-class ResumedTurn(SoFar):
+class ResumedTurn(TurnProgress):
     """And what only this side needs to know."""
 
     hidden: frozenset[str] = frozenset()  # calls that are not shown

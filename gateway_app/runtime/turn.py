@@ -16,7 +16,7 @@ from gateway_app.agent.compaction import run_compaction
 from gateway_app.agent.events import (
     Compaction,
     ModelFailed,
-    Quirk,
+    ProtocolDeviation,
     RoundFinished,
     TurnFinished,
     TurnParked,
@@ -224,7 +224,7 @@ class TurnRun:
                     return None
                 if isinstance(event, RoundFinished | Compaction):
                     self._usage += event.usage
-                elif isinstance(event, Quirk):
+                elif isinstance(event, ProtocolDeviation):
                     self._quirks.append(event.name)
                 recorder.record(event)
                 if self._first_output_at is None and self._builder.snapshot.item_count:

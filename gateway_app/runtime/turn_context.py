@@ -6,11 +6,10 @@ from typing import Any
 from django.conf import settings
 
 from gateway_app.agent.answer_buffer import CONTINUE
-from gateway_app.agent.compaction import Recap
+from gateway_app.agent.compaction import CompactionTurn, summary_call, unreadable
 from gateway_app.agent.context import as_note, build_items
-from gateway_app.agent.events import ModelCall, ModelFailed
-from gateway_app.agent.parameters import MODEL_PARAMETERS
-from gateway_app.agent.summary import summary_call, unreadable
+from gateway_app.agent.events import ModelFailed
+from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import Response, Session, ToolEvent
@@ -52,7 +51,7 @@ class TurnContext:
     so_far: ResumedTurn
     ledger: dict[str, ToolEvent]
     kept_items: int | None = None  # of the turns before, where the oldest of them did not fit
-    recap: Recap | None = None  # where the turn is a compaction
+    recap: CompactionTurn | None = None  # where the turn is a compaction
 
 
 def build_turn_context(
@@ -112,7 +111,7 @@ def _compaction_context(
         call,
         so_far,
         {},
-        recap=Recap(summary, tuple(said[is_told:]), tuple(unreadable(items))),
+        recap=CompactionTurn(summary, tuple(said[is_told:]), tuple(unreadable(items))),
     )
 
 

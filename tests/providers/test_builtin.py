@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.events import ModelCall, TextDelta
+from gateway_app.agent.events import TextDelta
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import ToolContext
 from gateway_app.providers.builtin.provider import BuiltinProvider, compose
 from gateway_app.providers.builtin.script import (

@@ -10,7 +10,7 @@ from gateway_app.agent.events import (
     ToolFinished,
     TurnFinished,
 )
-from gateway_app.agent.loop import SoFar, run_turn
+from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.tools import ToolCall, ToolResult
 from tests.support.model_stub import (
     Begun,
@@ -43,7 +43,7 @@ async def run(cast: Cast, mode: str, ran: list[ToolCall]) -> list[AgentEvent]:
         ran.append(call)
         return ToolResult("done")
 
-    return [event async for event in run_turn([cast.provider(mode)], CALL, run_tool, SoFar(), retries=2)]
+    return [event async for event in run_turn([cast.provider(mode)], CALL, run_tool, TurnProgress(), retries=2)]
 
 
 async def test_after_the_second_drop_of_a_tool_the_model_is_told_to_split(cast: Cast, mode: str, drop: Step) -> None:

@@ -10,7 +10,7 @@ import httpx2
 import openai
 import pytest
 
-from gateway_app.agent.events import ModelCall
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import Tool
 from gateway_app.providers.builtin.provider import compose
 from gateway_app.providers.builtin.script import Call, words

@@ -10,7 +10,6 @@ from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
     CallStarted,
-    ModelCall,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -19,6 +18,7 @@ from gateway_app.agent.events import (
     TextDelta,
     Usage,
 )
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.provider import OpenAIProvider
 from tests.support.model_stub import (
     Answer,

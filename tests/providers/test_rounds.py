@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.answer_buffer import CONTINUE, Said, continued
+from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued
 from gateway_app.agent.events import Cut as Broken
 from gateway_app.agent.events import (
     ModelFailed,
@@ -17,7 +17,7 @@ from gateway_app.agent.events import (
     TurnFinished,
     Usage,
 )
-from gateway_app.agent.loop import SoFar, run_turn
+from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
 from gateway_app.agent.tools import ToolCall, ToolResult
 from gateway_app.providers.openai.client import Upstream
@@ -191,14 +191,14 @@ async def test_a_plain_format_is_continued(cast: Cast, mode: str) -> None:
 
 
 def test_a_continued_call_shows_what_was_said_and_asks_to_go_on() -> None:
-    said = Said()
+    said = AnswerBuffer()
     for event in (TextDelta("so "), TextDelta("f"), Broken()):
-        said.note(event)
+        said.add(event)
     shown = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so f"}]}
     asked = continued(replace(CALL, tool_choice="required"), said)
     assert asked.items == [*CALL.items, shown, {"type": "message", "role": "user", "content": CONTINUE}]
     assert asked.tool_choice == "required"
-    assert continued(CALL, Said()).items == CALL.items
+    assert continued(CALL, AnswerBuffer()).items == CALL.items
 
 
 # -- fallback models --------------------------------------------------------------------
@@ -257,11 +257,11 @@ async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(cast: Cast, mode:
     limited = replace(CALL, max_output_tokens=20)
     cast.stub.play(Text("a" * 20), Cut())
     cast.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
-    providers, so_far = [cast.provider(mode)], SoFar(uncounted=4)
+    providers, so_far = [cast.provider(mode)], TurnProgress(uncounted=4)
     last = [event async for event in run_turn(providers, limited, run_tool, so_far, retries=2)][-1]
     assert isinstance(last, TurnFinished)
     assert limits_of(cast) == [16, 11, 4]
-    spent = run_turn(providers, limited, run_tool, SoFar(uncounted=20), retries=2)
+    spent = run_turn(providers, limited, run_tool, TurnProgress(uncounted=20), retries=2)
     assert [event async for event in spent] == [TurnFinished(Usage(), "max_output_tokens")]
     assert cast.requests == 3
 

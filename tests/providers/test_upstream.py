@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.events import (
-    CallArguments,
-    ModelCall,
-    ModelEvent,
-    ModelFinished,
-    TextDelta,
-)
+from gateway_app.agent.events import CallArguments, ModelEvent, ModelFinished, TextDelta
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.provider import OpenAIProvider
 from gateway_app.providers.openai.sse import EventSplitter

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from gateway_app.agent.compaction import summary_call
 from gateway_app.agent.context import build_items
-from gateway_app.agent.events import ModelCall
-from gateway_app.agent.summary import summary_call
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.api.chat.requests import read_chat
 from gateway_app.api.runs.consumers import read_run
 from gateway_app.api.sessions.requests import read_chat as read_session_chat

@@ -3,18 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_app.agent.answer_buffer import Said
-from gateway_app.agent.events import (
-    Cut,
-    ModelCall,
-    ModelEvent,
-    ModelFinished,
-    Provider,
-    Quirk,
-    ReasoningDelta,
-    TextDelta,
-    Usage,
-)
+from gateway_app.agent.answer_buffer import AnswerBuffer
+from gateway_app.agent.events import Cut, ModelEvent, ModelFinished, ProtocolDeviation, ReasoningDelta, TextDelta, Usage
+from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.provider import OpenAIProvider
@@ -54,7 +45,7 @@ class Heard:
     """A round as its listener knows it."""
 
     events: list[ModelEvent]
-    said: Said
+    said: AnswerBuffer
 
     @property
     def text(self) -> str:
@@ -70,7 +61,7 @@ class Heard:
 
     @property
     def quirks(self) -> list[str]:
-        return [event.name for event in self.events if isinstance(event, Quirk)]
+        return [event.name for event in self.events if isinstance(event, ProtocolDeviation)]
 
     @property
     def finish(self) -> ModelFinished:
@@ -84,8 +75,8 @@ class Heard:
 
 
 async def hear(*providers: Provider, call: ModelCall = CALL, retries: int = 2) -> Heard:
-    events, said = [], Said()
+    events, said = [], AnswerBuffer()
     async for event in ask(providers, call, retries, BACKOFF_SECS):
         events.append(event)
-        said.note(event)
+        said.add(event)
     return Heard(events, said)

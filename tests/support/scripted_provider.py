@@ -16,7 +16,8 @@ from typing import Any
 from django.conf import settings
 
 from gateway_app.agent.context import text_of
-from gateway_app.agent.events import ModelCall, ModelEvent
+from gateway_app.agent.events import ModelEvent
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.provider import compose
 from gateway_app.providers.builtin.script import (
     Call,

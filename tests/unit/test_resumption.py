@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from gateway_app.agent.events import RoundFinished, TurnFinished, Usage
-from gateway_app.agent.loop import SoFar, run_turn
+from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.tools import ToolCall, ToolResult
 from gateway_app.runtime.recorder import ATTEMPT_STARTED, MODEL_FINISHED
 from gateway_app.runtime.resumption import ResumedTurn, read_progress
@@ -95,6 +95,6 @@ async def test_calls_that_were_not_carried_out_end_the_turn_also_in_the_next_att
     async def run_tool(call: ToolCall) -> ToolResult:
         raise AssertionError(call)
 
-    so_far = SoFar(tool_calls=2, rounds=1, last_round=RoundFinished("tool_calls", Usage()))
+    so_far = TurnProgress(tool_calls=2, rounds=1, last_round=RoundFinished("tool_calls", Usage()))
     events = [event async for event in run_turn([], replace(CALL, max_tool_calls=1), run_tool, so_far, retries=0)]
     assert events == [TurnFinished(Usage(), "max_tool_calls")]

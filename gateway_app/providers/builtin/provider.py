@@ -10,9 +10,10 @@ from textwrap import shorten
 
 import orjson
 
+from gateway_app.agent.compaction import summarised_entries
 from gateway_app.agent.context import text_of
-from gateway_app.agent.events import Item, ModelCall, ModelEvent
-from gateway_app.agent.summary import told_lines
+from gateway_app.agent.events import Item, ModelEvent
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.sampling import choose_call, sample
 from gateway_app.providers.builtin.script import (
     Fail,
@@ -55,7 +56,7 @@ class BuiltinProvider:
 def compose(call: ModelCall) -> list[Step]:
     """The script for a call: what its last user message asks for, behind what was said of it."""
     last, said = asked_and_said(call)
-    told = told_lines(call)
+    told = summarised_entries(call)
     return after(_compose(last, call) if told is None else [Say(_summary(told))], said)
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from gateway_app.agent.events import ModelCall
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.script import Call
 
 # Each pattern reads a text once: a user's text may be megabytes, and it is searched on the event loop.

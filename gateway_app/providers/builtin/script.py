@@ -15,7 +15,6 @@ from gateway_app.agent.events import (
     CallFinished,
     CallStarted,
     Item,
-    ModelCall,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -23,6 +22,7 @@ from gateway_app.agent.events import (
     TextDelta,
     Usage,
 )
+from gateway_app.agent.model_call import ModelCall
 from responses_app.protocol.items import OUTPUTS
 
 _WORD = re.compile(r"(?:\A\s*)?\S+\s*")  # the anchor keeps it linear on a text of spaces

@@ -4,12 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from gateway_app.agent.events import (
-    ModelCall,
-    ModelEvent,
-    ModelFailed,
-    Quirk,
-)
+from gateway_app.agent.events import ModelEvent, ModelFailed, ProtocolDeviation
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
 from gateway_app.providers.openai.client import FRESH, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
@@ -64,11 +60,13 @@ class OpenAIProvider:
         await self._client.aclose()
 
 
-def _asking_for_less(body: dict[str, Any], refused: Refused) -> tuple[dict[str, Any], Quirk]:
+def _asking_for_less(
+    body: dict[str, Any], refused: Refused
+) -> tuple[dict[str, Any], ProtocolDeviation]:
     """The same request without what was refused: its options first, then streaming itself."""
     less = {name: value for name, value in body.items() if name != "stream_options"}
     if refused.names_stream_options and less != body:
-        return less, Quirk("no stream_options")
+        return less, ProtocolDeviation("no stream_options")
     if refused.is_about_streaming and body["stream"]:
-        return {**less, "stream": False}, Quirk("no streaming")
+        return {**less, "stream": False}, ProtocolDeviation("no streaming")
     raise refused

@@ -5,17 +5,16 @@ from typing import Any
 
 import orjson
 
-from gateway_app.agent.answer_buffer import is_whole
 from gateway_app.agent.events import (
-    ModelCall,
     ModelEvent,
     ModelFailed,
-    Quirk,
+    ProtocolDeviation,
     ReasoningDelta,
     RefusalDelta,
     Usage,
 )
-from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol
+from gateway_app.agent.model_call import ModelCall
+from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
 from gateway_app.providers.openai.chat_completions.request import chat_body
 from gateway_app.providers.openai.client import (
     Opening,
@@ -56,7 +55,7 @@ class ChatAnswer(Answer):
             self.usage = read_usage(event["usage"])
             # Servers that count as they go send it with every chunk: only one without a choice is the last.
             self._has_last_chunk = not event.get("choices") and self.usage != Usage()
-        self.note_id(event.get("id"))
+        self.add_upstream_id(event.get("id"))
         choice = next((c for c in event.get("choices") or () if c.get("index", 0) == 0), None)
         if choice is not None:
             yield from self._delta(choice.get("delta") or {}, choice.get("logprobs"))
@@ -64,9 +63,9 @@ class ChatAnswer(Answer):
             self.reason = reason if reason in _REASONS else "stop" if reason else self.reason
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
-        yield Quirk("a whole answer")
+        yield ProtocolDeviation("a whole answer")
         self.usage = read_usage(body.get("usage"))
-        self.note_id(body.get("id"))
+        self.add_upstream_id(body.get("id"))
         choice = body["choices"][0]
         message = choice["message"]
         calls = [
@@ -79,7 +78,7 @@ class ChatAnswer(Answer):
     def end(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
         for call in self._custom:
             arguments = "".join(call.heard)
-            if is_whole(arguments) or self.reason not in ("", *CUT_REASONS):
+            if is_json_object(arguments) or self.reason not in ("", *CUT_REASONS):
                 yield from self.calls.arguments(call.call_id, _free_text(arguments))
                 yield from self.calls.finish(call.call_id)
         yield from super().end(failure)
@@ -92,7 +91,7 @@ class ChatAnswer(Answer):
 
     def _delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
         thought = delta.get("reasoning_content") or delta.get("reasoning")
-        spoken = self.text(_text(delta.get("content")), (logprobs or {}).get("content"))
+        spoken = self.text_delta(_text(delta.get("content")), (logprobs or {}).get("content"))
         for said in (
             ReasoningDelta(_text(thought)),
             spoken,
@@ -100,7 +99,7 @@ class ChatAnswer(Answer):
         ):
             if said.text:
                 self._has_content = True
-                yield from self.calls.say(said)
+                yield from self.calls.emit(said)
         for fragment in delta.get("tool_calls") or ():
             yield from self._fragment(fragment)
 
@@ -154,7 +153,7 @@ def _is_json(arguments: str) -> bool:
 
 def _free_text(arguments: str) -> str:
     """The text for a custom tool; a model that did not write the object meant what it wrote."""
-    if not is_whole(arguments):
+    if not is_json_object(arguments):
         return arguments
     text = orjson.loads(arguments).get("input")
     return text if isinstance(text, str) else arguments

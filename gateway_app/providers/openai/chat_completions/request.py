@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from gateway_app.agent.choices import allowed_names
 from gateway_app.agent.context import text_of
-from gateway_app.agent.events import Item, ModelCall, ModelFailed
+from gateway_app.agent.events import Item, ModelFailed
+from gateway_app.agent.model_call import ModelCall
 from responses_app.protocol.items import CALLS, OUTPUTS
 
 if TYPE_CHECKING:  # the SDK behind it takes most of a second to import, and not everybody needs it
@@ -63,7 +63,7 @@ def _extras(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
 
 def _tools(call: ModelCall) -> dict[str, Any]:
     specs, choice = call.tool_specs(), call.tool_choice
-    allowed = allowed_names(call)
+    allowed = call.allowed_tool_names()
     if allowed is not None:
         specs, choice = [spec for spec in specs if spec["name"] in allowed], choice["mode"]
     elif isinstance(choice, dict):

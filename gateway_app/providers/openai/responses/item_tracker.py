@@ -3,82 +3,95 @@
 from dataclasses import dataclass
 from typing import Any
 
+_ADDED = "response.output_item.added"
+_DONE = "response.output_item.done"
+
 
 @dataclass(eq=False)
-class Place:
-    """One output item of an answer, and how much of it came."""
+class OutputItem:
+    """One output item of an answer, and how much of it was received."""
 
     kind: str
     given_call_id: str = ""
-    call_id: str = ""  # as we call it, once it has started
-    received: int = 0  # characters, however they came
+    call_id: str = ""  # ours, once the call has started
+    received: int = 0  # characters, in deltas or at once
     is_announced: bool = False
     is_done: bool = False
 
 
-class Places:
-    """Some servers change an item's id from event to event: its call id counts more, then its index."""
+class ItemTracker:
+    """Some servers change an item's id from event to event, so its call id is looked up first, then its index."""
 
     def __init__(self) -> None:
-        self.all: list[Place] = []
-        self._by_index: dict[int, Place] = {}
-        self._by_id: dict[str, Place] = {}
+        self.items: list[OutputItem] = []
+        self._by_index: dict[int, OutputItem] = {}
+        self._by_id: dict[str, OutputItem] = {}
 
-    def find(self, event: dict[str, Any], kind: str) -> Place:
-        item = event.get("item") or {}
-        call_id = str(item.get("call_id") or event.get("call_id") or "")
-        item_id = str(event.get("item_id") or item.get("id") or "")
+    def find(self, event: dict[str, Any], kind: str) -> OutputItem:
+        """The item of this event, added if it is new."""
+        given = event.get("item") or {}
+        call_id = str(given.get("call_id") or event.get("call_id") or "")
+        item_id = str(event.get("item_id") or given.get("id") or "")
         index = event.get("output_index")
-        place = self._of_call(event, call_id) or self._known(event, kind, call_id, item_id)
-        if place is None:
-            place = Place(kind)
-            self.all.append(place)
-        place.given_call_id = place.given_call_id or call_id
+        item = self._find_by_call_id(event, call_id)
+        if item is None:
+            item = self._find_other(event, kind, call_id, item_id)
+        if item is None:
+            item = OutputItem(kind)
+            self.items.append(item)
+        item.given_call_id = item.given_call_id or call_id
         if isinstance(index, int):
-            self._by_index[index] = place
+            self._by_index[index] = item
         if item_id:
-            self._by_id[item_id] = place
-        return place
+            self._by_id[item_id] = item
+        return item
 
-    def is_known_call(self, item: dict[str, Any]) -> bool:
-        return bool(self._with_call_id(str(item.get("call_id") or "")))
+    def is_known_call(self, given: dict[str, Any]) -> bool:
+        return bool(self._with_call_id(str(given.get("call_id") or "")))
 
-    def _with_call_id(self, call_id: str) -> list[Place]:
-        return [place for place in self.all if place.given_call_id == call_id] if call_id else []
+    def _with_call_id(self, call_id: str) -> list[OutputItem]:
+        if not call_id:
+            return []
+        return [item for item in self.items if item.given_call_id == call_id]
 
-    def _of_call(self, event: dict[str, Any], call_id: str) -> Place | None:
-        """By its call id. A server may give two calls the same: each begins once and ends once, at its own index."""
-        same, index, kind = (
-            self._with_call_id(call_id),
-            event.get("output_index"),
-            event.get("type"),
-        )
-        at_index = self._by_index.get(index) if isinstance(index, int) else None
-        begins, ends = kind == "response.output_item.added", kind == "response.output_item.done"
-        if at_index is not None and at_index in same and not (begins and at_index.is_done):
-            return at_index
-        if isinstance(index, int):
-            same = [
-                place
-                for place in same
-                if not (begins and place.is_announced) and not (ends and place.is_done)
-            ]
-        return next((place for place in same if not place.is_done), same[0] if same else None)
-
-    def _known(self, event: dict[str, Any], kind: str, call_id: str, item_id: str) -> Place | None:
+    def _find_by_call_id(self, event: dict[str, Any], call_id: str) -> OutputItem | None:
+        """A server may give two calls one id: each begins once and ends once, at its own index."""
+        candidates = self._with_call_id(call_id)
+        if not candidates:
+            return None
+        begins = event.get("type") == _ADDED
+        ends = event.get("type") == _DONE
         index = event.get("output_index")
         if isinstance(index, int):
-            place = self._by_index.get(index)
+            at_index = self._by_index.get(index)
+            if at_index in candidates and not (begins and at_index.is_done):
+                return at_index
+            if begins:
+                candidates = [item for item in candidates if not item.is_announced]
+            elif ends:
+                candidates = [item for item in candidates if not item.is_done]
+        for item in candidates:
+            if not item.is_done:
+                return item
+        if candidates:
+            return candidates[0]
+        return None
+
+    def _find_other(
+        self, event: dict[str, Any], kind: str, call_id: str, item_id: str
+    ) -> OutputItem | None:
+        index = event.get("output_index")
+        if isinstance(index, int):
+            item = self._by_index.get(index)
             # A server may give everything the same index: another kind or another call is another item.
-            is_it = (
-                place is not None and place.kind == kind and not (call_id and place.given_call_id)
-            )
-            return place if is_it else None
+            if item is None or item.kind != kind or (call_id and item.given_call_id):
+                return None
+            return item
         if item_id in self._by_id:
             return self._by_id[item_id]
-        if event.get("type") == "response.output_item.added":
+        if event.get("type") == _ADDED:
             return None
-        return next(
-            (place for place in reversed(self.all) if place.kind == kind and not place.is_done),
-            None,
-        )
+        for item in reversed(self.items):
+            if item.kind == kind and not item.is_done:
+                return item
+        return None

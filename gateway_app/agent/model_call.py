@@ -1,0 +1,133 @@
+"""One request to a model, and the interface of the providers that send it."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.events import Item, ModelEvent
+from gateway_app.agent.tools import Tool
+
+# Fields of a client's request that are passed on to the model as they are.
+MODEL_PARAMETERS = (
+    "include",
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "temperature",
+    "text",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+    "user",
+)
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """The request's items are in the shape of OpenAI's Responses API."""
+
+    model: str
+    items: list[Item]
+    instructions: str | None = None
+    tools: tuple[Tool, ...] = ()  # run by the server
+    # Run by the client, as its request describes them.
+    client_tools: tuple[dict[str, Any], ...] = ()
+    # Of other kinds, for upstreams that know them.
+    hosted_tools: tuple[dict[str, Any], ...] = ()
+    tool_choice: Any = "auto"
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    # In tokens: a longer conversation is replaced by its summary.
+    compact_threshold: int | None = None
+    # Those of MODEL_PARAMETERS that the client sent.
+    parameters: dict[str, Any] = field(default_factory=dict)
+    # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.
+    extras: dict[str, Any] = field(default_factory=dict)
+    chat_extras: dict[str, Any] = field(default_factory=dict)
+    # Ids of calls that are in no item, or under another id: no other call of the turn may have them.
+    used_call_ids: frozenset[str] = frozenset()
+    is_retry: bool = False  # an attempt before this one broke: use a new connection
+
+    def tool_specs(self) -> list[dict[str, Any]]:
+        """Every tool but the upstream's own, as the Responses API describes them."""
+        specs = []
+        for tool in self.tools:
+            spec = {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            }
+            specs.append(spec)
+        specs.extend(self.client_tools)
+        return specs
+
+    def wire_name(self, name: str) -> str:
+        is_clients = any(tool["name"] == name for tool in self.client_tools)
+        if is_clients:
+            return name
+        return wire_name(name)
+
+    def public_name(self, wire_name: str) -> str:
+        for tool in self.tools:
+            if self.wire_name(tool.name) == wire_name:
+                return tool.name
+        return wire_name
+
+    def allowed_tool_names(self) -> set[str] | None:
+        """The tools that an ``allowed_tools`` choice names; None without such a choice.
+
+        An entry of type ``mcp`` names one tool of a server, or all of them.
+        """
+        choice = self.tool_choice
+        if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+            return None
+        allowed: set[str] = set()
+        for entry in choice["tools"]:
+            if entry["type"] != "mcp":
+                allowed.add(str(entry.get("name")))
+                continue
+            for tool in self.tools:
+                short_name = tool.name.removeprefix(f"{tool.server_label}.")
+                is_of_server = entry.get("server_label") in (OWN_LABEL, tool.server_label)
+                if is_of_server and entry.get("name") in (None, tool.name, short_name):
+                    allowed.add(tool.name)
+        return allowed
+
+    @property
+    def wants_logprobs(self) -> bool:
+        included = self.parameters.get("include") or ()
+        if self.parameters.get("top_logprobs"):
+            return True
+        return "message.output_text.logprobs" in included
+
+    @property
+    def is_formatted(self) -> bool:
+        """Must the answer be one document, which can't be put together from pieces?"""
+        text_options = self.parameters.get("text") or {}
+        text_format = text_options.get("format") or {}
+        return bool(text_format.get("type", "text") != "text")
+
+    def followed_by(self, items: list[Item]) -> "ModelCall":
+        """The next call of the turn; a choice that forces a call applies to the first one only."""
+        choice = self.tool_choice
+        if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+            choice = choice | {"mode": "auto"}
+        elif choice != "none":
+            choice = "auto"
+        return replace(self, items=self.items + items, tool_choice=choice)
+
+
+def wire_name(name: str) -> str:
+    """The name of a server's tool without the dot, which most upstreams refuse."""
+    return name.replace(".", "-")
+
+
+class Provider(Protocol):
+    """A way to reach a model; one file each in ``providers/``."""
+
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
