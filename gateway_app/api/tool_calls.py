@@ -7,9 +7,10 @@ import orjson
 
 from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
 from responses_app.models.tool_events import Approver, Decision, ToolStatus
+from responses_app.protocol import events
 from responses_app.protocol.events import TOOL_CALLED, Event
 
-ARGUMENTS_DONE = ("response.function_call_arguments.done", "response.mcp_call_arguments.done")
+ARGUMENTS_DONE = (events.ARGUMENTS_DONE, events.MCP_ARGUMENTS_DONE)
 PREVIEW_CHARS = 120
 # What tells most about a call, where it has one of these.
 TELLING = ("command", "path", "pattern", "query", "url", "expression")

@@ -9,14 +9,15 @@ from gateway_app.agent.context import OWN_LABEL
 from gateway_app.agent.events import AgentEvent
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import TOOL_CALLED
+from responses_app.protocol.events import (
+    CONTEXT_COMPACTED,
+    MODEL_FINISHED,
+    PROTOCOL_DEVIATION,
+    TOOL_CALLED,
+)
 from responses_app.protocol.items import CompactedContext
 
 INTERNAL_TOOL_PREFIX = "_"
-ATTEMPT_STARTED = "hermes.attempt.started"
-MODEL_FINISHED = "hermes.model.finished"
-QUIRK = "hermes.quirk"
-COMPACTED = "hermes.context.compacted"
 
 Seal = Callable[[CompactedContext], str]
 
@@ -101,10 +102,10 @@ class Recorder:
             self._builder.compaction_started(self._seal(CompactedContext()))
             return
         self._builder.compacted(self._seal(event.context))
-        self._builder.add({"type": COMPACTED, "usage": asdict(event.usage)})
+        self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
     def _quirk(self, event: types.ProtocolDeviation) -> None:
-        self._builder.add({"type": QUIRK, "name": event.name})
+        self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
 
 _STEPS: dict[type, Callable[[Recorder, Any], None]] = {

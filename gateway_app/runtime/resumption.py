@@ -8,19 +8,21 @@ from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.events import Item, RoundFinished, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.tools import ToolCall
-from gateway_app.runtime.recorder import (
-    ATTEMPT_STARTED,
-    COMPACTED,
-    MODEL_FINISHED,
-    QUIRK,
-)
 from gateway_app.runtime.tool_runner import TOLD_ONCE, shown
 from responses_app.eventlog import Segment
 from responses_app.eventlog.damage import decode_log
 from responses_app.eventlog.segments import first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import TOOL_CALLED, Event
+from responses_app.protocol.events import (
+    ATTEMPT_STARTED,
+    CONTEXT_COMPACTED,
+    ITEM_ADDED,
+    MODEL_FINISHED,
+    PROTOCOL_DEVIATION,
+    TOOL_CALLED,
+    Event,
+)
 from responses_app.protocol.items import (
     ARGUMENTS_OF,
     CALLS,
@@ -120,7 +122,7 @@ class _AttemptsLog:
 
     def _read(self, event: Event) -> None:
         kind = event["type"]
-        if kind == "response.output_item.added":
+        if kind == ITEM_ADDED:
             self._item_count += 1
             self.steps.append(event["output_index"])
             if event["item"]["type"] != "function_call_output":
@@ -132,7 +134,7 @@ class _AttemptsLog:
             self.steps.append(None)
             self.round_start = self._item_count
             self.last_round = RoundFinished(event["reason"], spent, event["message"])
-        elif kind == COMPACTED:
+        elif kind == CONTEXT_COMPACTED:
             spent = Usage.read(event["usage"])
             self.usage += spent
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
@@ -143,7 +145,7 @@ class _AttemptsLog:
             self.shown[event["output_index"]] = event["call_id"]
         elif kind == ATTEMPT_STARTED:
             self.steps.append(None)
-        elif kind == QUIRK:
+        elif kind == PROTOCOL_DEVIATION:
             self.quirks.append(event["name"])
         elif kind in TOLD_ONCE:
             self.told.add((kind, event["call_id"]))

@@ -33,6 +33,7 @@ from responses_app.protocol.events import (
     APPROVAL_REQUESTED,
     APPROVAL_RESOLVED,
     TOOL_FINISHED,
+    TOOL_OUTPUT,
     TOOL_STARTED,
     Event,
 )
@@ -88,9 +89,7 @@ class ToolProgress:
     def _flush(self) -> None:
         self._timer = None
         text, self._pieces = "".join(self._pieces), []
-        self._note(
-            {"type": "hermes.tool.progress", "call_id": self._call_id, "text": clean_text(text)}
-        )
+        self._note({"type": TOOL_OUTPUT, "call_id": self._call_id, "text": clean_text(text)})
 
 
 class ToolRunner:

@@ -26,7 +26,7 @@ from gateway_app.agent.loop import run_turn
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.ends import End, failed, incomplete
 from gateway_app.runtime.mcp import connected
-from gateway_app.runtime.recorder import ATTEMPT_STARTED, Recorder
+from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
@@ -35,7 +35,7 @@ from responses_app.eventlog import Fenced
 from responses_app.eventlog.segments import stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import Event
+from responses_app.protocol.events import ATTEMPT_STARTED, CONTEXT_TRUNCATED, Event
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.history.compaction import seal_compaction
 from responses_app.services.lifecycle.approvals import park
@@ -189,7 +189,7 @@ class TurnRun:
             build_turn_context, self.row, self._tail.brief, history, self._builder
         )
         if context.kept_items is not None:
-            self._note({"type": "hermes.context.truncated", "kept_items": context.kept_items})
+            self._note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})
         if (
             context.so_far.is_message_cut and context.call.is_formatted
         ):  # one document is not made of pieces

@@ -255,7 +255,8 @@ class OutputBuilder:
                 added = {"error": mcp_error(INTERRUPTED)}
             self._emit(
                 self._at(
-                    index, f"response.mcp_call.{'completed' if status == 'completed' else 'failed'}"
+                    index,
+                    events.MCP_CALL_COMPLETED if status == "completed" else events.MCP_CALL_FAILED,
                 )
             )
         self._emit(

@@ -62,6 +62,8 @@ APPROVAL_REQUESTED = "hermes.approval.requested"
 APPROVAL_RESOLVED = "hermes.approval.resolved"
 
 # -- frames of our own in chat streams, which no log stores ------------------------------
+# Approvals have their own names: to chat frontends, a progress whose status is not "running"
+# is the end of the call.
 CHAT_TOOL_PROGRESS = "hermes.tool.progress"
 CHAT_APPROVAL_REQUEST = "hermes.approval.request"
 CHAT_APPROVAL_RESPONDED = "hermes.approval.responded"

@@ -8,12 +8,11 @@ import pytest
 from gateway_app.agent.events import RoundFinished, TurnFinished, Usage
 from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.tools import ToolCall, ToolResult
-from gateway_app.runtime.recorder import ATTEMPT_STARTED, MODEL_FINISHED
 from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import TOOL_CALLED
+from responses_app.protocol.events import ATTEMPT_STARTED, MODEL_FINISHED, TOOL_CALLED
 from tests.support.providers import CALL
 from tests.unit.test_snapshot import RESPONSE_ID, opening
 

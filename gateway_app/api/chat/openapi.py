@@ -4,8 +4,8 @@ from typing import Any
 
 from gateway_app.api.chat.openapi_request import FIELDS
 from gateway_app.api.chat.requests import DETAIL_HEADER
-from gateway_app.api.chat.tool_progress import APPROVAL_REQUEST, APPROVAL_RESPONDED, PROGRESS
 from gateway_app.api.runs import openapi as runs
+from responses_app.protocol import events
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.json_schema import (
     ANYTHING,
@@ -182,9 +182,9 @@ SCHEMAS: dict[str, Schema] = {
 }
 _STREAM: dict[str, Any] = stream(
     frame(any_of(ref("ChatCompletionChunk"), ref("Error"))),
-    frame(ref("ToolProgress"), event=const(PROGRESS)),
-    frame(ref("ChatApprovalRequest"), event=const(APPROVAL_REQUEST)),
-    frame(ref("ChatApprovalResponded"), event=const(APPROVAL_RESPONDED)),
+    frame(ref("ToolProgress"), event=const(events.CHAT_TOOL_PROGRESS)),
+    frame(ref("ChatApprovalRequest"), event=const(events.CHAT_APPROVAL_REQUEST)),
+    frame(ref("ChatApprovalResponded"), event=const(events.CHAT_APPROVAL_RESPONDED)),
     DONE_FRAME,
 )
 _WANTED_METADATA: Schema = {
@@ -207,7 +207,13 @@ PATHS: Paths = {
                 response(
                     {**json(ref("ChatCompletion")), **_STREAM},
                     "The completion, or its chunks with `stream`. "
-                    + names_of((PROGRESS, APPROVAL_REQUEST, APPROVAL_RESPONDED)),
+                    + names_of(
+                        (
+                            events.CHAT_TOOL_PROGRESS,
+                            events.CHAT_APPROVAL_REQUEST,
+                            events.CHAT_APPROVAL_RESPONDED,
+                        )
+                    ),
                     (*ADMITTED_HEADERS, "X-Hermes-Completed", "X-Hermes-Partial", "X-Hermes-Error"),
                 ),
             ),

@@ -17,6 +17,7 @@ from gateway_app.api.chat.payloads import (
 )
 from gateway_app.api.chat.tool_progress import ToolProgress
 from responses_app.eventlog import Segment
+from responses_app.protocol import events
 from responses_app.protocol.errors import ApiError
 from responses_app.protocol.events import CREATED, TERMINAL_TYPES, Event
 from responses_app.protocol.failures import TurnFailed
@@ -141,17 +142,11 @@ def _dropped_call(name: str) -> TurnFailed:
 
 _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
     CREATED: ChatView._begin,
-    "response.output_text.delta": ChatView._said,
-    "response.refusal.delta": lambda view, event: view._delta(refusal=event["delta"]),
-    "response.reasoning_summary_text.delta": lambda view, event: view._delta(
-        reasoning_content=event["delta"]
-    ),
-    "response.output_item.added": ChatView._call_started,
-    "response.output_item.done": ChatView._item_done,
-    "response.function_call_arguments.delta": lambda view, event: view._written(
-        "function", "arguments", event
-    ),
-    "response.custom_tool_call_input.delta": lambda view, event: view._written(
-        "custom", "input", event
-    ),
+    events.TEXT_DELTA: ChatView._said,
+    events.REFUSAL_DELTA: lambda view, event: view._delta(refusal=event["delta"]),
+    events.SUMMARY_DELTA: lambda view, event: view._delta(reasoning_content=event["delta"]),
+    events.ITEM_ADDED: ChatView._call_started,
+    events.ITEM_DONE: ChatView._item_done,
+    events.ARGUMENTS_DELTA: lambda view, event: view._written("function", "arguments", event),
+    events.CUSTOM_INPUT_DELTA: lambda view, event: view._written("custom", "input", event),
 }

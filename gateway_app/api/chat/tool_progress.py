@@ -8,6 +8,7 @@ from gateway_app.api.tool_calls import (
     approval_answer,
     approval_request,
 )
+from responses_app.protocol import events
 from responses_app.protocol.events import (
     APPROVAL_REQUESTED,
     APPROVAL_RESOLVED,
@@ -27,10 +28,6 @@ EMOJI = {
     "write_file": "✍️",
 }
 OTHER_EMOJI = "⚙️"
-PROGRESS = "hermes.tool.progress"
-# Names of their own: to frontends, any other status of the above than "running" is an end.
-APPROVAL_REQUEST = "hermes.approval.request"
-APPROVAL_RESPONDED = "hermes.approval.responded"
 
 Told = tuple[str, dict[str, Any]]
 
@@ -51,7 +48,7 @@ class ToolProgress:
             return self._start(self._calls.started(event))
         if kind == TOOL_FINISHED and not self._is_detailed:
             return self._finish(event["call_id"])
-        if kind == "response.output_item.done" and self._is_detailed:
+        if kind == events.ITEM_DONE and self._is_detailed:
             return self._shown(event["output_index"], event["item"])
         if kind in (APPROVAL_REQUESTED, APPROVAL_RESOLVED):
             return self._consent(self._calls.of(event), event)
@@ -71,14 +68,22 @@ class ToolProgress:
             "label": _label(call),
         }
         detail = {"input": call.parsed} if self._is_detailed else {}
-        return [(PROGRESS, {**named, "toolCallId": call.call_id, "status": "running", **detail})]
+        return [
+            (
+                events.CHAT_TOOL_PROGRESS,
+                {**named, "toolCallId": call.call_id, "status": "running", **detail},
+            )
+        ]
 
     def _finish(self, call_id: str, **detail: Any) -> list[Told]:
         call = self._running.pop(call_id, None)
         if call is None:
             return []
         return [
-            (PROGRESS, {"tool": call.name, "toolCallId": call_id, "status": "completed", **detail})
+            (
+                events.CHAT_TOOL_PROGRESS,
+                {"tool": call.name, "toolCallId": call_id, "status": "completed", **detail},
+            )
         ]
 
     def _shown(self, place: int, item: dict[str, Any]) -> list[Told]:
@@ -105,13 +110,13 @@ class ToolProgress:
         if event["type"] == APPROVAL_REQUESTED:
             return [
                 (
-                    APPROVAL_REQUEST,
+                    events.CHAT_APPROVAL_REQUEST,
                     {"toolCallId": call.call_id, "approval": approval_request(call, event)},
                 )
             ]
         return [
             (
-                APPROVAL_RESPONDED,
+                events.CHAT_APPROVAL_RESPONDED,
                 {"toolCallId": call.call_id, "approval": approval_answer(call, event)},
             )
         ]

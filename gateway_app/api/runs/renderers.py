@@ -90,12 +90,10 @@ def _told(name: str, **fields: Any) -> Told:
 
 
 _STEPS: dict[str, Callable[[RunEvents, Event], Told | None]] = {
-    "response.output_text.delta": lambda _, event: _told("message.delta", delta=event["delta"]),
-    "response.refusal.delta": lambda _, event: _told("message.delta", delta=event["delta"]),
-    "response.reasoning_summary_text.delta": lambda _, event: _told(
-        "reasoning.delta", delta=event["delta"]
-    ),
-    "response.reasoning_summary_text.done": RunEvents._thought,
+    events.TEXT_DELTA: lambda _, event: _told("message.delta", delta=event["delta"]),
+    events.REFUSAL_DELTA: lambda _, event: _told("message.delta", delta=event["delta"]),
+    events.SUMMARY_DELTA: lambda _, event: _told("reasoning.delta", delta=event["delta"]),
+    events.SUMMARY_DONE: RunEvents._thought,
     TOOL_STARTED: RunEvents._started,
     TOOL_FINISHED: RunEvents._finished,
     APPROVAL_REQUESTED: RunEvents._asked,

@@ -152,9 +152,9 @@ def _reason(body: ResponseBody) -> str:
 
 _STEPS: dict[str, Callable[[ChatView, Event], Iterator[Told]]] = {
     events.CREATED: ChatView._created,
-    "response.output_text.delta": ChatView._said,
-    "response.refusal.delta": ChatView._said,
-    "response.reasoning_summary_text.delta": ChatView._thought,
+    events.TEXT_DELTA: ChatView._said,
+    events.REFUSAL_DELTA: ChatView._said,
+    events.SUMMARY_DELTA: ChatView._thought,
     TOOL_STARTED: ChatView._started,
     TOOL_FINISHED: ChatView._finished,
     APPROVAL_REQUESTED: ChatView._approval_asked,

@@ -14,6 +14,7 @@ from django.conf import settings
 from responses_app.http.request_gate import request_gate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import refuse_handshake
+from responses_app.protocol import events
 from responses_app.protocol.errors import (
     ApiError,
     BodyTooLarge,
@@ -112,9 +113,9 @@ class ResponsesSocket(AsyncConsumer):
 
     async def _take(self, body: dict[str, Any], stream_id: str | None) -> None:
         kind = body.pop("type", None)
-        if kind == "response.steer":
+        if kind == events.STEER:
             return await self._refuse_steering(body, stream_id)
-        if kind != "response.create":
+        if kind != events.CREATE:
             raise InvalidRequest(
                 f"type is {kind!r}; this server takes response.create.",
                 param="type",
@@ -215,9 +216,7 @@ class ResponsesSocket(AsyncConsumer):
             "code": "steering_not_supported",
             "message": "A running response can't be steered here; wait for its end, or cancel it.",
         }
-        await self._sender(stream_id)(
-            {"type": "response.steer.failed", "error": error, "steer": steer}
-        )
+        await self._sender(stream_id)({"type": events.STEER_FAILED, "error": error, "steer": steer})
 
     async def _send_error(self, error: ApiError, stream_id: str | None = None) -> None:
         status = HTTP_STATUS.get(error.code or "", error.status)

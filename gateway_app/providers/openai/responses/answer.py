@@ -23,24 +23,23 @@ from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.responses.item_tracker import ItemTracker, OutputItem
 from gateway_app.providers.openai.responses.request import open_responses, responses_body
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from responses_app.protocol import events
 from responses_app.protocol.items import CALLS
 
 MAX_NAME_CHARS = 60
 # Every other kind of item is passed on as a whole.
 _KNOWN_KINDS = ("message", "reasoning", *CALLS)
 _REPEATED_KINDS = ("message", *CALLS)
-_CREATED = "response.created"
-_OPENING = (_CREATED, "response.queued", "response.in_progress")
-_TERMINAL = ("response.completed", "response.incomplete", "response.failed")
-_FUNCTION_ARGUMENTS = "response.function_call_arguments."
-_CUSTOM_INPUT = "response.custom_tool_call_input."
-_TEXT_DELTA = "response.output_text.delta"
+_OPENING = (events.CREATED, events.QUEUED, events.IN_PROGRESS)
+_TERMINAL = (events.COMPLETED, events.INCOMPLETE, events.FAILED)
+_FUNCTION_ARGUMENTS = (events.ARGUMENTS_DELTA, events.ARGUMENTS_DONE)
+_CUSTOM_INPUT = (events.CUSTOM_INPUT_DELTA, events.CUSTOM_INPUT_DONE)
 # Event type -> the kind of its item, and the event it becomes.
 _OTHER_DELTAS: dict[str, tuple[str, Callable[[str], ModelEvent]]] = {
-    "response.refusal.delta": ("message", RefusalDelta),
-    "response.reasoning_summary_text.delta": ("reasoning", ReasoningDelta),
-    "response.reasoning_text.delta": ("reasoning", ReasoningDelta),
-    "response.reasoning.delta": ("reasoning", ReasoningDelta),  # the name in Open Responses
+    events.REFUSAL_DELTA: ("message", RefusalDelta),
+    events.SUMMARY_DELTA: ("reasoning", ReasoningDelta),
+    events.REASONING_TEXT_DELTA: ("reasoning", ReasoningDelta),
+    events.OPEN_REASONING_DELTA: ("reasoning", ReasoningDelta),
 }
 
 
@@ -58,7 +57,7 @@ class ResponsesAnswer(Answer):
         kind = str(event.get("type"))
         if not self._has_begun:
             yield from self._begin(kind)
-        if kind == _TEXT_DELTA:
+        if kind == events.TEXT_DELTA:
             delta = self._received_delta(event, "message")
             if delta:
                 yield from self.calls.emit(self.text_delta(delta, event.get("logprobs")))
@@ -67,10 +66,10 @@ class ResponsesAnswer(Answer):
             delta = self._received_delta(event, item_kind)
             if delta:
                 yield from self.calls.emit(make_event(delta))
-        elif kind == "response.output_item.added":
+        elif kind == events.ITEM_ADDED:
             item = self._tracker.find(event, event["item"]["type"])
             yield from self._item_added(item, event["item"])
-        elif kind == "response.output_item.done":
+        elif kind == events.ITEM_DONE:
             item = self._tracker.find(event, event["item"]["type"])
             yield from self._item_done(item, event["item"])
         elif kind in _TERMINAL:
@@ -81,17 +80,17 @@ class ResponsesAnswer(Answer):
     def _read_other(self, kind: str, event: Event) -> Iterator[ModelEvent]:
         if kind in _OPENING:
             return
-        if kind.startswith(_FUNCTION_ARGUMENTS):
+        if kind in _FUNCTION_ARGUMENTS:
             yield from self._arguments(self._tracker.find(event, "function_call"), event)
             return
-        if kind.startswith(_CUSTOM_INPUT):
+        if kind in _CUSTOM_INPUT:
             yield from self._arguments(self._tracker.find(event, "custom_tool_call"), event)
             return
-        if kind == "response.reasoning_summary_part.added" and event.get("summary_index"):
+        if kind == events.SUMMARY_PART_ADDED and event.get("summary_index"):
             yield from self.calls.emit(ReasoningDelta("\n\n"))
             return
         annotation = event.get("annotation")
-        if kind == "response.output_text.annotation.added" and isinstance(annotation, dict):
+        if kind == events.ANNOTATION_ADDED and isinstance(annotation, dict):
             yield from self.calls.emit(Annotation(annotation))
             return
         # Relays send usage in events of their own, and may leave out the terminal event.
@@ -124,7 +123,7 @@ class ResponsesAnswer(Answer):
     def _begin(self, kind: str) -> Iterator[ModelEvent]:
         """Relays leave out the first event or put their own before it; OpenAI never does."""
         self._has_begun = True
-        if kind == _CREATED:
+        if kind == events.CREATED:
             return
         named = kind[:MAX_NAME_CHARS]
         if self.upstream.is_openai:
@@ -200,16 +199,16 @@ class ResponsesAnswer(Answer):
     def _end(self, kind: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
         self.usage = read_usage(response.get("usage"))
         self.add_upstream_id(response.get("id"))
-        if kind == "response.failed":
+        if kind == events.FAILED:
             raise failure_in(response.get("error") or {})
-        is_cut = kind == "response.incomplete"
+        is_cut = kind == events.INCOMPLETE
         streamed = {item.kind for item in self._tracker.items}
         for index, given in enumerate(response.get("output") or ()):
             if not self._is_left_out(given, streamed):
                 continue
             event: Event = {"item": given}
             if not streamed:
-                event |= {"type": "response.output_item.done", "output_index": index}
+                event |= {"type": events.ITEM_DONE, "output_index": index}
             item = self._tracker.find(event, given["type"])
             if is_cut and given["type"] == "function_call":
                 # In an answer that was cut, only its arguments show whether a call is complete.

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-_ADDED = "response.output_item.added"
-_DONE = "response.output_item.done"
+from responses_app.protocol import events
+
+_ADDED = events.ITEM_ADDED
+_DONE = events.ITEM_DONE
 
 
 @dataclass(eq=False)
