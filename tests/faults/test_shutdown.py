@@ -18,8 +18,8 @@ import pytest
 from gateway_app.runtime.signals import ECHO_SECS
 from tests.faults.test_other_servers import PlainDaphne, Uvicorn
 from tests.responses.test_tool_runs import call, effects
-from tests.support.mcp import SERVER as MCP_SERVER
-from tests.support.mcp import is_alive
+from tests.support.mcp_harness import SERVER as MCP_SERVER
+from tests.support.mcp_harness import is_alive
 from tests.support.server import (
     NO_TLS,
     ROOT,

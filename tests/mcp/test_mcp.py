@@ -17,7 +17,7 @@ from gateway_app.agent.tools import ToolContext
 from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset
-from tests.support.mcp import (
+from tests.support.mcp_harness import (
     QUICK,
     Cast,
     HttpServer,

@@ -13,7 +13,7 @@ from gateway_app.config.mcp import McpServer, read_mcp_servers
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.transport import redacted
 from tests.project.test_settings import check
-from tests.support.mcp import SERVER, is_alive
+from tests.support.mcp_harness import SERVER, is_alive
 from tests.support.server import Server, eventually, popen
 
 

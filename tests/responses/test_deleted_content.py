@@ -19,7 +19,7 @@ from tests.support.markers import (
     in_files,
     in_rows,
 )
-from tests.support.mcp import ServerWithMcp
+from tests.support.mcp_harness import ServerWithMcp
 from tests.support.model_stub import Finish, ModelStub
 from tests.support.server import Server, eventually, script
 from tests.support.staff import RESPONSES, logged_in

@@ -23,7 +23,7 @@ from tests.support.markers import (
     in_rows,
     in_temporary_files,
 )
-from tests.support.mcp import ServerWithMcp
+from tests.support.mcp_harness import ServerWithMcp
 from tests.support.model_stub import (
     Answer,
     Finish,
