@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from responses_app.eventlog import current_body
-from responses_app.eventlog.formats import LogFormatNotSupported
+from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.models import InputItem, Response, Session, ToolEvent
 from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Item
 from responses_app.services.keys import actor_names

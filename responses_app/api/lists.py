@@ -16,7 +16,7 @@ from responses_app.api.pagination import (
     read_word,
 )
 from responses_app.eventlog import current_body, final_bodies
-from responses_app.eventlog.formats import LogFormatNotSupported
+from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.models import Response, Session
 from responses_app.protocol.ids import location_of_item
 from responses_app.protocol.items import Item

@@ -4,7 +4,8 @@
 """
 
 from responses_app.eventlog.jobs import Fenced
-from responses_app.eventlog.segments import LogErased, Numbering, Segment
+from responses_app.eventlog.reading import LogErased
+from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.eventlog.snapshots import current_body, final_bodies, final_body
 from responses_app.eventlog.tails import Tail
 

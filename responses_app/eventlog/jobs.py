@@ -6,8 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from responses_app.eventlog.merging import concatenated
-from responses_app.eventlog.segments import Segment
+from responses_app.eventlog.segments import Segment, concatenated
 
 logger = logging.getLogger(__name__)
 

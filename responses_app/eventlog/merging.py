@@ -2,12 +2,11 @@
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from django.db import connection
 
 from responses_app.eventlog.inserting import COLUMNS, ROW, row_values
-from responses_app.eventlog.segments import Segment
+from responses_app.eventlog.segments import Segment, concatenated
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import Codec
 
@@ -29,19 +28,6 @@ def merge(segments: Iterable[Segment]) -> list[tuple[Segment, bytes]]:
         size = MERGED_BYTES if segment.is_final else size + len(segment.data)
     merged = [concatenated(group) for group in groups]
     return [(segment, zlib.compress(segment.data)) for segment in merged]
-
-
-def concatenated(group: list[Segment]) -> Segment:
-    """Neighbouring segments as one."""
-    last = group[-1]
-    return replace(
-        group[0],
-        last_position=last.last_position,
-        next_sequence=last.next_sequence,
-        is_final=last.is_final,
-        data=b"".join(segment.data for segment in group),
-        commit_marks=",".join(filter(None, (segment.commit_marks for segment in group))),
-    )
 
 
 def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]]) -> None:

@@ -8,8 +8,7 @@ import zlib
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
-from responses_app.eventlog.merging import concatenated
-from responses_app.eventlog.segments import Segment
+from responses_app.eventlog.segments import Segment, concatenated
 
 MARKS_END = b"\n"  # commit marks have no newline
 

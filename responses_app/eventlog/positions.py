@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import OuterRef, Subquery
 
-from responses_app.eventlog.segments import read_last, read_segments, segment_at
+from responses_app.eventlog.reading import read_last, read_segments, segment_at
 from responses_app.models import EventSegment, Response
 from responses_app.protocol.sse import INTERNAL_FRAME_PREFIX, split_frames
 

@@ -13,14 +13,8 @@ from weakref import WeakSet
 
 from django.db import connection
 
-from responses_app.eventlog.segments import (
-    READ_SEGMENTS,
-    LogErased,
-    Segment,
-    read_finals,
-    read_last,
-    read_on,
-)
+from responses_app.eventlog.reading import READ_SEGMENTS, LogErased, read_finals, read_last, read_on
+from responses_app.eventlog.segments import Segment
 from responses_app.protocol.events import Event
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import Snapshot

@@ -8,7 +8,8 @@ from responses_app.database import Database, database
 from responses_app.eventlog import snapshots
 from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
-from responses_app.eventlog.segments import Segment, read_last, read_on, stamped, up_to_end
+from responses_app.eventlog.reading import read_last, read_on
+from responses_app.eventlog.segments import Segment, stamped, up_to_end
 from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.watcher import Watcher

@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from responses_app.eventlog.formats import LogFormatNotSupported
+from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.models.responses import Kind

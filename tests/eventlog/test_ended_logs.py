@@ -9,7 +9,7 @@ from django.utils import timezone
 from responses_app.eventlog import Fenced, Segment, current_body, final_bodies
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.merging import merge, replace_with_merged
-from responses_app.eventlog.segments import read_last, read_on, read_stored, read_whole
+from responses_app.eventlog.reading import read_last, read_on, read_stored, read_whole
 from responses_app.eventlog.store import EventStore
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import Codec

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from responses_app.database import Database
 from responses_app.eventlog import Fenced
-from responses_app.eventlog.segments import read_stored
+from responses_app.eventlog.reading import read_stored
 from responses_app.eventlog.store import EventStore
 from responses_app.models import Response, Session
 from responses_app.protocol.errors import StorageUnavailable

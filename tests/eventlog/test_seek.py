@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.positions import newest_positions, position_of_sequence
-from responses_app.eventlog.segments import LogErased, read_on, read_segments, read_whole
+from responses_app.eventlog.reading import LogErased, read_on, read_segments, read_whole
 from responses_app.models import EventSegment
 from tests.support.event_logs import (
     counted_rows,

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from responses_app.eventlog import Fenced, Numbering, current_body, snapshots
 from responses_app.eventlog.inserting import insert_fenced
-from responses_app.eventlog.segments import read_whole
+from responses_app.eventlog.reading import read_whole
 from responses_app.eventlog.snapshots import BodyFold, FoldCache
 from responses_app.models import EventSegment, Response
 from responses_app.protocol.builder import OutputBuilder

@@ -14,7 +14,7 @@ from responses_app.database import Database
 from responses_app.eventlog import Fenced, Numbering, Segment
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.merging import merge, replace_with_merged
-from responses_app.eventlog.segments import read_segments, read_whole
+from responses_app.eventlog.reading import read_segments, read_whole
 from responses_app.eventlog.store import EventStore
 from responses_app.models import EventSegment, Response, Session, ToolEvent
 from responses_app.protocol.errors import StorageUnavailable

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from gateway_app.runtime.turn_context import build_turn_context
-from responses_app.eventlog.segments import read_whole
+from responses_app.eventlog.reading import read_whole
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.protocol.builder import OutputBuilder

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 from gateway_app.api.runs.payloads import find_run
 from gateway_app.api.runs.renderers import RunEventsView
 from responses_app.database import database
-from responses_app.eventlog.segments import read_last
+from responses_app.eventlog.reading import read_last
 from responses_app.protocol.errors import CursorAhead
 from responses_app.requests.headers import (
     LAST_EVENT_HEADER,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from responses_app.eventlog.segments import read_whole
+from responses_app.eventlog.reading import read_whole
 from responses_app.models import Conversation, ConversationItem, Response, Session, ToolEvent
 from responses_app.models.responses import ResponseQuerySet
 from responses_app.protocol.sse import decode_frames

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from responses_app.eventlog import Numbering
-from responses_app.eventlog.segments import read_last
+from responses_app.eventlog.reading import read_last
 from responses_app.models import Response
 from responses_app.models.responses import ResponseQuerySet
 

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from responses_app.eventlog import Numbering, Segment
 from responses_app.eventlog.damage import UNREADABLE, decode_log, readable_body
-from responses_app.eventlog.segments import read_last, read_stored, read_whole
+from responses_app.eventlog.reading import read_last, read_stored, read_whole
 from responses_app.models import Response
 from responses_app.protocol.builder import TERMINAL_EVENT, OutputBuilder
 from responses_app.protocol.events import Event

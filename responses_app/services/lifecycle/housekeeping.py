@@ -7,7 +7,7 @@ from django.utils import timezone
 from responses_app.database import database
 from responses_app.eventlog import Segment
 from responses_app.eventlog.merging import merge, replace_with_merged
-from responses_app.eventlog.segments import read_stored
+from responses_app.eventlog.reading import read_stored
 from responses_app.models import IdempotencyKey, Response
 from responses_app.models.responses import Kind, ResponseQuerySet
 from responses_app.services.idempotency import forget_expired, has_expired

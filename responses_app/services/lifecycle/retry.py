@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog.segments import read_segments
+from responses_app.eventlog.reading import read_segments
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.models.responses import Kind
