@@ -1,20 +1,19 @@
 """The answer of a model as it comes in: for its tools, for the next call, and to continue it after a cut."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway_app.agent.context import as_note, without_dangling_reasoning
 from gateway_app.agent.events import (
+    Annotation,
     CallArguments,
     CallFinished,
     CallStarted,
-    Cut,
-    Item,
     MessageStarted,
     ModelEvent,
     ModelFailed,
     ModelFinished,
     OpaqueItem,
-    ProtocolDeviation,
     ReasoningDelta,
     ReasoningSealed,
     RefusalDelta,
@@ -22,6 +21,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import ToolCall
+from responses_app.protocol.items import Item
 from responses_app.protocol.text_buffer import TextBuffer
 
 CONTINUE = (
@@ -31,61 +31,76 @@ CONTINUE = (
 
 
 class AnswerBuffer:
-    """Collects the events of one round, or of one request of it."""
+    """Collects the answer of one round, which may take several requests.
+
+    This is the agent's only copy of the text. The response's snapshot keeps its own: it is built
+    from the recorded events alone, in the form that clients see.
+    """
 
     def __init__(self) -> None:
+        self._entries: list[Item | _Message | _Call] = []
+        self._message: _Message | None = None  # the last entry, if text can be added to it
+        self.begin_request()
+
+    def begin_request(self) -> None:
+        """What follows is the answer to another request of the round."""
         self.has_deltas = False  # whether the client got anything of it
         self.chars = 0  # of everything the model wrote
-        self._entries: list[Item | _Message | _Call] = []
+        self._message = None
+        self._request_start = len(self._entries)
         self._calls: dict[str, _Call] = {}
         self._finish: ModelFinished | None = None
 
     def add(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):  # the most frequent event
-            self.has_deltas = True
-            self.chars += len(event.text)
-            self._open_message().text.add(event.text)
-        elif isinstance(event, ModelFinished):
-            self._finish = event
-        elif isinstance(event, MessageStarted):
-            self._entries.append(_Message(event.phase))
-        elif isinstance(event, Cut):  # what follows is a message of its own
-            self._entries.append(_Message())
-        elif not isinstance(event, ProtocolDeviation):
-            self.has_deltas = True
-            self._add_delta(event)
-
-    def _add_delta(self, event: ModelEvent) -> None:
-        if isinstance(event, RefusalDelta):
-            self.chars += len(event.text)
-            self._open_message().text.add(event.text)
+            self._add_text(event.text)
         elif isinstance(event, ReasoningDelta):
+            self.has_deltas = True
             self.chars += len(event.text)
-        elif isinstance(event, ReasoningSealed):
-            self._entries.append(
-                {"type": "reasoning", "summary": [], "encrypted_content": event.encrypted_content}
-            )
-        elif isinstance(event, OpaqueItem):
-            self._entries.append(event.item)
-        elif isinstance(event, CallStarted):
-            call = _Call(event)
-            self._calls[event.call_id] = call
-            self._entries.append(call)
+        elif isinstance(event, RefusalDelta):
+            self._add_text(event.text)
         elif isinstance(event, CallArguments):
             self.chars += len(event.delta)
             self._calls[event.call_id].arguments.add(event.delta)
         elif isinstance(event, CallFinished):
             self._calls[event.call_id].is_whole = not event.is_cut
+        elif isinstance(event, ModelFinished):
+            self._finish = event
+        else:
+            self._add_entry(event)
 
-    def _open_message(self) -> "_Message":
-        last = self._entries[-1] if self._entries else None
-        if not isinstance(last, _Message):
-            last = _Message()
-            self._entries.append(last)
-        return last
+    def _add_text(self, text: str) -> None:
+        self.has_deltas = True
+        self.chars += len(text)
+        if self._message is None:
+            self._message = _Message()
+            self._entries.append(self._message)
+        self._message.content.add(text)
+
+    def _add_entry(self, event: ModelEvent) -> None:
+        if isinstance(event, MessageStarted):
+            self._message = _Message(event.phase)
+            self._entries.append(self._message)
+        elif isinstance(event, CallStarted):
+            call = _Call(event)
+            self._calls[event.call_id] = call
+            self._append(call)
+        elif isinstance(event, ReasoningSealed):
+            sealed = event.encrypted_content
+            self._append({"type": "reasoning", "summary": [], "encrypted_content": sealed})
+        elif isinstance(event, OpaqueItem):
+            self._append(event.item)
+        elif isinstance(event, Annotation):
+            self.has_deltas = True
+
+    def _append(self, entry: "Item | _Call") -> None:
+        self.has_deltas = True
+        self._message = None
+        self._entries.append(entry)
 
     @property
     def finish(self) -> ModelFinished:
+        """How the last request ended."""
         if self._finish is None:
             raise ModelFailed(
                 "The model's stream ended without a finish reason.", is_transient=True
@@ -93,26 +108,33 @@ class AnswerBuffer:
         return self._finish
 
     def calls(self) -> list[ToolCall]:
-        """The calls that may be run."""
+        """The calls of the last request that may be run."""
         return [call.as_tool_call() for call in self._calls.values() if call.is_whole]
 
     def cut_calls(self) -> list[CallStarted]:
+        """The calls of the last request that broke off."""
         return [call.started for call in self._calls.values() if not call.is_whole]
 
+    def request_items(self) -> list[Item]:
+        """The answer to the last request."""
+        return _as_items(self._entries[self._request_start :])
+
     def items(self) -> list[Item]:
-        """The answer in order, without the calls that were cut: no output can follow those."""
-        items: list[Item] = []
+        """The answer of the whole round."""
+        return _as_items(self._entries)
+
+    def cut_call_ids(self) -> set[str]:
+        cut_ids: set[str] = set()
         for entry in self._entries:
-            item = _as_item(entry)
-            if item is not None:
-                items.append(item)
-        return without_dangling_reasoning(items)
+            if isinstance(entry, _Call) and not entry.is_whole:
+                cut_ids.add(entry.started.call_id)
+        return cut_ids
 
 
 class _Message:
     def __init__(self, phase: str | None = None) -> None:
         self.phase = phase
-        self.text = TextBuffer()
+        self.content = TextBuffer()
 
 
 class _Call:
@@ -123,6 +145,16 @@ class _Call:
 
     def as_tool_call(self) -> ToolCall:
         return ToolCall(self.started.call_id, self.started.name, self.arguments.text())
+
+
+def _as_items(entries: Sequence[Item | _Message | _Call]) -> list[Item]:
+    """In order, without the calls that were cut: no output can follow those."""
+    items: list[Item] = []
+    for entry in entries:
+        item = _as_item(entry)
+        if item is not None:
+            items.append(item)
+    return without_dangling_reasoning(items)
 
 
 def _as_item(entry: Item | _Message | _Call) -> Item | None:
@@ -136,7 +168,7 @@ def _as_item(entry: Item | _Message | _Call) -> Item | None:
             "arguments": entry.arguments.text(),
         }
     if isinstance(entry, _Message):
-        text = entry.text.text()
+        text = entry.content.text()
         if not text:
             return None
         content = [{"type": "output_text", "text": text}]
@@ -149,25 +181,25 @@ def _as_item(entry: Item | _Message | _Call) -> Item | None:
 
 def follow(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
     """The call with the answer of a round; the outputs of its calls come next."""
-    return _without_ids_of(answer, call.followed_by(answer.items()))
+    return _with_cut_ids(call.followed_by(answer.items()), answer)
 
 
 def continued(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
     """The call that shows the model its answer up to a cut and asks it to go on exactly there."""
-    if not answer.items():
+    if not answer.request_items():
         return replace(call, is_retry=True)
     return interrupted(call, answer, CONTINUE)
 
 
 def interrupted(call: ModelCall, answer: AnswerBuffer, note: str) -> ModelCall:
     """The call again, followed by its partial answer and a note about the interruption."""
-    items = call.items + answer.items() + [as_note(note)]
-    return _without_ids_of(answer, replace(call, items=items, is_retry=True))
+    items = call.items + answer.request_items() + [as_note(note)]
+    return _with_cut_ids(replace(call, items=items, is_retry=True), answer)
 
 
-def _without_ids_of(answer: AnswerBuffer, call: ModelCall) -> ModelCall:
-    """The ids of calls that were cut are in no item, and stay taken."""
-    cut_ids = {started.call_id for started in answer.cut_calls()}
+def _with_cut_ids(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
+    """The ids of calls that were cut are in no item, and may not be used again."""
+    cut_ids = answer.cut_call_ids()
     if not cut_ids:
         return call
     return replace(call, used_call_ids=call.used_call_ids | cut_ids)

@@ -11,10 +11,10 @@ from gateway_app.agent.context import as_note, text_of
 from gateway_app.agent.events import (
     AgentEvent,
     Compaction,
-    Item,
     ModelFailed,
     OpaqueItem,
     ProtocolDeviation,
+    RoundFinished,
     TurnFinished,
     Usage,
 )
@@ -29,6 +29,7 @@ from responses_app.protocol.items import (
     OUTPUTS,
     SUMMARY,
     CompactedContext,
+    Item,
 )
 from responses_app.protocol.token_estimate import estimate_tokens
 
@@ -117,17 +118,19 @@ async def compact(
     """Ask for a summary; no client sees any of it before it is complete."""
     yield Compaction()
     answer = AnswerBuffer()
-    async with aclosing(ask(providers, asked, retries)) as events:
+    finished: RoundFinished | None = None
+    async with aclosing(ask(providers, asked, retries, answer)) as events:
         async for event in events:
-            answer.add(event)
-            if isinstance(event, ProtocolDeviation):
+            if isinstance(event, RoundFinished):
+                finished = event
+            elif isinstance(event, ProtocolDeviation):
                 yield event
-    finish = answer.finish
+    assert finished is not None  # the last event of every round
     texts = [text_of(item) for item in answer.items() if item["type"] == "message"]
     summary = "".join(texts).strip()
-    if finish.reason != "stop" or not summary:
-        raise ModelFailed(NO_SUMMARY.format(reason=finish.reason), usage=finish.usage)
-    yield Compaction(make_context(summary), finish.usage)
+    if finished.reason != "stop" or not summary:
+        raise ModelFailed(NO_SUMMARY.format(reason=finished.reason), usage=finished.usage)
+    yield Compaction(make_context(summary), finished.usage)
 
 
 async def run_compaction(

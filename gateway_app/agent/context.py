@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from gateway_app.agent.events import Item
 from responses_app.protocol.builder import INTERRUPTED
 from responses_app.protocol.items import (
     ARGUMENTS_OF,
     CALLS,
     OUTPUT_OF,
     OUTPUTS,
+    Item,
     dangling_reasoning,
     is_from_model,
 )

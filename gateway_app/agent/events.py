@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from responses_app.protocol.items import CompactedContext
-
-Item = dict[str, Any]
+from responses_app.protocol.items import CompactedContext, Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +126,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:
-    """The end of one model call: ``stop``, ``tool_calls``, ``length`` or ``content_filter``.
-
-    A round of several calls may also end as ``upstream_cut`` or ``tool_call_dropped``.
-    """
+    """The end of one request: ``stop``, ``tool_calls``, ``length`` or ``content_filter``."""
 
     reason: str
     usage: Usage
-    message: str = ""  # for the client, where the reason does not say enough
-    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of its calls
     # The upstream's ids of the answer and its items.
     upstream_ids: tuple[str, ...] = field(default=(), compare=False)
-    # Estimated tokens of answers that broke off before the upstream counted them.
-    uncounted: int = field(default=0, compare=False)
 
 
 # How a round can end before the answer is complete, and the reason that the response gives.
@@ -154,12 +145,18 @@ INCOMPLETE_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class RoundFinished:
-    """The model's answer of this round is over; the turn may go on with its tools."""
+    """The model's answer of this round is over; the turn may go on with its tools.
+
+    A round may take several requests: beside their reasons it can end as ``upstream_cut`` or
+    ``tool_call_dropped``.
+    """
 
     reason: str
-    usage: Usage
-    message: str = ""
+    usage: Usage  # of all requests
+    message: str = ""  # for the client, where the reason is not enough
     upstream_ids: tuple[str, ...] = ()
+    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of its calls
+    uncounted: int = 0  # estimated tokens of answers that broke off before the upstream counted
 
     @property
     def is_cut_short(self) -> bool:

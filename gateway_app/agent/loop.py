@@ -11,8 +11,6 @@ from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
-    Item,
-    ModelFinished,
     RoundFinished,
     ToolFinished,
     TurnFinished,
@@ -22,7 +20,7 @@ from gateway_app.agent.events import (
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.agent.tools import RunTool, ToolCall
-from responses_app.protocol.items import all_call_ids
+from responses_app.protocol.items import Item, all_call_ids
 
 MAX_ITERATIONS = 90
 TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."
@@ -30,36 +28,42 @@ TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_t
 
 @dataclass(frozen=True)
 class TurnProgress:
-    """What is behind a turn that goes on; of one that begins, everything is empty."""
+    """What earlier attempts of a turn did; empty for a new turn."""
 
-    items: tuple[Item, ...] = ()  # what the model said and was answered
+    items: tuple[Item, ...] = ()  # the model's output, and the outputs of its calls
     pending: tuple[ToolCall, ...] = ()  # whole calls without a result
     usage: Usage = field(default_factory=Usage)
-    uncounted: int = 0  # tokens, about, of answers that broke off before any usage
-    spent_on_summaries: Usage | None = None  # of that; None when there is no whole summary
-    tool_calls: int = 0  # of the server's tools, results or not
+    uncounted: int = 0  # estimated tokens of answers that broke off before the upstream counted
+    # The part of the usage that went into summaries; None if no summary was completed.
+    spent_on_summaries: Usage | None = None
+    tool_calls: int = 0  # of the server's tools, with results or without
     rounds: int = 0
-    last_round: RoundFinished | None = None  # when nothing was said after it
+    last_round: RoundFinished | None = None  # if no output follows it
     is_message_cut: bool = False
-    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of what is pending
+    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of the pending calls
 
 
 async def run_turn(
     providers: Sequence[Provider],
     call: ModelCall,
     run_tool: RunTool,
-    so_far: TurnProgress,
+    progress: TurnProgress,
     retries: int,
 ) -> AsyncGenerator[AgentEvent]:
-    """The turn from where it stands; the call shows the model everything up to there."""
-    turn = _Turn(call, so_far)
-    for _ in range(so_far.rounds, MAX_ITERATIONS):
+    """The rest of the turn; the call has everything up to there."""
+    turn = _Turn(call, progress)
+    for _ in range(progress.rounds, MAX_ITERATIONS):
         if turn.must_ask:
-            async with aclosing(turn.compact(providers, retries)) as events:
+            async with aclosing(turn.compact(providers, retries)) as summary_events:
+                async for summary_event in summary_events:
+                    yield summary_event
+        next_call = turn.next_call()
+        if next_call is not None:
+            answer = AnswerBuffer()
+            async with aclosing(ask(providers, next_call, retries, answer)) as events:
                 async for event in events:
-                    yield event
-            async with aclosing(turn.ask(providers, retries)) as events:
-                async for event in events:
+                    if isinstance(event, RoundFinished):
+                        turn.end_round(event, answer)
                     yield event
         if turn.end is None:
             async with aclosing(turn.run_tools(run_tool)) as results:
@@ -72,21 +76,24 @@ async def run_turn(
 
 
 class _Turn:
-    """What was said and done so far, and what is next."""
+    """What is done, and what is next."""
 
-    def __init__(self, call: ModelCall, so_far: TurnProgress) -> None:
-        self.usage, self._uncounted = so_far.usage, so_far.uncounted
+    def __init__(self, call: ModelCall, progress: TurnProgress) -> None:
+        self.usage = progress.usage
         self.end: TurnFinished | TurnParked | None = None
         self._call = call
-        self._summary_tokens = (so_far.spent_on_summaries or Usage()).output_tokens
-        self._must_continue = so_far.is_message_cut
+        self._uncounted = progress.uncounted
+        self._summary_tokens = 0
+        if progress.spent_on_summaries is not None:
+            self._summary_tokens = progress.spent_on_summaries.output_tokens
+        self._must_continue = progress.is_message_cut
         self._client_names = {tool["name"] for tool in call.client_tools}
-        self._pending = list(so_far.pending)
-        self._called = so_far.tool_calls
-        self._notes = so_far.notes
-        last = so_far.last_round
+        self._pending = list(progress.pending)
+        self._called = progress.tool_calls
+        self._notes = progress.notes
+        last = progress.last_round
         if last is not None and last.reason != "tool_calls":
-            self.end = self._finished(last)
+            self._finish(last)
 
     @property
     def must_ask(self) -> bool:
@@ -100,9 +107,11 @@ class _Turn:
     async def compact(
         self, providers: Sequence[Provider], retries: int
     ) -> AsyncGenerator[AgentEvent]:
-        """Where the conversation has become too long, its summary takes its place before the model is asked."""
-        plan = None if self._must_continue else plan_compaction(self._call)
-        self._must_continue = False  # a message that was cut off is continued below its own words
+        """Replace a conversation that is too long by its summary."""
+        if self._must_continue:  # the model continues a message that was cut off below that message
+            self._must_continue = False
+            return
+        plan = plan_compaction(self._call)
         if plan is None:
             return
         asked = summary_call(self._call, plan.covered)
@@ -115,47 +124,46 @@ class _Turn:
                     self._replace_conversation(list(event.context.items))
 
     def _replace_conversation(self, items: list[Item]) -> None:
-        """The ids of calls that are no longer shown stay taken: the ledger knows them."""
+        """The ids of calls that are no longer in the items stay used: the ledger has them."""
         used = self._call.used_call_ids | all_call_ids(self._call.items)
         self._call = replace(self._call, items=items, used_call_ids=used)
 
-    async def ask(self, providers: Sequence[Provider], retries: int) -> AsyncGenerator[AgentEvent]:
-        left = self._tokens_left()
-        if left is not None and left <= 0:
+    def next_call(self) -> ModelCall | None:
+        """None if the model is not asked. One token limit applies to all rounds of the turn."""
+        if not self.must_ask:
+            return None
+        limit = self._call.max_output_tokens
+        if limit is None:
+            return self._call
+        tokens_left = limit - (self.usage.output_tokens + self._uncounted - self._summary_tokens)
+        if tokens_left <= 0:
             self.end = TurnFinished(self.usage, "max_output_tokens")
-            return
-        said = AnswerBuffer()
-        call = replace(self._call, max_output_tokens=left)
-        async with aclosing(ask(providers, call, retries)) as events:
-            async for event in events:
-                said.add(event)
-                if not isinstance(event, ModelFinished):
-                    yield event
-        last = said.finish
-        finished = RoundFinished(last.reason, last.usage, last.message, last.upstream_ids)
+            return None
+        return replace(self._call, max_output_tokens=tokens_left)
+
+    def end_round(self, finished: RoundFinished, answer: AnswerBuffer) -> None:
         self.usage += finished.usage
-        self._uncounted += last.uncounted
-        yield finished
-        self._pending = said.calls()
+        self._uncounted += finished.uncounted
+        self._pending = answer.calls()
         self._called += len(self._served())
-        self._call, self._notes = follow(self._call, said), last.notes
+        self._call = follow(self._call, answer)
+        self._notes = finished.notes
         if finished.is_cut_short or not self._pending:
-            self.end = self._finished(finished)
+            self._finish(finished)
 
     async def run_tools(self, run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
-        """Run what the server runs, each result as it comes; the client answers the rest in its next request."""
-        served, finished = self._served(), []
+        """Run the server's tools, each result as it comes; the client answers the other calls."""
+        served = self._served()
+        outputs: list[Item] = []
         async with aclosing(self._results(served, run_tool)) as results:
             async for result in results:
-                finished.append(result)
+                outputs.append(_output_item(result))
                 yield result
-        if self.end is None and len(finished) < len(served):
+        if self.end is None and len(outputs) < len(served):
             self.end = TurnParked()
         elif self.end is None and len(served) < len(self._pending):
             self.end = TurnFinished(self.usage)
-        self._call = self._call.followed_by(
-            [*(_output_item(result) for result in finished), *self._notes]
-        )
+        self._call = self._call.followed_by(outputs + list(self._notes))
         self._pending = []
 
     async def _results(
@@ -163,37 +171,32 @@ class _Turn:
     ) -> AsyncGenerator[ToolFinished]:
         if self._has_called_too_often:
             self.end = TurnFinished(self.usage, "max_tool_calls")
-            told = TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
+            output = TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
             for tool_call in served:
-                yield ToolFinished(tool_call.call_id, told, is_error=True)
+                yield ToolFinished(tool_call.call_id, output, is_error=True)
             return
         running = {asyncio.ensure_future(run_tool(tool_call)): tool_call for tool_call in served}
         left = set(running)
         try:
             while left:
                 done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-                for task in [task for task in running if task in done]:  # in the order of the calls
+                for task, tool_call in running.items():  # in the order of the calls
+                    if task not in done:
+                        continue
                     result = task.result()
                     if result is not None:
-                        yield ToolFinished(running[task].call_id, result.output, result.is_error)
+                        yield ToolFinished(tool_call.call_id, result.output, result.is_error)
         finally:
             for task in left:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _tokens_left(self) -> int | None:
-        """The limit is one for the whole turn, however often the model is asked."""
-        limit = self._call.max_output_tokens
-        answered = self.usage.output_tokens + self._uncounted - self._summary_tokens
-        return None if limit is None else limit - answered
-
     def _served(self) -> list[ToolCall]:
-        return [
-            tool_call for tool_call in self._pending if tool_call.name not in self._client_names
-        ]
+        return [call for call in self._pending if call.name not in self._client_names]
 
-    def _finished(self, last: RoundFinished) -> TurnFinished:
-        return TurnFinished(self.usage, INCOMPLETE_REASONS.get(last.reason), last.message)
+    def _finish(self, last: RoundFinished) -> None:
+        incomplete_reason = INCOMPLETE_REASONS.get(last.reason)
+        self.end = TurnFinished(self.usage, incomplete_reason, last.message)
 
 
 def _output_item(finished: ToolFinished) -> Item:

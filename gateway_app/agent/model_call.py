@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.events import Item, ModelEvent
+from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.tools import Tool
+from responses_app.protocol.items import Item
 
 # Fields of a client's request that are passed on to the model as they are.
 MODEL_PARAMETERS = (

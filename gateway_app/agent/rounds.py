@@ -1,7 +1,8 @@
-"""One round with the model: as many requests as it takes to get an answer that is whole.
+"""One round with the model: as many requests as it takes to get a complete answer.
 
-What was said stays said. A request that broke before its first word is made again; an answer that broke
-in its text is continued; a call that broke is not run, and the model is told. Then the next model has a try.
+Text that was sent to the client stays. A request that broke before its first event is sent again;
+an answer that broke in its text is continued; a call that broke is not run, and a note to the model
+says so. Then the next model is asked.
 """
 
 import asyncio
@@ -14,135 +15,172 @@ from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     Cut,
+    Delta,
     ModelEvent,
     ModelFailed,
     ModelFinished,
     ProtocolDeviation,
+    RoundFinished,
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.stream_filters import clean_event, until_stop
+from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import tokens_of
 
 MAX_CONTINUATIONS = 4  # of each model
 MAX_DROPS = 4
-SPLIT_AFTER_DROPS = 2  # of the same tool: it will not fit the next time either
+SPLIT_AFTER_DROPS = 2  # of the same tool: the call would be too long the next time too
 BACKOFF_SECS = 0.5  # before the first retry; doubled for each further one
-MAX_PAUSE_SECS = 60.0  # whatever the upstream asks for: somebody is waiting
+MAX_PAUSE_SECS = 60.0  # whatever the upstream asks for: a client is waiting
 
-DROPPED = "Your call of {tool} was cut off before its arguments were complete, so it was not run."
+DROPPED = "Your call of `{tool}` was cut off before its arguments were complete, so it was not run."
 RESEND = " Make the call again if it is still needed."
 SPLIT = (
-    " It keeps being cut off: do not send the same call again. Split the content over several smaller calls, "
-    "or use several `patch` calls, and keep the arguments of each call under about 8,000 tokens."
+    " It keeps being cut off: do not send the same call again. "
+    "Split the content over several smaller calls, or use several `patch` calls, "
+    "and keep the arguments of each call under about 8,000 tokens."
 )
 
 
 async def ask(
-    providers: Sequence[Provider], call: ModelCall, retries: int, backoff_secs: float = BACKOFF_SECS
-) -> AsyncGenerator[ModelEvent]:
-    """The deltas of every request, with a Cut where one broke off, and one ModelFinished with the usage of all."""
-    asking = _Round(call, retries, backoff_secs)
+    providers: Sequence[Provider],
+    call: ModelCall,
+    retries: int,
+    answer: AnswerBuffer,
+    backoff_secs: float = BACKOFF_SECS,
+) -> AsyncGenerator[Delta | RoundFinished]:
+    """The deltas of every request, with a Cut where one broke off, and one RoundFinished.
+
+    The answer is collected in the buffer, which is the caller's.
+    """
+    current = _Round(call, retries, answer, backoff_secs)
     for provider in providers:
-        asking.turn_to_next()
-        while not asking.is_spent:
-            async with aclosing(asking.request(provider)) as events:
-                async for event in events:
-                    yield event
-            end = asking.settle()
-            if asking.is_broken and asking.said.has_deltas:
+        current.begin_provider()
+        while not current.is_exhausted:
+            request = current.begin_request()
+            try:
+                async with aclosing(until_stop(provider.stream(request), request)) as events:
+                    async for raw_event in events:
+                        event = current.receive(raw_event)
+                        if event is not None:
+                            yield event
+                current.end_request()
+            except ModelFailed as failure:
+                current.fail_request(failure)
+            finished = current.settle()
+            if current.is_broken and answer.has_deltas:
                 yield Cut()
-            if end is not None:
-                yield end
+            if finished is not None:
+                yield finished
                 return
-            if not asking.is_spent:
-                await asyncio.sleep(asking.pause_secs)
-    yield asking.give_up()
+            if not current.is_exhausted:
+                await asyncio.sleep(current.pause_secs)
+    yield current.give_up()
 
 
 class _Round:
-    """What was asked and said so far, and what is left to try."""
+    """What was asked and answered up to now, and what is left to try."""
 
-    def __init__(self, call: ModelCall, retries: int, backoff_secs: float) -> None:
-        self.said = AnswerBuffer()  # in the last request
-        self.is_spent = self.is_broken = False  # this model; the last request
-        self.pause_secs = self._retry_after_secs = 0.0
+    def __init__(
+        self, call: ModelCall, retries: int, answer: AnswerBuffer, backoff_secs: float
+    ) -> None:
+        self.is_exhausted = False  # this model
+        self.is_broken = False  # the last request
+        self.pause_secs = 0.0
         self._call = call
-        self._retries, self._backoff_secs = retries, backoff_secs
-        self._usage, self._uncounted = Usage(), 0
+        self._retries = retries
+        self._backoff_secs = backoff_secs
+        self._retry_after_secs = 0.0
+        self._answer = answer
+        self._has_deltas = False  # in any request
+        self._usage = Usage()
+        self._uncounted = 0
         self._failure = ModelFailed("There is no model to ask.")
-        self._has_deltas = False
-        self._quirks: set[str] = set()
-        self._retried = self._continued = self._dropped = self._dropped_in_a_row = 0
+        self._deviations: set[str] = set()
+        self._retried = 0
+        self._continued = 0
+        self._dropped = 0
+        self._dropped_in_a_row = 0
         self._last_dropped = ""
 
-    def turn_to_next(self) -> None:
-        self.is_spent = False
-        self._retried = self._continued = 0
+    def begin_provider(self) -> None:
+        self.is_exhausted = False
+        self._retried = 0
+        self._continued = 0
 
-    async def request(self, provider: Provider) -> AsyncGenerator[ModelEvent]:
-        """What is said in one request, however it ends."""
-        self.said, self.is_broken, self._retry_after_secs = AnswerBuffer(), False, 0.0
-        call = replace(self._call, max_output_tokens=self._tokens_left())
-        try:
-            async with aclosing(until_stop(provider.stream(call), call)) as events:
-                async for raw in events:
-                    event = clean_event(raw)
-                    self.said.add(event)
-                    if not isinstance(event, ModelFinished) and self._is_new(event):
-                        yield event
-            self._usage += self.said.finish.usage
-        except ModelFailed as failure:
-            self.is_broken, self._failure = True, failure
-            self._retry_after_secs = failure.retry_after or 0.0
-            self._usage += failure.usage
-            self._uncounted += 0 if failure.usage.output_tokens else tokens_of(self.said.chars)
-        self._has_deltas |= self.said.has_deltas
+    def begin_request(self) -> ModelCall:
+        self._answer.begin_request()
+        self.is_broken = False
+        self._retry_after_secs = 0.0
+        return replace(self._call, max_output_tokens=self._tokens_left())
 
-    def _is_new(self, event: ModelEvent) -> bool:
-        """A quirk is worth telling once."""
-        if not isinstance(event, ProtocolDeviation):
-            return True
-        is_new = event.name not in self._quirks
-        self._quirks.add(event.name)
-        return is_new
+    def receive(self, raw_event: ModelEvent) -> Delta | None:
+        """Add an event to the answer; None if the client gets nothing of it."""
+        event = clean_event(raw_event)
+        self._answer.add(event)
+        if isinstance(event, ModelFinished):
+            return None
+        if isinstance(event, ProtocolDeviation):
+            if event.name in self._deviations:
+                return None
+            self._deviations.add(event.name)
+        return event
 
-    def settle(self) -> ModelFinished | None:
-        """The end of the round, unless there is something left to ask."""
+    def end_request(self) -> None:
+        self._usage += self._answer.finish.usage
+        self._has_deltas |= self._answer.has_deltas
+
+    def fail_request(self, failure: ModelFailed) -> None:
+        self.is_broken = True
+        self._failure = failure
+        self._retry_after_secs = failure.retry_after or 0.0
+        self._usage += failure.usage
+        if not failure.usage.output_tokens:
+            self._uncounted += tokens_of(self._answer.chars)
+        self._has_deltas |= self._answer.has_deltas
+
+    def settle(self) -> RoundFinished | None:
+        """The end of the round; None if the model is asked again."""
         if self.is_broken and not self._failure.is_transient:
             raise self._failed()
         if not self.is_broken and not self._is_cut_by_length():
-            return replace(self.said.finish, usage=self._usage, uncounted=self._uncounted)
+            finish = self._answer.finish
+            return self._finished(finish.reason, upstream_ids=finish.upstream_ids)
         self.is_broken = True
-        if self.said.calls():
-            notes = tuple(as_note(self._count_drop(cut.name)) for cut in self.said.cut_calls())
-            return replace(self._finished("tool_calls"), notes=notes)
+        cut_names = [call.name for call in self._answer.cut_calls()]
+        if self._answer.calls():
+            notes = [as_note(self._count_drop(name)) for name in cut_names]
+            return self._finished("tool_calls", notes=tuple(notes))
         if self._tokens_left() == 0:
             return self._finished("length")
-        if self.said.cut_calls():
-            return self._settle_drop(self.said.cut_calls()[-1].name)
-        if self.said.has_deltas:
+        if cut_names:
+            return self._settle_drop(cut_names[-1])
+        if self._answer.has_deltas:
             return self._settle_cut()
         self._settle_silence()
         return None
 
-    def give_up(self) -> ModelFinished:
+    def give_up(self) -> RoundFinished:
         if not self._has_deltas:
             raise self._failed()
-        return self._cut_for_good()
-
-    def _cut_for_good(self) -> ModelFinished:
         return self._finished("upstream_cut", self._failure.message)
 
-    def _finished(self, reason: str, message: str = "") -> ModelFinished:
-        return ModelFinished(reason, self._usage, message, uncounted=self._uncounted)
+    def _finished(
+        self,
+        reason: str,
+        message: str = "",
+        upstream_ids: tuple[str, ...] = (),
+        notes: tuple[Item, ...] = (),
+    ) -> RoundFinished:
+        return RoundFinished(reason, self._usage, message, upstream_ids, notes, self._uncounted)
 
     def _tokens_left(self) -> int | None:
-        """The limit is one for all requests; what broke off is counted by its text."""
+        """One limit applies to all requests; an answer that broke off is counted by its text."""
         limit = self._call.max_output_tokens
-        return (
-            None if limit is None else max(0, limit - self._usage.output_tokens - self._uncounted)
-        )
+        if limit is None:
+            return None
+        return max(0, limit - self._usage.output_tokens - self._uncounted)
 
     def _failed(self) -> ModelFailed:
         self._failure.usage = self._usage
@@ -150,44 +188,47 @@ class _Round:
 
     def _is_cut_by_length(self) -> bool:
         """In or after a call, by a limit that the client did not set."""
-        has_calls = bool(self.said.cut_calls() or self.said.calls())
-        return (
-            self.said.finish.reason == "length"
-            and has_calls
-            and self._call.max_output_tokens is None
-        )
+        if self._answer.finish.reason != "length" or self._call.max_output_tokens is not None:
+            return False
+        return bool(self._answer.cut_calls() or self._answer.calls())
 
-    def _settle_drop(self, tool: str) -> ModelFinished | None:
+    def _settle_drop(self, tool: str) -> RoundFinished | None:
         note = self._count_drop(tool)
         if self._dropped >= MAX_DROPS:
-            message = f"The model's call of {tool} was cut off {self._dropped} times in a row and was not run."
+            times = self._dropped
+            message = f"The model's call of {tool} was cut off {times} times in a row and not run."
             return self._finished("tool_call_dropped", message)
-        self._go_on(interrupted(self._call, self.said, note))
+        self._ask_again(interrupted(self._call, self._answer, note))
         return None
 
     def _count_drop(self, tool: str) -> str:
-        """What the model is told about it."""
+        """The note to the model."""
+        if tool != self._last_dropped:
+            self._dropped_in_a_row = 0
         self._dropped += 1
-        self._dropped_in_a_row = self._dropped_in_a_row + 1 if tool == self._last_dropped else 1
+        self._dropped_in_a_row += 1
         self._last_dropped = tool
-        advice = SPLIT if self._dropped_in_a_row >= SPLIT_AFTER_DROPS else RESEND
-        return DROPPED.format(tool=f"`{tool}`") + advice
+        note = DROPPED.format(tool=tool)
+        if self._dropped_in_a_row >= SPLIT_AFTER_DROPS:
+            return note + SPLIT
+        return note + RESEND
 
-    def _settle_cut(self) -> ModelFinished | None:
-        if self._call.is_formatted and self.said.items():
-            return self._cut_for_good()
-        self.is_spent = self._continued >= MAX_CONTINUATIONS
+    def _settle_cut(self) -> RoundFinished | None:
+        if self._call.is_formatted and self._answer.request_items():
+            return self._finished("upstream_cut", self._failure.message)
+        self.is_exhausted = self._continued >= MAX_CONTINUATIONS
         self._continued += 1
-        self._go_on(continued(self._call, self.said))
+        self._ask_again(continued(self._call, self._answer))
         return None
 
     def _settle_silence(self) -> None:
-        self.is_spent = self._retried >= self._retries
+        self.is_exhausted = self._retried >= self._retries
         self._call = replace(self._call, is_retry=True)
         backoff = self._backoff_secs * 2**self._retried * random.uniform(0.5, 1)  # noqa: S311
         self.pause_secs = min(self._retry_after_secs + backoff, MAX_PAUSE_SECS)
         self._retried += 1
 
-    def _go_on(self, call: ModelCall) -> None:
-        self._call, self._retried = call, 0
+    def _ask_again(self, call: ModelCall) -> None:
+        self._call = call
+        self._retried = 0
         self.pause_secs = min(self._retry_after_secs, MAX_PAUSE_SECS)

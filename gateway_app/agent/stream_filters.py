@@ -5,15 +5,9 @@ from contextlib import aclosing
 from dataclasses import fields, replace
 from typing import Any
 
-from gateway_app.agent.events import (
-    Item,
-    ModelEvent,
-    ModelFailed,
-    ModelFinished,
-    TextDelta,
-    Usage,
-)
+from gateway_app.agent.events import ModelEvent, ModelFailed, ModelFinished, TextDelta, Usage
 from gateway_app.agent.model_call import ModelCall
+from responses_app.protocol.items import Item
 from responses_app.protocol.text_buffer import clean_text
 from responses_app.protocol.token_estimate import estimate_tokens, tokens_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
-from gateway_app.agent.events import Item, RoundFinished, Usage
+from gateway_app.agent.events import RoundFinished, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.tool_runner import TOLD_ONCE, shown
@@ -29,6 +29,7 @@ from responses_app.protocol.items import (
     CALLS,
     COMPACTION,
     OUTPUTS,
+    Item,
     all_call_ids,
     output_ids,
 )

@@ -107,7 +107,7 @@ async def test_retries_wait_longer_each_time(cast: Cast, mode: str) -> None:
     for _ in range(3):
         cast.stub.play(BUSY)
     start = time.monotonic()
-    async with aclosing(ask([cast.provider(mode)], CALL, 3, backoff_secs=0.05)) as events:
+    async with aclosing(ask([cast.provider(mode)], CALL, 3, AnswerBuffer(), backoff_secs=0.05)) as events:
         assert [event async for event in events]
     assert (1 + 2 + 4) * 0.025 <= time.monotonic() - start < 5  # half of it is left to chance
 
@@ -295,6 +295,6 @@ async def test_a_context_that_is_too_long_has_its_own_code(cast: Cast, mode: str
 
 async def test_closing_a_round_hangs_up(cast: Cast, mode: str) -> None:
     cast.stub.play(Text("a"), Cut())
-    async with aclosing(ask([cast.provider(mode)], CALL, 2)) as events:
+    async with aclosing(ask([cast.provider(mode)], CALL, 2, AnswerBuffer())) as events:
         assert await anext(events) == TextDelta("a")
     assert cast.requests == 1

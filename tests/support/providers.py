@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway_app.agent.answer_buffer import AnswerBuffer
-from gateway_app.agent.events import Cut, ModelEvent, ModelFinished, ProtocolDeviation, ReasoningDelta, TextDelta, Usage
+from gateway_app.agent.events import Cut, Delta, ProtocolDeviation, ReasoningDelta, RoundFinished, TextDelta, Usage
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.providers.openai.client import Upstream
@@ -44,7 +44,7 @@ class Cast:
 class Heard:
     """A round as its listener knows it."""
 
-    events: list[ModelEvent]
+    events: list[Delta | RoundFinished]
     said: AnswerBuffer
 
     @property
@@ -64,9 +64,9 @@ class Heard:
         return [event.name for event in self.events if isinstance(event, ProtocolDeviation)]
 
     @property
-    def finish(self) -> ModelFinished:
+    def finish(self) -> RoundFinished:
         last = self.events[-1]
-        assert isinstance(last, ModelFinished)
+        assert isinstance(last, RoundFinished)
         return last
 
     @property
@@ -76,7 +76,6 @@ class Heard:
 
 async def hear(*providers: Provider, call: ModelCall = CALL, retries: int = 2) -> Heard:
     events, said = [], AnswerBuffer()
-    async for event in ask(providers, call, retries, BACKOFF_SECS):
+    async for event in ask(providers, call, retries, said, BACKOFF_SECS):
         events.append(event)
-        said.add(event)
     return Heard(events, said)

@@ -12,7 +12,7 @@ import orjson
 
 from gateway_app.agent.compaction import summarised_entries
 from gateway_app.agent.context import text_of
-from gateway_app.agent.events import Item, ModelEvent
+from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.sampling import choose_call, sample
 from gateway_app.providers.builtin.script import (
@@ -25,7 +25,7 @@ from gateway_app.providers.builtin.script import (
     play,
     words,
 )
-from responses_app.protocol.items import OUTPUTS
+from responses_app.protocol.items import OUTPUTS, Item
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000

@@ -14,7 +14,6 @@ from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
     CallStarted,
-    Item,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -23,7 +22,7 @@ from gateway_app.agent.events import (
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall
-from responses_app.protocol.items import OUTPUTS
+from responses_app.protocol.items import OUTPUTS, Item
 
 _WORD = re.compile(r"(?:\A\s*)?\S+\s*")  # the anchor keeps it linear on a text of spaces
 YIELD_EVERY_WORDS = 50  # an unpaced script must not keep the event loop to itself

@@ -11,7 +11,6 @@ from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
     CallStarted,
-    Item,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -23,7 +22,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.sse import Event, WholeAnswer, cut_off
 from responses_app.protocol.ids import new_call_id
-from responses_app.protocol.items import CALLS
+from responses_app.protocol.items import CALLS, Item
 
 MAX_UPSTREAM_ID_CHARS = 200
 MAX_ID_CHARS = MAX_NAME_CHARS = 200  # what the ledger of tool calls stores

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gateway_app.agent.context import text_of
-from gateway_app.agent.events import Item, ModelFailed
+from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
-from responses_app.protocol.items import CALLS, OUTPUTS
+from responses_app.protocol.items import CALLS, OUTPUTS, Item
 
 if TYPE_CHECKING:  # the SDK behind it takes most of a second to import, and not everybody needs it
     from gateway_app.providers.openai.client import Upstream

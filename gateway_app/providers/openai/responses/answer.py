@@ -5,7 +5,6 @@ from typing import Any
 
 from gateway_app.agent.events import (
     Annotation,
-    Item,
     MessageStarted,
     ModelEvent,
     ModelFailed,
@@ -24,7 +23,7 @@ from gateway_app.providers.openai.responses.item_tracker import ItemTracker, Out
 from gateway_app.providers.openai.responses.request import open_responses, responses_body
 from gateway_app.providers.openai.sse import Event, WholeAnswer
 from responses_app.protocol import events
-from responses_app.protocol.items import CALLS
+from responses_app.protocol.items import CALLS, Item
 
 MAX_NAME_CHARS = 60
 # Every other kind of item is passed on as a whole.

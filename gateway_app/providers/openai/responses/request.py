@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from gateway_app.agent.events import Item
 from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
-from responses_app.protocol.items import CALLS
+from responses_app.protocol.items import CALLS, Item
 
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
