@@ -29,6 +29,7 @@ from responses_app.models import (
     ToolEvent,
 )
 from responses_app.protocol.status import OnDisconnect, Status
+from tests.support.query_plans import collected_statistics
 
 pytestmark = pytest.mark.django_db
 ROWS = 5000
@@ -40,7 +41,8 @@ def stored(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
     """Once for all tests here: filling the tables takes longer than any of them."""
     with django_db_blocker.unblock():
         fill()
-        yield
+        with collected_statistics():
+            yield
         get_user_model().objects.all().delete()
         Profile.objects.all().delete()
         RuntimeProcess.objects.all().delete()
@@ -93,8 +95,6 @@ def fill() -> None:
         for n, row in enumerate(responses)
     )
     fill_small(owner, now)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
 
 
 def fill_small(owner: User, now: datetime) -> None:

@@ -16,6 +16,21 @@ STEP_SIZE = 10  # virtual machine instructions between two counts
 
 
 @contextmanager
+def collected_statistics() -> Iterator[None]:
+    """Statistics of the tables as they are now, for the plans inside.
+
+    SQLite keeps what it has read of them for the life of the connection, also after a rollback:
+    the plans of later tests would be those of another table.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        yield
+        if connection.vendor == "sqlite":
+            cursor.execute("DELETE FROM sqlite_stat1")
+            cursor.execute("ANALYZE sqlite_schema")  # reads them again
+
+
+@contextmanager
 def statements() -> Iterator[list[tuple[str, Any]]]:
     """What is executed inside, with its parameters."""
     seen: list[tuple[str, Any]] = []
