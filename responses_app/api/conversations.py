@@ -7,10 +7,10 @@ from rest_framework.response import Response as JsonAnswer
 from rest_framework.views import APIView
 
 from responses_app.api.authentication import owner_of
-from responses_app.api.lists import shown_item
 from responses_app.api.pagination import cut, envelope, read_page
 from responses_app.api.parsers import read_body
-from responses_app.database import database
+from responses_app.api.payloads import shown_item
+from responses_app.eventlog import event_store
 from responses_app.models import Conversation, ConversationItem
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item

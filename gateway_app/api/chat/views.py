@@ -11,13 +11,13 @@ from rest_framework.views import APIView
 
 from gateway_app.api.chat.payloads import CompletionNotFound, completion, response_id_of
 from responses_app.api.authentication import owner_of
-from responses_app.api.lists import bodies_of
 from responses_app.api.pagination import (
     cut,
     envelope,
     read_page,
     read_word,
 )
+from responses_app.api.payloads import bodies_of
 from responses_app.eventlog import current_body
 from responses_app.http.session_key import has_controls
 from responses_app.models import Response
@@ -31,7 +31,7 @@ from responses_app.services.lookup import note_access
 
 
 class CompletionsView(APIView):
-    """POST is taken by the streaming door."""
+    """POST is served by a streaming consumer."""
 
     def get(self, request: Request) -> JsonAnswer:
         kept = _kept(owner_of(request))

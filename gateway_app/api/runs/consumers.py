@@ -1,27 +1,27 @@
-"""``POST /v1/runs``: a turn that nobody has to wait for."""
+"""``POST /v1/runs`` starts a run; ``GET /v1/runs/{run_id}/events`` streams its events to any number of readers."""
 
-from dataclasses import replace
-from typing import Any
+from urllib.parse import parse_qs
 
-from responses_app.database import database
-from responses_app.http.principals import Principal
-from responses_app.models.responses import Kind
-from responses_app.protocol.errors import InvalidRequest
+from gateway_app.api.runs.payloads import find_run
+from gateway_app.api.runs.renderers import RunEventsView
+from gateway_app.api.runs.requests import read_run
+from responses_app.eventlog import event_store
+from responses_app.eventlog.segments import read_last
+from responses_app.protocol.errors import CursorAhead
 from responses_app.protocol.ids import run_id_of
-from responses_app.requests.create import read_create
-from responses_app.requests.fields import an_object, array, text
-from responses_app.requests.headers import SESSION_HEADER, read_session_id
-from responses_app.requests.items import read_input
+from responses_app.requests.headers import (
+    LAST_EVENT_HEADER,
+    SESSION_HEADER,
+    read_cursor,
+    read_last_event_id,
+    read_session_id,
+)
 from responses_app.requests.json_body import parse_body
 from responses_app.requests.tools import FORM_HEADER
-from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lookup import note_access
+from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.generating import GeneratingConsumer
-
-HISTORY = "conversation_history"
-# Hermes clients send these; which model answers is the profile's business here.
-UNUSED = ("model_options", "provider")
-# Of a response's fields, those that say how it is delivered.
-DELIVERY = ("background", "stream", "stream_options")
+from responses_app.streaming.pump import pump
 
 
 class CreateRunConsumer(GeneratingConsumer):
@@ -43,94 +43,25 @@ class CreateRunConsumer(GeneratingConsumer):
         await self.send_json(shown, status=202, headers=headers)
 
 
-def read_run(
-    body: dict[str, Any],
-    principal: Principal,
-    session_header: str | None = None,
-    tool_form: str | None = None,
-) -> Admission:
-    """A response's request in Hermes' words. The session: body, then chain, then header."""
-    given = {name: value for name, value in body.items() if value is not None}
-    unused = sorted(given.keys() & {*UNUSED, *DELIVERY})
-    chosen = _read_session(given)
-    past = read_history(given.get(HISTORY, []), principal.owner_id)
-    asked = {
-        name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)
-    }
-    if "input" in asked:
-        asked["input"] = as_items(asked["input"])
-    admission = read_create(asked, principal, tool_form=tool_form).admission
-    if not admission.is_stored:
-        raise InvalidRequest(
-            "A run is always stored: there is no other way to read it.", param="store"
-        )
-    names_history = admission.previous_id is not None or admission.conversation is not None
-    return replace(
-        admission,
-        kind=Kind.RUNS,
-        items=[*past, *admission.items],
-        ignored=(*admission.ignored, *unused),
-        session_id=chosen or (None if names_history else session_header),
-        is_session_chosen=chosen is not None,
-        brings_history=bool(past),
-    )
+class RunEventsConsumer(HttpConsumer):
+    async def answer(self, body: bytes) -> None:
+        principal = await self.principal()
+        row = await event_store.read(find_run, principal.owner_id, self.path_args["run_id"])
+        cursor = await self._cursor(row.pk)
+        note_access(row)
+        await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
+        await pump(self, row.pk, position=-1, view=RunEventsView(row.pk, cursor))
 
-
-def read_history(value: Any, owner_id: int, name: str = HISTORY) -> list[dict[str, Any]]:
-    """As in Hermes, each message is an object with its role; only the input may be bare texts."""
-    entries = array(value, name, "an array of messages")
-    for index, entry in enumerate(entries):
-        an_object(entry, f"{name}[{index}]")
-    return read_input([with_images(entry) for entry in entries], owner_id, name) if entries else []
-
-
-def as_items(value: Any) -> Any:
-    """Hermes takes bare strings for messages, and a message without a role for the user's."""
-    return [_as_item(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _as_item(entry: Any) -> Any:
-    if isinstance(entry, str):
-        return {"role": "user", "content": entry}
-    if not isinstance(entry, dict):
-        return entry
-    if entry.get("role") is None and "content" in entry and _is_message(entry):
-        return with_images({**entry, "role": "user"})
-    return with_images(entry)
-
-
-def _is_message(entry: dict[str, Any]) -> bool:
-    return entry.get("type") in (None, "message")
-
-
-def with_images(entry: dict[str, Any]) -> dict[str, Any]:
-    if not _is_message(entry) or "content" not in entry:
-        return entry
-    return {**entry, "content": as_content(entry["content"])}
-
-
-def as_content(content: Any) -> Any:
-    """Images in the words of chat completions, too."""
-    return [_as_part(part) for part in content] if isinstance(content, list) else content
-
-
-def _as_part(part: Any) -> Any:
-    if not isinstance(part, dict) or part.get("type") != "image_url":
-        return part
-    image = part.get("image_url")
-    named = (
-        {"image_url": image.get("url"), "detail": image.get("detail")}
-        if isinstance(image, dict)
-        else part
-    )
-    return {**named, "type": "input_image"}
-
-
-def _read_session(given: dict[str, Any]) -> str | None:
-    if "session_id" not in given:
-        return None
-    if "conversation" in given:
-        raise InvalidRequest(
-            "A conversation has a session of its own; send one of the two.", param="session_id"
-        )
-    return read_session_id(text(given["session_id"], "session_id"), "session_id")
+    async def _cursor(self, response_id: str) -> int:
+        query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
+        name, cursor = "after", read_cursor(query.get("after", [None])[-1], "after")
+        if cursor is None:
+            name, cursor = LAST_EVENT_HEADER, in_header
+        if cursor is None:
+            return -1
+        newest = await event_store.read(read_last, response_id)
+        last = -1 if newest is None else newest.last_position
+        if cursor > last:
+            raise CursorAhead(cursor, last, name)
+        return cursor

@@ -1,7 +1,6 @@
 import re
 
-from gateway_app.api.runs.consumers import CreateRunConsumer
-from gateway_app.api.runs.stream import RunEventsConsumer
+from gateway_app.api.runs.consumers import CreateRunConsumer, RunEventsConsumer
 from responses_app.streaming.routing import StreamingRoute
 
 RUNS_ROUTES = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from gateway_app.api.runs.consumers import as_content, as_items
+from gateway_app.api.runs.requests import as_content, as_items
 from responses_app.http.principals import Principal
 from responses_app.models import Session
 from responses_app.models.responses import Kind
