@@ -142,6 +142,16 @@ def test_capabilities_promise_what_is_there_and_nothing_else(server: Server) -> 
             assert answer.status_code != 404 or answer.json()["error"]["code"] != "unknown_path", name
 
 
+def test_capabilities_name_the_model_lock_of_a_session(server: Server) -> None:
+    with server.http() as http:
+        session_id = http.post("/api/sessions", json={}).json()["session"]["id"]
+        locked = http.post(f"/api/sessions/{session_id}/model", json={"model": "hermes-agent"})
+        assert locked.json()["object"] == "hermes.session.model_lock"
+        body = http.get("/v1/capabilities").json()
+    assert body["features"]["session_model_lock"] is True
+    assert body["endpoints"]["session_model"] == {"method": "POST", "path": "/api/sessions/{session_id}/model"}
+
+
 def test_discovery_needs_a_key(server: Server) -> None:
     with server.http("wrong") as http:
         for path in ("/v1/models", "/v1/capabilities", "/v1/toolsets"):

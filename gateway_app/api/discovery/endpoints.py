@@ -32,6 +32,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "session_delete": ("DELETE", "/api/sessions/{session_id}"),
     "session_messages": ("GET", "/api/sessions/{session_id}/messages"),
     "session_fork": ("POST", "/api/sessions/{session_id}/fork"),
+    "session_model": ("POST", "/api/sessions/{session_id}/model"),
     "session_chat": ("POST", "/api/sessions/{session_id}/chat"),
     "session_chat_stream": ("POST", "/api/sessions/{session_id}/chat/stream"),
     "responses_list": ("GET", "/v1/responses"),

@@ -35,6 +35,7 @@ FEATURES = {
     "session_chat": "session_chat",
     "session_chat_streaming": "session_chat_stream",
     "session_fork": "session_fork",
+    "session_model_lock": "session_model",
     "model_options": "model_options",
     "skills_api": "skills",
 }
@@ -44,7 +45,6 @@ NOT_HERE = (
     "memory_write_api",
     "audio_api",
     "realtime_voice",
-    "session_model_lock",
 )
 
 
