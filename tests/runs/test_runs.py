@@ -155,6 +155,14 @@ def test_stop(server: Server) -> None:
     assert (again.status_code, again.json()["status"]) == (200, "cancelled")
 
 
+def test_a_stop_records_the_key_that_asked_for_it(server: Server) -> None:
+    run_id = start_run(server, {"input": script({"gate": "never"})})
+    post(server, f"/v1/runs/{run_id}/stop", {})
+    ended_run(server, run_id)
+    sql = "SELECT cancel_requested_by FROM responses_app_response WHERE id = ?"
+    assert server.query(sql, f"resp_{run_id[4:]}") == [("key root",)]
+
+
 def test_approval_through_the_run(server: Server) -> None:
     run_id = start_run(server, {"input": script(call("guarded", text="run consent"))})
     shown = until_status(server, run_id, "waiting_for_approval")

@@ -69,7 +69,7 @@ class StopRunView(APIView):
         row = find_run(owner_of(request), run_id)
         if not row.is_open:
             return JsonAnswer(run_object(row))
-        request_cancel(row.pk).result()
+        request_cancel(row.pk, principal_of(request).actor).result()
         return JsonAnswer({"run_id": run_id, "status": str(RunStatus.STOPPING)})
 
 
