@@ -219,9 +219,9 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["responses_app.api.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["responses_app.api.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_PARSER_CLASSES": ["responses_app.api.parsers.JSONObjectParser"],
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "responses_app.api.renderers.IgnoreAccept",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "responses_app.api.renderers.OneFormat",
     "EXCEPTION_HANDLER": "responses_app.api.exceptions.openai_error",
     "UNAUTHENTICATED_USER": None,
 }

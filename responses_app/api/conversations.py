@@ -1,21 +1,19 @@
-"""``/v1/conversations``: items that are kept in order, whoever brings them."""
+"""``/v1/conversations``: items that are kept in order, of clients and of responses."""
 
+from functools import partial
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from rest_framework.response import Response
 
-from responses_app.api.authentication import owner_of
-from responses_app.api.pagination import cut, envelope, read_page
-from responses_app.api.parsers import read_body
-from responses_app.api.payloads import shown_item
+from responses_app.api.base import ApiRequest, ApiView
+from responses_app.api.pagination import IdPagination, list_envelope
+from responses_app.api.payloads import item_payload
 from responses_app.eventlog import event_store
 from responses_app.models import Conversation, ConversationItem
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.requests.fields import metadata, text, wrong_type
-from responses_app.requests.headers import IGNORED_HEADER, ignored_value
+from responses_app.requests.headers import ignored_headers
 from responses_app.requests.items import read_input
 from responses_app.services.conversations import (
     add_items,
@@ -33,100 +31,105 @@ from responses_app.services.history.item_references import ItemNotFound
 MAX_NEW_ITEMS = 20
 
 
-class ConversationsView(APIView):
-    def post(self, request: Request) -> JsonAnswer:
-        body = read_body(request, is_required=False)
-        owner_id = owner_of(request)
+class ConversationsView(ApiView):
+    is_body_required = False
+
+    def post(self, request: ApiRequest) -> Response:
+        body = request.data
+        owner_id = request.user.pk
         name = _read_name(body.get("name"))
         pairs = _read_metadata(body)
-        items = _read_items(body["items"], owner_id) if body.get("items") not in (None, []) else []
-        made = database.submit(
-            lambda: create_conversation(owner_id, name=name, metadata=pairs, items=items)
-        )
-        return JsonAnswer(
-            _shown(made.result()), headers=_ignored(body, "items", "metadata", "name")
-        )
+        items: list[Item] = []
+        if body.get("items") not in (None, []):
+            items = _read_items(body["items"], owner_id)
+        create = partial(create_conversation, owner_id, name=name, metadata=pairs, items=items)
+        made = event_store.submit(create).result()
+        headers = ignored_headers(body, ("items", "metadata", "name"))
+        return Response(_conversation_payload(made), headers=headers)
 
 
-class ConversationView(APIView):
-    def get(self, request: Request, conversation_id: str) -> JsonAnswer:
-        return JsonAnswer(_shown(_find(request, conversation_id)))
+class ConversationView(ApiView):
+    def get(self, request: ApiRequest, conversation_id: str) -> Response:
+        return Response(_conversation_payload(_find(request, conversation_id)))
 
-    def post(self, request: Request, conversation_id: str) -> JsonAnswer:
+    def post(self, request: ApiRequest, conversation_id: str) -> Response:
         conversation = _find(request, conversation_id)
-        body = read_body(request)
+        body = request.data
         _require(body, "metadata")
         conversation.metadata = _read_metadata(body)
-        database.submit(lambda: update_metadata(conversation.pk, conversation.metadata)).result()
-        return JsonAnswer(_shown(conversation), headers=_ignored(body, "metadata"))
+        update = partial(update_metadata, conversation.pk, conversation.metadata)
+        event_store.submit(update).result()
+        headers = ignored_headers(body, ("metadata",))
+        return Response(_conversation_payload(conversation), headers=headers)
 
-    def delete(self, request: Request, conversation_id: str) -> JsonAnswer:
-        found = _find(request, conversation_id).pk
-        database.submit(lambda: delete_conversation(found)).result()
-        return JsonAnswer({"id": found, "object": "conversation.deleted", "deleted": True})
+    def delete(self, request: ApiRequest, conversation_id: str) -> Response:
+        found_id = _find(request, conversation_id).pk
+        event_store.submit(partial(delete_conversation, found_id)).result()
+        return Response({"id": found_id, "object": "conversation.deleted", "deleted": True})
 
 
-class ConversationItemsView(APIView):
-    def get(self, request: Request, conversation_id: str) -> JsonAnswer:
+class ConversationItemPagination(IdPagination):
+    sort_key = ("position", "pk")
+    id_field = "item_id"
+
+
+class ConversationItemsView(ApiView):
+    def get(self, request: ApiRequest, conversation_id: str) -> Response:
         conversation = _find(request, conversation_id)
-        rows, has_more = cut(
-            readable_items(conversation.pk),
-            read_page(request.query_params),
-            ("position", "pk"),
-            lambda item_id: ConversationItem.objects.filter(
-                conversation=conversation, item_id=item_id
-            ),
-        )
-        return JsonAnswer(
-            envelope([shown_item(item) for item in resolved(rows)], has_more=has_more)
-        )
+        paginator = ConversationItemPagination()
+        every = ConversationItem.objects.filter(conversation=conversation)
+        readable = readable_items(conversation.pk)
+        rows = paginator.paginate_queryset(readable, request, cursors=every)
+        return paginator.get_paginated_response([item_payload(item) for item in resolved(rows)])
 
-    def post(self, request: Request, conversation_id: str) -> JsonAnswer:
+    def post(self, request: ApiRequest, conversation_id: str) -> Response:
         conversation = _find(request, conversation_id)
-        body = read_body(request)
+        body = request.data
         _require(body, "items")
         items = _read_items(body["items"], conversation.owner_id)
-        added = database.submit(lambda: add_items(conversation.pk, items)).result()
-        data = [shown_item(item) for item in added]
-        return JsonAnswer(
-            envelope(data, has_more=False), headers=_ignored(body, "items", "include")
-        )
+        added = event_store.submit(partial(add_items, conversation.pk, items)).result()
+        data = [item_payload(item) for item in added]
+        headers = ignored_headers(body, ("items", "include"))
+        return Response(list_envelope(data, has_more=False), headers=headers)
 
 
-class ConversationItemView(APIView):
-    def get(self, request: Request, conversation_id: str, item_id: str) -> JsonAnswer:
+class ConversationItemView(ApiView):
+    def get(self, request: ApiRequest, conversation_id: str, item_id: str) -> Response:
         conversation = _find(request, conversation_id)
-        return JsonAnswer(shown_item(_find_item(conversation, item_id)))
+        return Response(item_payload(_find_item(conversation, item_id)))
 
-    def delete(self, request: Request, conversation_id: str, item_id: str) -> JsonAnswer:
+    def delete(self, request: ApiRequest, conversation_id: str, item_id: str) -> Response:
         conversation = _find(request, conversation_id)
         _find_item(conversation, item_id)
-        database.submit(lambda: delete_item(conversation.pk, item_id)).result()
-        return JsonAnswer(_shown(conversation))
+        event_store.submit(partial(delete_item, conversation.pk, item_id)).result()
+        return Response(_conversation_payload(conversation))
 
 
-def _find(request: Request, reference: str) -> Conversation:
-    return find_conversation(owner_of(request), reference, param="conversation_id")
+def _find(request: ApiRequest, reference: str) -> Conversation:
+    return find_conversation(request.user.pk, reference, param="conversation_id")
 
 
 def _find_item(conversation: Conversation, item_id: str) -> Item:
-    rows = readable_items(conversation.pk).filter(item_id=item_id) if item_id.isprintable() else []
-    for item in resolved(list(rows)):
-        return item
+    if item_id.isprintable():
+        rows = readable_items(conversation.pk).filter(item_id=item_id)
+        for item in resolved(list(rows)):
+            return item
     raise ItemNotFound(item_id, "item_id")
 
 
-def _shown(conversation: Conversation) -> dict[str, Any]:
-    shown = {
+def _conversation_payload(conversation: Conversation) -> dict[str, Any]:
+    payload = {
         "id": conversation.pk,
         "object": "conversation",
         "created_at": int(conversation.created_at.timestamp()),
         "metadata": conversation.metadata,
     }
-    return shown if conversation.name is None else {**shown, "name": conversation.name}
+    if conversation.name is not None:
+        payload["name"] = conversation.name
+    return payload
 
 
-# -- what is asked ----------------------------------------------------------------------
+# -- reading the body --------------------------------------------------------------------
 def _require(body: dict[str, Any], name: str) -> None:
     if name not in body:
         raise InvalidRequest(f"{name} is required.", param=name, code="missing_required_parameter")
@@ -134,7 +137,9 @@ def _require(body: dict[str, Any], name: str) -> None:
 
 def _read_metadata(body: dict[str, Any]) -> dict[str, str]:
     value = body.get("metadata")
-    return {} if value is None else metadata(value, "metadata")
+    if value is None:
+        return {}
+    return metadata(value, "metadata")
 
 
 def _read_name(value: Any) -> str | None:
@@ -161,10 +166,3 @@ def _read_items(value: Any, owner_id: int) -> list[Item]:
                 code="unsupported_item_type",
             )
     return items
-
-
-def _ignored(body: dict[str, Any], *known: str) -> dict[str, str]:
-    unknown = sorted(
-        name for name, value in body.items() if value is not None and name not in known
-    )
-    return {IGNORED_HEADER: ignored_value(unknown)} if unknown else {}

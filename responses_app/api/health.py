@@ -1,17 +1,17 @@
 """``/health``: whether the process answers at all."""
 
 from django.conf import settings
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from rest_framework.response import Response
+
+from responses_app.api.base import ApiRequest, ApiView
 
 
-class HealthView(APIView):
+class HealthView(ApiView):
     authentication_classes = ()
     permission_classes = ()
 
-    def get(self, request: Request) -> JsonAnswer:
+    def get(self, request: ApiRequest) -> Response:
         status = "degraded" if settings.HERMES_DEGRADED else "ok"
-        return JsonAnswer(
+        return Response(
             {"status": status, "platform": "hermes-agent", "version": settings.HERMES_VERSION}
         )

@@ -1,11 +1,10 @@
 """``POST /v1/responses/input_tokens``: what a request would cost, without making it."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from typing import Any
 
-from responses_app.api.authentication import principal_of
-from responses_app.api.parsers import read_body
+from rest_framework.response import Response
+
+from responses_app.api.base import ApiRequest, ApiView
 from responses_app.protocol.errors import NotFound, PreviousResponseNotFound
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.requests.create import read_create
@@ -18,24 +17,27 @@ from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lookup import find_response
 
 
-class InputTokensView(APIView):
-    def post(self, request: Request) -> JsonAnswer:
-        principal = principal_of(request)
-        given = {name: value for name, value in read_body(request).items() if value is not None}
-        admission = read_create({"input": "", **given}, principal).admission
+class InputTokensView(ApiView):
+    def post(self, request: ApiRequest) -> Response:
+        given: dict[str, Any] = {"input": ""}
+        for name, value in request.data.items():
+            if value is not None:
+                given[name] = value
+        admission = read_create(given, request.auth).admission
         previous_id, history = _history(admission)
         newer = expand(admission.owner_id, resolve_references(admission.owner_id, admission.items))
-        older = [] if newer.replaces_all else read_context(admission.owner_id, history).items
+        items = newer.items
+        if not newer.replaces_all:
+            items = read_context(admission.owner_id, history).items + items
         instructions = admission.echo.get("instructions")
         if instructions is None:
             instructions = inherited_instructions(previous_id)
-        tools = admission.echo.get("tools", [])
-        tokens = estimate_tokens([*older, *newer.items], instructions, tools)
-        return JsonAnswer({"object": "response.input_tokens", "input_tokens": tokens})
+        tokens = estimate_tokens(items, instructions, admission.echo.get("tools", []))
+        return Response({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 def _history(admission: Admission) -> tuple[str | None, History]:
-    """The turn that is continued, and what it continues."""
+    """The turn that the request continues, and the history it continues from."""
     if admission.conversation is not None:
         conversation = find_conversation(admission.owner_id, admission.conversation)
         return None, history_of(conversation.pk, None)

@@ -3,29 +3,27 @@
 import time
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from rest_framework.response import Response
 
-from responses_app.api.authentication import principal_of
+from responses_app.api.base import ApiRequest, ApiView
 from responses_app.protocol.errors import ModelNotFound
 from responses_app.requests.model_name import model_names
 
 
-class ModelsView(APIView):
-    def get(self, request: Request) -> JsonAnswer:
-        names = model_names(principal_of(request))
-        return JsonAnswer({"object": "list", "data": [_model(name) for name in names]})
+class ModelsView(ApiView):
+    def get(self, request: ApiRequest) -> Response:
+        models = [_model_payload(name) for name in model_names(request.auth)]
+        return Response({"object": "list", "data": models})
 
 
-class ModelView(APIView):
-    def get(self, request: Request, model: str) -> JsonAnswer:
-        if model not in model_names(principal_of(request)):
+class ModelView(ApiView):
+    def get(self, request: ApiRequest, model: str) -> Response:
+        if model not in model_names(request.auth):
             raise ModelNotFound(model)
-        return JsonAnswer(_model(model))
+        return Response(_model_payload(model))
 
 
-def _model(name: str) -> dict[str, Any]:
+def _model_payload(name: str) -> dict[str, Any]:
     return {
         "id": name,
         "object": "model",

@@ -1,30 +1,28 @@
-"""Lists in pages: a cursor is the id of an item, found again by its place in the order, never by counting."""
+"""Lists in pages. A cursor is the id of an entry, located by its sort key and never by counting."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from responses_app.http.session_key import has_controls
+from responses_app.api.query_params import read_count, read_text
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import Item
-from responses_app.requests.fields import choice, integer, optional, wrong_type
+from responses_app.requests.fields import choice
 
+ORDERS = ("asc", "desc")
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
-MAX_LIMIT_DIGITS = 9
-ORDERS = ("asc", "desc")
-
-M = TypeVar("M", bound=Model)
-# Two columns that give every row a place of its own.
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list somebody asks for."""
+    """The part of a list that a client asks for."""
 
     after: str | None
     before: str | None
@@ -33,106 +31,125 @@ class Page:
 
     @property
     def is_backwards(self) -> bool:
-        """The nearest rows in front of ``before`` are wanted, so the walk starts there."""
+        """The nearest rows before ``before`` are wanted, so the walk starts there."""
         return self.before is not None and self.after is None
 
 
-def read_page(
-    params: QueryDict,
-    default_limit: int = DEFAULT_LIMIT,
-    max_limit: int = MAX_LIMIT,
-    default_order: str = "desc",
-) -> Page:
-    order = choice(*ORDERS)(params.get("order", default_order), "order")
-    return Page(
-        after=read_word(params, "after"),
-        before=read_word(params, "before"),
-        limit=read_count(params, "limit", default_limit, 1, max_limit),
-        is_ascending=order == "asc",
-    )
+class IdPagination(BasePagination):
+    """``after``, ``before``, ``limit`` and ``order``, as OpenAI has them."""
+
+    default_limit = DEFAULT_LIMIT
+    max_limit = MAX_LIMIT
+    default_order = "desc"
+    # Two columns whose values together are unique.
+    sort_key = ("created_at", "pk")
+    id_field = "pk"
+
+    page: Page
+    has_more: bool
+
+    def read_page(self, params: QueryDict) -> Page:
+        order = choice(*ORDERS)(params.get("order", self.default_order), "order")
+        return Page(
+            after=read_text(params, "after"),
+            before=read_text(params, "before"),
+            limit=read_count(params, "limit", self.default_limit, 1, self.max_limit),
+            is_ascending=order == "asc",
+        )
+
+    def stored_id(self, entry_id: str) -> str:
+        """The value of ``id_field`` for an id that clients see."""
+        return entry_id
+
+    def paginate_queryset(
+        self,
+        queryset: QuerySet[Any] | Sequence[Any],
+        request: Request,
+        view: APIView | None = None,
+        *,
+        cursors: QuerySet[Any] | None = None,
+    ) -> list[Any]:
+        """The entries of one page of rows, or of items in ascending order.
+
+        ``cursors`` holds the rows that a cursor may name. It may hold more than the list does: a
+        client may delete entries while it walks the list.
+        """
+        self.page = self.read_page(request.query_params)
+        if isinstance(queryset, QuerySet):
+            return self._rows(queryset, queryset if cursors is None else cursors)
+        return self.page_of_items(list(queryset))
+
+    def get_paginated_response(self, data: list[dict[str, Any]]) -> Response:
+        return Response(self.envelope(data))
+
+    def envelope(self, data: list[dict[str, Any]]) -> dict[str, Any]:
+        return list_envelope(data, has_more=self.has_more)
+
+    def _rows(self, rows: QuerySet[Any], cursors: QuerySet[Any]) -> list[Any]:
+        page = self.page
+        if page.after is not None:
+            rows = rows.filter(self._beyond(cursors, "after", page.after, page.is_ascending))
+        if page.before is not None:
+            rows = rows.filter(self._beyond(cursors, "before", page.before, not page.is_ascending))
+        found = list(self.ordered(rows, page.is_ascending != page.is_backwards)[: page.limit + 1])
+        self.has_more = len(found) > page.limit
+        found = found[: page.limit]
+        if page.is_backwards:
+            found.reverse()
+        return found
+
+    def ordered(self, rows: QuerySet[Any], is_ascending: bool) -> QuerySet[Any]:
+        first, second = self.sort_key
+        if is_ascending:
+            return rows.order_by(first, second)
+        return rows.order_by(f"-{first}", f"-{second}")
+
+    def _beyond(self, cursors: QuerySet[Any], name: str, value: str, is_rising: bool) -> Q:
+        """Rows past a cursor; the first condition alone is what an index can walk."""
+        first, second = self.sort_key
+        named = cursors.filter((self.id_field, self.stored_id(value)))
+        position = named.values_list(first, second).first()
+        if position is None:
+            raise not_in_list(name, value)
+        side = "gt" if is_rising else "lt"
+        past = Q((f"{first}__{side}", position[0])) | Q((f"{second}__{side}", position[1]))
+        return Q((f"{first}__{side}e", position[0])) & past
+
+    def page_of_items(self, items: list[Any]) -> list[Any]:
+        page = self.page
+        if not page.is_ascending:
+            items = items[::-1]
+        ids = [item["id"] for item in items]
+        start, end = 0, len(ids)
+        if page.after is not None:
+            start = _index(ids, "after", page.after) + 1
+        if page.before is not None:
+            end = _index(ids, "before", page.before)
+        if page.is_backwards:
+            self.has_more = end > page.limit
+            return items[max(0, end - page.limit) : end]
+        self.has_more = end - start > page.limit
+        return items[start:end][: page.limit]
 
 
-def read_word(params: QueryDict, name: str) -> str | None:
-    """A value to look for; the empty one that some clients send means none."""
-    value = params.get(name)
-    if value and has_controls(value):
-        problem = f"{name} contains control characters."
-        raise InvalidRequest(problem, param=name, code="invalid_text")
-    return value or None
-
-
-def read_choice(params: QueryDict, name: str, allowed: Iterable[str]) -> str | None:
-    """One of a few words; the empty one is none of them."""
-    chosen: str | None = optional(choice(*allowed))(params.get(name), name)
-    return chosen
-
-
-def cut(
-    rows: QuerySet[M], page: Page, key: Key, cursor: Callable[[str], QuerySet[M]]
-) -> tuple[list[M], bool]:
-    """The page's rows, and whether more follow; ``cursor`` finds the row that an id stands for."""
-    for name, value, is_rising in (
-        ("after", page.after, page.is_ascending),
-        ("before", page.before, not page.is_ascending),
-    ):
-        if value is not None:
-            rows = rows.filter(_beyond(key, _place(cursor(value), key, name, value), is_rising))
-    sign = "" if page.is_ascending != page.is_backwards else "-"
-    found = list(rows.order_by(*(sign + column for column in key))[: page.limit + 1])
-    shown = found[: page.limit]
-    if page.is_backwards:
-        shown.reverse()
-    return shown, len(found) > page.limit
-
-
-def cut_items(items: list[Item], page: Page) -> tuple[list[Item], bool]:
-    """``cut`` for items that are at hand, in rising order."""
-    ordered = items if page.is_ascending else items[::-1]
-    ids = [item["id"] for item in ordered]
-    start = _index(ids, page.after, "after") + 1 if page.after is not None else 0
-    end = _index(ids, page.before, "before") if page.before is not None else len(ids)
-    if page.is_backwards:
-        return ordered[max(0, end - page.limit) : end], end > page.limit
-    return ordered[start:end][: page.limit], end - start > page.limit
-
-
-def _index(ids: list[str], value: str, name: str) -> int:
-    if value not in ids:
-        raise InvalidRequest(f"{name} is {value!r}, which is no id of this list.", param=name)
-    return ids.index(value)
-
-
-def envelope(data: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+def list_envelope(data: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+    first_id = last_id = None
+    if data:
+        first_id, last_id = data[0]["id"], data[-1]["id"]
     return {
         "object": "list",
         "data": data,
-        "first_id": data[0]["id"] if data else None,
-        "last_id": data[-1]["id"] if data else None,
+        "first_id": first_id,
+        "last_id": last_id,
         "has_more": has_more,
     }
 
 
-def read_count(params: QueryDict, name: str, default: int, low: int, high: int) -> int:
-    value = params.get(name)
-    if value is None:
-        return default
-    digits = value.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_LIMIT_DIGITS):
-        raise wrong_type(name, "a whole number")
-    count: int = integer(low, high)(int(value), name)
-    return count
+def not_in_list(name: str, value: str) -> InvalidRequest:
+    return InvalidRequest(f"{name} is {value!r}, which is no id of this list.", param=name)
 
 
-def _place(found: QuerySet[M], key: Key, name: str, value: str) -> tuple[Any, ...]:
-    place: tuple[Any, ...] | None = found.values_list(*key).first()
-    if place is None:
-        raise InvalidRequest(f"{name} is {value!r}, which is no id of this list.", param=name)
-    return place
-
-
-def _beyond(key: Key, place: tuple[Any, ...], is_rising: bool) -> Q:
-    """Rows past a place; the first condition alone is what an index can walk."""
-    side = "gt" if is_rising else "lt"
-    (first, second), (at, tie) = key, place
-    past = Q(**{f"{first}__{side}": at}) | Q(**{f"{second}__{side}": tie})
-    return Q(**{f"{first}__{side}e": at}) & past
+def _index(ids: list[str], name: str, value: str) -> int:
+    if value not in ids:
+        raise not_in_list(name, value)
+    return ids.index(value)

@@ -3,6 +3,7 @@ from typing import Any
 
 import orjson
 from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
@@ -18,11 +19,16 @@ class JSONRenderer(BaseRenderer):
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
-        return b"" if data is None else orjson.dumps(data)
+        if data is None:
+            return b""
+        return orjson.dumps(data)
 
 
-class IgnoreAccept(BaseContentNegotiation):
-    """SDKs send every sort of Accept header with every sort of request; there is one format."""
+class OneFormat(BaseContentNegotiation):
+    """SDKs send every sort of Accept and Content-Type; there is one format."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
+        return next(iter(parsers))
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None

@@ -3,10 +3,11 @@
 import hashlib
 import hmac
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY, get_user_model
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
 from django.core import signing
 
@@ -31,21 +32,22 @@ _OPERATOR_SALT = "responses_app.operator_token"
 
 @dataclass(frozen=True)
 class Principal:
-    owner_id: int
+    user: User  # owns what the caller makes
     key_id: int | None = None  # None is the root key, or an operator
     operator: str = ""
     # Over tool calls that wait; None for a caller that HERMES_AUTH=off lets in without the root key.
     authority: Approver | None = None
-    is_authenticated: bool = True  # for REST framework's permission
+
+    @property
+    def owner_id(self) -> int:
+        return self.user.pk
 
     @property
     def actor(self) -> str:
-        """As records of who did what name them."""
-        return (
-            operator_actor(self.operator)
-            if self.operator
-            else f"{KEY_ACTOR}{self.key_id or 'root'}"
-        )
+        """The caller's name in records of who did what."""
+        if self.operator:
+            return operator_actor(self.operator)
+        return f"{KEY_ACTOR}{self.key_id or 'root'}"
 
     @property
     def decider(self) -> Decider:
@@ -72,19 +74,20 @@ def authenticate(authorization: str | None) -> Principal:
     """The principal of an Authorization header, or ``Unauthenticated``."""
     secret = _bearer_secret(authorization)
     if secret and _is_root(secret):
-        return Principal(root_owner_id(), authority=Approver.OPERATOR)
+        return Principal(root_owner(), authority=Approver.OPERATOR)
     if settings.HERMES_AUTH == "off" and not secret.startswith(OPERATOR_PREFIX):
-        return Principal(root_owner_id())
+        return Principal(root_owner())
     if not secret:
         raise missing_key()
     if secret.startswith(OPERATOR_PREFIX):
         return _operator(secret.removeprefix(OPERATOR_PREFIX))
-    key = ApiKey.objects.valid().filter(digest=hash_key(secret)).first()
+    valid = ApiKey.objects.valid().select_related("owner")
+    key = valid.filter(digest=hash_key(secret)).first()
     if key is None:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
     if key.needs_touch:
-        database.submit(lambda: ApiKey.objects.touch(key.pk))
-    return Principal(key.owner_id, key.pk, authority=Approver.CLIENT)
+        event_store.submit(partial(ApiKey.objects.touch, key.pk))
+    return Principal(key.owner, key.pk, authority=Approver.CLIENT)
 
 
 def missing_key() -> Unauthenticated:
@@ -134,7 +137,7 @@ def _operator(token: str) -> Principal:
     ):
         raise Unauthenticated("The operator's token is not valid any more.")
     authority = Approver.OPERATOR if user.has_perm(DECIDE_PERMISSION) else Approver.CLIENT
-    return Principal(user.pk, operator=user.get_username(), authority=authority)
+    return Principal(user, operator=user.get_username(), authority=authority)
 
 
 def _is_login(session_key: str, user: User) -> bool:
@@ -149,12 +152,11 @@ def _is_root(secret: str) -> bool:
     return hmac.compare_digest(given, root)
 
 
-def root_owner_id() -> int:
+def root_owner() -> User:
     """The first admin owns what the root key makes."""
-    admins = get_user_model().objects.filter(is_superuser=True, is_active=True)
-    owner = admins.order_by("pk").values_list("pk", flat=True).first()
+    owner = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if owner is None:
         raise Unauthenticated(
             "There is no admin yet to own responses; start the server with 'make run' once."
         )
-    return int(owner)
+    return owner

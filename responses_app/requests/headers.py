@@ -1,7 +1,8 @@
 """Headers that change what a request means."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from responses_app.models.sessions import MAX_SESSION_ID_CHARS, TurnPolicy
 from responses_app.protocol.errors import InvalidRequest
@@ -24,6 +25,16 @@ def ignored_value(names: Sequence[str]) -> str:
     """Field names are the client's words: they must not end the header and start another."""
     escaped = ", ".join(names).encode("unicode_escape").decode()
     return escaped if len(escaped) <= MAX_IGNORED_CHARS else escaped[:MAX_IGNORED_CHARS] + "..."
+
+
+def ignored_headers(body: dict[str, Any], known: Collection[str]) -> dict[str, str]:
+    """The header that names the fields of a body which nothing acts on, if there are any."""
+    unknown = sorted(
+        name for name, value in body.items() if value is not None and name not in known
+    )
+    if not unknown:
+        return {}
+    return {IGNORED_HEADER: ignored_value(unknown)}
 
 
 def read_session_id(value: str | None, name: str = SESSION_HEADER) -> str | None:

@@ -6,10 +6,11 @@ from typing import Any
 import httpx
 import pytest
 from django.contrib.auth import get_user_model
-from django.http import QueryDict
+from django.test import RequestFactory
 from django.utils import timezone
+from rest_framework.request import Request
 
-from responses_app.api.pagination import cut, read_page
+from responses_app.api.pagination import IdPagination
 from responses_app.models import Response, Session
 from responses_app.protocol.status import OnDisconnect, Status
 from tests.responses.test_bad_input import assert_error
@@ -234,8 +235,9 @@ def test_rows_of_the_same_moment_are_neither_repeated_nor_missed(order: str) -> 
     has_more = True
     while has_more:
         after = f"&after={found[-1].pk}" if found else ""
-        page = read_page(QueryDict(f"limit=2&order={order}{after}"))
-        more, has_more = cut(rows, page, ("created_at", "pk"), lambda pk: rows.filter(pk=pk))
-        found += more
+        asked = Request(RequestFactory().get(f"/?limit=2&order={order}{after}"))
+        paginator = IdPagination()
+        found += paginator.paginate_queryset(rows, asked)
+        has_more = paginator.has_more
     expected = sorted(rows, key=lambda row: (row.created_at, row.pk), reverse=order == "desc")
     assert found == expected

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.contrib.auth.models import User
 
 from gateway_app.agent.compaction import summary_call
 from gateway_app.agent.context import build_items
@@ -131,7 +132,7 @@ CHAT: Body = {
     "tools": [{"type": "function", "function": FUNCTION}],
     "tool_choice": {"type": "function", "function": {"name": "look"}},
 }
-PRINCIPAL = Principal(1)
+PRINCIPAL = Principal(User(pk=1))
 READERS: dict[str, tuple[Callable[[Body], list[Item]], Body]] = {
     "responses": (
         lambda body: read_create(body, PRINCIPAL).admission.items,

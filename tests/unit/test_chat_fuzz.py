@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.contrib.auth.models import User
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ BODIES = st.builds(
 def test_any_request_is_admitted_or_refused_by_name(body: dict[str, Any], session_id: str | None) -> None:
     refusal: ApiError | None = None
     try:
-        admission = read_chat(body, Principal(1), session_id).admission
+        admission = read_chat(body, Principal(User(pk=1)), session_id).admission
         orjson.dumps([admission.request, admission.items])
     except ApiError as error:
         refusal = error

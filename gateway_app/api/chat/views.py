@@ -1,26 +1,22 @@
-"""Chat completions that were asked to be kept (``store: true``): read again, listed, deleted."""
+"""Chat completions that the client asked to keep (``store: true``): read, listed, deleted."""
+
+from typing import Any
 
 from django.db.models import QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 from django.db.models.lookups import Exact
 from django.http import QueryDict
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from rest_framework.response import Response
 
 from gateway_app.api.chat.payloads import CompletionNotFound, completion, response_id_of
-from responses_app.api.authentication import owner_of
-from responses_app.api.pagination import (
-    cut,
-    envelope,
-    read_page,
-    read_word,
-)
-from responses_app.api.payloads import bodies_of
+from responses_app.api.base import ApiRequest, ApiView
+from responses_app.api.pagination import IdPagination
+from responses_app.api.payloads import response_bodies
+from responses_app.api.query_params import read_text
 from responses_app.eventlog import current_body
 from responses_app.http.session_key import has_controls
-from responses_app.models import Response
+from responses_app.models import Response as StoredResponse
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.response_object import ResponseBody
@@ -30,78 +26,79 @@ from responses_app.services.lifecycle.delete import delete_response
 from responses_app.services.lookup import note_access
 
 
-class CompletionsView(APIView):
+class CompletionPagination(IdPagination):
+    default_order = "asc"
+
+    def stored_id(self, entry_id: str) -> str:
+        return response_id_of(entry_id) or ""
+
+
+class CompletionsView(ApiView):
     """POST is served by a streaming consumer."""
 
-    def get(self, request: Request) -> JsonAnswer:
-        kept = _kept(owner_of(request))
-        rows, has_more = cut(
-            _filtered(kept.filter(deleted_at__isnull=True), request.query_params).only(
-                "pk", "status"
-            ),
-            read_page(request.query_params, default_order="asc"),
-            ("created_at", "pk"),
-            lambda completion: kept.filter(pk=response_id_of(completion) or ""),
+    def get(self, request: ApiRequest) -> Response:
+        kept = _kept(request.user.pk)
+        listed = kept.filter(deleted_at__isnull=True).only("pk", "status")
+        paginator = CompletionPagination()
+        rows = paginator.paginate_queryset(
+            _filtered(listed, request.query_params), request, cursors=kept
         )
-        return JsonAnswer(envelope([_stored(body) for body in bodies_of(rows)], has_more=has_more))
+        completions = [_stored_completion(body) for body in response_bodies(rows)]
+        return paginator.get_paginated_response(completions)
 
 
-class CompletionView(APIView):
-    def get(self, request: Request, completion_id: str) -> JsonAnswer:
-        row = _find(owner_of(request), completion_id)
+class CompletionView(ApiView):
+    def get(self, request: ApiRequest, completion_id: str) -> Response:
+        row = _find(request.user.pk, completion_id)
         note_access(row)
         body = current_body(row.pk)
         if body is None:
             raise CompletionNotFound(completion_id)
-        return JsonAnswer(_stored(body), headers={SESSION_HEADER: row.session.public_id})
+        headers = {SESSION_HEADER: row.session.public_id}
+        return Response(_stored_completion(body), headers=headers)
 
-    def delete(self, request: Request, completion_id: str) -> JsonAnswer:
-        delete_response(_find(owner_of(request), completion_id).pk)
-        return JsonAnswer(
-            {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
-        )
-
-
-def _kept(owner_id: int) -> QuerySet[Response]:
-    """A completion without ``store`` ends with its client: it is recorded in its session, and not kept here."""
-    return Response.objects.visible_to(owner_id).filter(
-        kind=Kind.CHAT, on_disconnect=OnDisconnect.CONTINUE
-    )
+    def delete(self, request: ApiRequest, completion_id: str) -> Response:
+        delete_response(_find(request.user.pk, completion_id).pk)
+        return Response({"id": completion_id, "object": "chat.completion.deleted", "deleted": True})
 
 
-def _find(owner_id: int, completion: str) -> Response:
+def _kept(owner_id: int) -> QuerySet[StoredResponse]:
+    """A completion without ``store`` ends with its client; only its session records it."""
+    visible = StoredResponse.objects.visible_to(owner_id)
+    return visible.filter(kind=Kind.CHAT, on_disconnect=OnDisconnect.CONTINUE)
+
+
+def _find(owner_id: int, completion_id: str) -> StoredResponse:
+    response_id = response_id_of(completion_id)
+    if response_id is None or not response_id.isprintable():
+        raise CompletionNotFound(completion_id)
     kept = _kept(owner_id).filter(deleted_at__isnull=True).select_related("session")
-    row = (
-        kept.filter(pk=response_id_of(completion) or "").first()
-        if completion.isprintable()
-        else None
-    )
+    row = kept.filter(pk=response_id).first()
     if row is None:
-        raise CompletionNotFound(completion)
+        raise CompletionNotFound(completion_id)
     return row
 
 
-def _stored(body: ResponseBody) -> dict[str, object]:
-    return {**completion(body), "metadata": body["metadata"]}
+def _stored_completion(body: ResponseBody) -> dict[str, Any]:
+    return completion(body) | {"metadata": body["metadata"]}
 
 
-def _filtered(rows: QuerySet[Response], params: QueryDict) -> QuerySet[Response]:
-    model = read_word(params, "model")
+def _filtered(rows: QuerySet[StoredResponse], params: QueryDict) -> QuerySet[StoredResponse]:
+    model = read_text(params, "model")
     if model is not None:
         rows = rows.filter(model=model)
     for name in params:
-        if name.startswith("metadata[") and name.endswith("]"):
-            key, value = (
-                name.removeprefix("metadata[").removesuffix("]"),
-                read_word(params, name) or "",
+        if not (name.startswith("metadata[") and name.endswith("]")):
+            continue
+        key = name.removeprefix("metadata[").removesuffix("]")
+        value = read_text(params, name) or ""
+        if has_controls(key):
+            raise InvalidRequest(
+                "A key of metadata contains control characters.",
+                param="metadata",
+                code="invalid_text",
             )
-            if has_controls(key):
-                raise InvalidRequest(
-                    "A key of metadata contains control characters.",
-                    param="metadata",
-                    code="invalid_text",
-                )
-            # A cast, for Django compares what comes out of JSON only with JSON.
-            text = Cast(KeyTextTransform(key, KeyTransform("metadata", "request")), TextField())
-            rows = rows.filter(Exact(text, value))
+        # Django compares a value of a JSON column only with JSON, hence the cast.
+        text = Cast(KeyTextTransform(key, KeyTransform("metadata", "request")), TextField())
+        rows = rows.filter(Exact(text, value))
     return rows

@@ -3,14 +3,12 @@
 from typing import Any
 
 from django.conf import settings
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from rest_framework.response import Response
 
 from gateway_app.api.discovery.endpoints import Endpoint, served
 from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.mcp import mcp_states
-from responses_app.api.authentication import principal_of
+from responses_app.api.base import ApiRequest, ApiView
 from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models.idempotency import KEY_LIFETIME
 from responses_app.requests.headers import SESSION_HEADER
@@ -48,15 +46,15 @@ NOT_HERE = (
 )
 
 
-class CapabilitiesView(APIView):
-    def get(self, request: Request) -> JsonAnswer:
-        endpoints = served(getattr(request._request, "scope", {}).get("streaming_routes", ()))
-        return JsonAnswer(
+class CapabilitiesView(ApiView):
+    def get(self, request: ApiRequest) -> Response:
+        endpoints = served(getattr(request, "scope", {}).get("streaming_routes", ()))
+        return Response(
             {
                 "object": "hermes.api_server.capabilities",
                 "platform": "hermes-agent",
                 "version": settings.HERMES_VERSION,
-                "model": next(iter(model_names(principal_of(request))), None),
+                "model": next(iter(model_names(request.auth)), None),
                 "auth": {"type": "bearer", "required": settings.HERMES_AUTH == "on"},
                 "runtime": {
                     "mode": "server_agent",
@@ -73,11 +71,11 @@ class CapabilitiesView(APIView):
         )
 
 
-class ToolsetsView(APIView):
-    def get(self, request: Request) -> JsonAnswer:
-        agent = agent_of(resolve_model(request.query_params.get("model"), principal_of(request)))
+class ToolsetsView(ApiView):
+    def get(self, request: ApiRequest) -> Response:
+        agent = agent_of(resolve_model(request.query_params.get("model"), request.auth))
         data = [_own_toolset(agent), *(_mcp_toolset(agent, dict(state)) for state in mcp_states())]
-        return JsonAnswer({"object": "list", "platform": "api_server", "data": data})
+        return Response({"object": "list", "platform": "api_server", "data": data})
 
 
 def _features(endpoints: dict[str, Endpoint]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Find a run for its owner, and show it."""
+"""Runs as JSON bodies show them."""
 
 from typing import Any
 
 from gateway_app.api.runs.renderers import RunEvents, ended_event
 from gateway_app.api.runs.statuses import runs_of
-from responses_app.api.approvals import shown_call
+from responses_app.api.approvals import call_payload
 from responses_app.eventlog import Segment
 from responses_app.eventlog.snapshots import BodyFold, FoldCache
 from responses_app.models import Response
@@ -16,42 +16,50 @@ from responses_app.services.lifecycle.approvals import Decider, waiting_calls
 
 
 def find_run(owner_id: int, run_id: str) -> Response:
-    """The owner's run; a response that was made through another door is none."""
-    response_id = response_id_of(run_id) if run_id.isprintable() else None
-    row = runs_of(owner_id).filter(pk=response_id).first() if response_id is not None else None
+    """The owner's run; a response that another endpoint made is no run."""
+    response_id = response_id_of(run_id)
+    if response_id is None or not response_id.isprintable():
+        raise RunNotFound(run_id)
+    row = runs_of(owner_id).filter(pk=response_id).first()
     if row is None:
         raise RunNotFound(run_id)
     return row
 
 
-def run_object(row: Response) -> dict[str, Any]:
-    """What the row knows; the rest of a run that goes on is in its log."""
-    shown = {
+def run_payload(row: Response) -> dict[str, Any]:
+    """What the row holds; the rest of a running run is in its log."""
+    updated_at = row.finished_at or row.started_at or row.created_at
+    payload = {
         "object": "hermes.run",
         "id": run_id_of(row.pk),
         "run_id": run_id_of(row.pk),
         "response_id": row.pk,
         "status": row.run_status,  # type: ignore[attr-defined]
         "created_at": row.created_at.timestamp(),
-        "updated_at": (row.finished_at or row.started_at or row.created_at).timestamp(),
+        "updated_at": updated_at.timestamp(),
         "session_id": row.session.public_id,
         "model": row.model,
     }
     if row.is_open:
-        return shown
-    details = {"reason": row.incomplete_reason} if row.incomplete_reason else None
-    body = {
-        "status": row.status,
-        "output": row.output or [],
-        "usage": row.usage,
-        "error": row.error,
-    }
-    ended = ended_event({**body, "incomplete_details": details})
-    return {**shown, "last_event": ended.pop("event"), **ended}
+        return payload
+    details = None
+    if row.incomplete_reason:
+        details = {"reason": row.incomplete_reason}
+    ended = ended_event(
+        {
+            "status": row.status,
+            "output": row.output or [],
+            "usage": row.usage,
+            "error": row.error,
+            "incomplete_details": details,
+        }
+    )
+    payload["last_event"] = ended.pop("event")
+    return payload | ended
 
 
 class RunFold(BodyFold):
-    """What the log of a run that goes on adds to its row."""
+    """What the log of a running run adds to its row."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,9 +73,9 @@ class RunFold(BodyFold):
 
     def apply(self, event: Event) -> None:
         super().apply(event)
-        shown = self._events.read(event)
-        if shown is not None:
-            self._last_event = shown["event"]
+        rendered = self._events.render(event)
+        if rendered is not None:
+            self._last_event = rendered["event"]
 
     def live(self) -> dict[str, Any]:
         live: dict[str, Any] = {
@@ -82,17 +90,16 @@ class RunFold(BodyFold):
 _folds: FoldCache[RunFold] = FoldCache(RunFold)
 
 
-def live_run_object(row: Response, decider: Decider) -> dict[str, Any]:
-    """With what the log of a run that goes on tells: what it said so far, and what it waits for."""
-    shown = run_object(row)
+def live_run_payload(row: Response, decider: Decider) -> dict[str, Any]:
+    """Of a running run, also the text so far and the calls that wait for an approval."""
+    payload = run_payload(row)
     if not row.is_open:
-        return shown
+        return payload
     live = _folds.read(row.pk, RunFold.live)
-    if live is None:  # deleted in this moment
+    if live is None:  # deleted meanwhile
         raise RunNotFound(run_id_of(row.pk))
-    waiting = [shown_call(event, decider) for event in waiting_calls(row.pk)]
-    return {
-        **shown,
-        **live,
-        **({"approval": {**waiting[0], "pending": waiting}} if waiting else {}),
-    }
+    payload |= live
+    waiting = [call_payload(event, decider) for event in waiting_calls(row.pk)]
+    if waiting:
+        payload["approval"] = waiting[0] | {"pending": waiting}
+    return payload

@@ -35,7 +35,7 @@ class RunEvents:
     def __init__(self) -> None:
         self._calls = Calls()
 
-    def read(self, event: Event) -> Told | None:
+    def render(self, event: Event) -> Told | None:
         self._calls.note(event)
         step = _STEPS.get(event["type"])
         return None if step is None else step(self, event)
@@ -118,5 +118,5 @@ class RunEventsView(TimedView):
             b"id: %d\ndata: %s\n\n"
             % (position, orjson.dumps({**told, "run_id": self._run_id, "timestamp": at}))
             for position, at, event in self.events(segments)
-            if (told := self._events.read(event)) is not None and position > self._after
+            if (told := self._events.render(event)) is not None and position > self._after
         )

@@ -1,23 +1,16 @@
-"""``/v1/runs``: plain JSON."""
+"""``/v1/runs``: the endpoints that answer with plain JSON."""
 
 from django.db.models import Q
 from django.http import HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from rest_framework.response import Response
 
-from gateway_app.api.runs.payloads import find_run, live_run_object, run_object
+from gateway_app.api.runs.payloads import find_run, live_run_payload, run_payload
 from gateway_app.api.runs.statuses import RunStatus, runs_of
-from responses_app.api.approvals import decide_as_asked
-from responses_app.api.authentication import owner_of, principal_of
-from responses_app.api.pagination import (
-    cut,
-    envelope,
-    read_choice,
-    read_page,
-    read_word,
-)
-from responses_app.models import Response
+from responses_app.api.approvals import apply_decision
+from responses_app.api.base import ApiRequest, ApiView
+from responses_app.api.pagination import IdPagination
+from responses_app.api.query_params import read_choice, read_text
+from responses_app.models import Response as StoredResponse
 from responses_app.protocol.errors import ResponseNotFound, RunNotFound
 from responses_app.protocol.ids import response_id_of
 from responses_app.requests.headers import SESSION_HEADER
@@ -25,62 +18,67 @@ from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lookup import find_response, note_access
 
 
-class RunsView(APIView):
-    def get(self, request: Request) -> JsonAnswer:
-        owner_id, params = owner_of(request), request.query_params
-        rows = runs_of(owner_id)
+class RunPagination(IdPagination):
+    def stored_id(self, entry_id: str) -> str:
+        return response_id_of(entry_id) or ""
+
+
+class RunsView(ApiView):
+    def get(self, request: ApiRequest) -> Response:
+        params = request.query_params
+        runs = runs_of(request.user.pk)
         status = read_choice(params, "status", RunStatus)
-        session = read_word(params, "session_id")
+        session_id = read_text(params, "session_id")
         if status is not None:
-            rows = rows.filter(Q(run_status=status))
-        if session is not None:
-            rows = rows.filter(session__public_id=session)
-        every = Response.objects.visible_to(owner_id)  # a deleted run still marks its place
-        found, has_more = cut(
-            rows,
-            read_page(params),
-            ("created_at", "pk"),
-            lambda run_id: every.filter(pk=response_id_of(run_id) or ""),
-        )
-        return JsonAnswer(envelope([run_object(row) for row in found], has_more=has_more))
+            runs = runs.filter(Q(run_status=status))
+        if session_id is not None:
+            runs = runs.filter(session__public_id=session_id)
+        paginator = RunPagination()
+        every = StoredResponse.objects.visible_to(request.user.pk)
+        rows = paginator.paginate_queryset(runs, request, cursors=every)
+        return paginator.get_paginated_response([run_payload(row) for row in rows])
 
 
-class RunView(APIView):
-    def get(self, request: Request, run_id: str) -> JsonAnswer:
-        row = find_run(owner_of(request), run_id)
+class RunView(ApiView):
+    def get(self, request: ApiRequest, run_id: str) -> Response:
+        row = find_run(request.user.pk, run_id)
         note_access(row)
-        return JsonAnswer(
-            live_run_object(row, principal_of(request).decider),
-            headers={SESSION_HEADER: row.session.public_id},
-        )
+        payload = live_run_payload(row, request.auth.decider)
+        return Response(payload, headers={SESSION_HEADER: row.session.public_id})
 
 
-class RunEventsView(APIView):
+class RunEventsView(ApiView):
     """GET is a stream, which a consumer serves."""
 
-    def head(self, request: Request, run_id: str) -> HttpResponse:
-        row = find_run(owner_of(request), run_id)
+    def head(self, request: ApiRequest, run_id: str) -> HttpResponse:
+        row = find_run(request.user.pk, run_id)
         headers = {SESSION_HEADER: row.session.public_id}
         return HttpResponse(content_type="text/event-stream; charset=utf-8", headers=headers)
 
 
-class StopRunView(APIView):
-    def post(self, request: Request, run_id: str) -> JsonAnswer:
-        row = find_run(owner_of(request), run_id)
+class StopRunView(ApiView):
+    def post(self, request: ApiRequest, run_id: str) -> Response:
+        row = find_run(request.user.pk, run_id)
         if not row.is_open:
-            return JsonAnswer(run_object(row))
-        request_cancel(row.pk, principal_of(request).actor).result()
-        return JsonAnswer({"run_id": run_id, "status": str(RunStatus.STOPPING)})
+            return Response(run_payload(row))
+        request_cancel(row.pk, request.auth.actor).result()
+        return Response({"run_id": run_id, "status": str(RunStatus.STOPPING)})
 
 
-class RunApprovalView(APIView):
-    """Any response can be decided about under the name of its run."""
+class RunApprovalView(ApiView):
+    """Takes the run id of any response, also of one that another endpoint made."""
 
-    def post(self, request: Request, run_id: str) -> JsonAnswer:
+    def post(self, request: ApiRequest, run_id: str) -> Response:
         try:
-            row = find_response(owner_of(request), response_id_of(run_id) or "")
+            row = find_response(request.user.pk, response_id_of(run_id) or "")
         except ResponseNotFound:
             raise RunNotFound(run_id) from None
-        choice, resolved = decide_as_asked(request, row.pk)
-        said = {"run_id": run_id, "choice": choice, "resolved": resolved}
-        return JsonAnswer({"object": "hermes.run.approval_response", **said})
+        choice, resolved = apply_decision(request, row.pk)
+        return Response(
+            {
+                "object": "hermes.run.approval_response",
+                "run_id": run_id,
+                "choice": choice,
+                "resolved": resolved,
+            }
+        )

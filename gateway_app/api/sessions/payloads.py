@@ -22,8 +22,8 @@ DETAILS = {
 }
 
 
-def shown_sessions(owner_id: int) -> SessionQuerySet:
-    """With what their rows alone don't tell: how they began, and which model spoke last."""
+def annotated_sessions(owner_id: int) -> SessionQuerySet:
+    """With values that their own rows lack: the first item, and the newest model."""
     kept = InputItem.objects.filter(
         response__session=OuterRef("pk"), response__deleted_at__isnull=True
     )
@@ -39,8 +39,8 @@ def shown_sessions(owner_id: int) -> SessionQuerySet:
     )
 
 
-def session_objects(sessions: Sequence[Session]) -> list[dict[str, Any]]:
-    """All of a page with two more queries, and one transcript for each fork."""
+def session_payloads(sessions: Sequence[Session]) -> list[dict[str, Any]]:
+    """Two more queries for a whole page, and one transcript for each fork."""
     ids = [session.pk for session in sessions]
     sums = {name: Sum(Cast(KT(path), BigIntegerField())) for name, path in DETAILS.items()}
     turns = Response.objects.filter(session_id__in=ids, deleted_at__isnull=True).order_by()

@@ -25,6 +25,7 @@ SOURCE = "api_server"
 MAX_SOURCE_CHARS = 20
 MAX_REASON_CHARS = 100
 CREATE_FIELDS = {"id", "session_id", "title", "source", "system_prompt", "model", "turn_policy"}
+FORK_FIELDS = {"id", "session_id", "title", "response_id"}
 CHAT_WORDS = {"message": "input", "system_message": "instructions"}
 PARTS = {"text", "image_url"}  # a message has content instead
 UNUSED = ("provider", "model_options", "stream", "background", "stream_options")

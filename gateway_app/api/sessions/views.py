@@ -1,29 +1,30 @@
-"""``/api/sessions``: plain JSON."""
+"""``/api/sessions``: the endpoints that answer with plain JSON."""
 
-from typing import Any
+from functools import partial
 
-from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
-from rest_framework.views import APIView
+from django.http import QueryDict
+from rest_framework.response import Response
 
-from gateway_app.api.sessions.pagination import page_of_messages, page_of_sessions
-from gateway_app.api.sessions.payloads import session_objects, shown_sessions
+from gateway_app.api.sessions.pagination import MessagePagination, SessionPagination
+from gateway_app.api.sessions.payloads import annotated_sessions, session_payloads
 from gateway_app.api.sessions.requests import (
     CREATE_FIELDS,
+    FORK_FIELDS,
     read_changes,
     read_id,
     read_new_session,
     read_title,
 )
 from gateway_app.api.sessions.transcript import session_messages
-from responses_app.api.authentication import owner_of, principal_of
-from responses_app.api.parsers import read_body
-from responses_app.database import database
+from responses_app.api.base import ApiRequest, ApiView
+from responses_app.api.query_params import read_text
+from responses_app.eventlog import event_store
 from responses_app.models import Session
+from responses_app.models.sessions import SessionQuerySet
 from responses_app.protocol.errors import InvalidRequest, SessionNotFound
 from responses_app.protocol.ids import response_id_of
 from responses_app.requests.fields import short_text
-from responses_app.requests.headers import IGNORED_HEADER, ignored_value
+from responses_app.requests.headers import ignored_headers, read_flag
 from responses_app.requests.items import MAX_ID_CHARS
 from responses_app.requests.model_name import resolve_model
 from responses_app.services.history.fork import fork_session
@@ -35,88 +36,112 @@ from responses_app.services.sessions import (
 )
 
 
-class SessionsView(APIView):
-    def get(self, request: Request) -> JsonAnswer:
-        return JsonAnswer(page_of_sessions(owner_of(request), request.query_params))
+class SessionsView(ApiView):
+    is_body_required = False
 
-    def post(self, request: Request) -> JsonAnswer:
-        body = read_body(request, is_required=False)
-        public_id, fields = read_id(body), read_new_session(body, principal_of(request))
-        made = database.submit(
-            lambda: create_session(owner_of(request), public_id, **fields)
-        ).result()
-        return _answer(made, status=201, headers=_ignored(body, CREATE_FIELDS))
+    def get(self, request: ApiRequest) -> Response:
+        owned = Session.objects.of_owner(request.user.pk)
+        listed = _filtered(annotated_sessions(request.user.pk), request.query_params)
+        paginator = SessionPagination()
+        rows = paginator.paginate_queryset(listed, request, cursors=owned)
+        body = paginator.envelope(session_payloads(rows))
+        if paginator.has_more and paginator.is_first_page:
+            # The first page has every pinned session; these also come in their own place.
+            other = listed.filter(is_pinned=True).exclude(pk__in=[row.pk for row in rows])
+            pinned = paginator.ordered(other, is_ascending=False)[: paginator.max_limit]
+            body["data"] += session_payloads(list(pinned))
+        return Response(body)
+
+    def post(self, request: ApiRequest) -> Response:
+        body = request.data
+        public_id = read_id(body)
+        fields = read_new_session(body, request.auth)
+        create = partial(create_session, request.user.pk, public_id, **fields)
+        made = event_store.submit(create).result()
+        return _session_response(made, status=201, headers=ignored_headers(body, CREATE_FIELDS))
 
 
-class SessionView(APIView):
-    def get(self, request: Request, session_id: str) -> JsonAnswer:
-        return _answer(find_session(owner_of(request), session_id))
+class SessionView(ApiView):
+    def get(self, request: ApiRequest, session_id: str) -> Response:
+        return _session_response(find_session(request.user.pk, session_id))
 
-    def patch(self, request: Request, session_id: str) -> JsonAnswer:
-        session = find_session(owner_of(request), session_id)
-        changes = read_changes(read_body(request))
+    def patch(self, request: ApiRequest, session_id: str) -> Response:
+        session = find_session(request.user.pk, session_id)
+        changes = read_changes(request.data)
         if changes:
-            database.submit(lambda: update_session(session, **changes)).result()
-        return _answer(session)
+            event_store.submit(partial(update_session, session, **changes)).result()
+        return _session_response(session)
 
-    def delete(self, request: Request, session_id: str) -> JsonAnswer:
-        session = find_session(owner_of(request), session_id)
+    def delete(self, request: ApiRequest, session_id: str) -> Response:
+        session = find_session(request.user.pk, session_id)
         delete_session(session)
-        return JsonAnswer({"object": "hermes.session.deleted", "id": session_id, "deleted": True})
+        return Response({"object": "hermes.session.deleted", "id": session_id, "deleted": True})
 
 
-class SessionMessagesView(APIView):
-    def get(self, request: Request, session_id: str) -> JsonAnswer:
-        session = find_session(owner_of(request), session_id)
-        page = page_of_messages(session_messages(session), request.query_params)
-        return JsonAnswer({"object": "list", "session_id": session_id, **page})
+class SessionMessagesView(ApiView):
+    def get(self, request: ApiRequest, session_id: str) -> Response:
+        session = find_session(request.user.pk, session_id)
+        paginator = MessagePagination()
+        messages = paginator.paginate_queryset(session_messages(session), request)
+        return Response({"session_id": session_id} | paginator.envelope(messages))
 
 
-class ForkSessionView(APIView):
-    def post(self, request: Request, session_id: str) -> JsonAnswer:
-        parent = find_session(owner_of(request), session_id)
-        body = read_body(request, is_required=False)
-        public_id, title = read_id(body), read_title(body.get("title"))
-        point = body.get("response_id")
-        if point is not None:
-            point = short_text(MAX_ID_CHARS)(point, "response_id")
-            point = response_id_of(point) or point
-        made = database.submit(lambda: fork_session(parent, public_id, title, point)).result()
-        return _answer(
-            made, status=201, headers=_ignored(body, {"id", "session_id", "title", "response_id"})
-        )
+class ForkSessionView(ApiView):
+    is_body_required = False
+
+    def post(self, request: ApiRequest, session_id: str) -> Response:
+        parent = find_session(request.user.pk, session_id)
+        body = request.data
+        public_id = read_id(body)
+        title = read_title(body.get("title"))
+        fork_point = body.get("response_id")
+        if fork_point is not None:
+            fork_point = short_text(MAX_ID_CHARS)(fork_point, "response_id")
+            fork_point = response_id_of(fork_point) or fork_point
+        fork = partial(fork_session, parent, public_id, title, fork_point)
+        made = event_store.submit(fork).result()
+        return _session_response(made, status=201, headers=ignored_headers(body, FORK_FIELDS))
 
 
-class SessionModelView(APIView):
-    def post(self, request: Request, session_id: str) -> JsonAnswer:
-        session = find_session(owner_of(request), session_id)
-        body = read_body(request)
+class SessionModelView(ApiView):
+    def post(self, request: ApiRequest, session_id: str) -> Response:
+        session = find_session(request.user.pk, session_id)
+        body = request.data
         if body.get("model") is None:
             raise InvalidRequest(
                 "model is required.", param="model", code="missing_required_parameter"
             )
-        model = resolve_model(body["model"], principal_of(request))
-        database.submit(lambda: update_session(session, model=model)).result()
-        locked = {
+        model = resolve_model(body["model"], request.auth)
+        event_store.submit(partial(update_session, session, model=model)).result()
+        lock = {
             "object": "hermes.session.model_lock",
             "session_id": session_id,
             "runtime": {"model": model},
         }
-        return JsonAnswer(locked, headers=_ignored(body, {"model"}))
+        return Response(lock, headers=ignored_headers(body, ("model",)))
 
 
-def _answer(
+def _session_response(
     session: Session, status: int = 200, headers: dict[str, str] | None = None
-) -> JsonAnswer:
-    row = shown_sessions(session.owner_id).filter(pk=session.pk).first()
-    if row is None:  # deleted in this moment
+) -> Response:
+    row = annotated_sessions(session.owner_id).filter(pk=session.pk).first()
+    if row is None:  # deleted meanwhile
         raise SessionNotFound(session.public_id)
-    [shown] = session_objects([row])
-    return JsonAnswer(
-        {"object": "hermes.session", "session": shown}, status=status, headers=headers
+    [payload] = session_payloads([row])
+    return Response(
+        {"object": "hermes.session", "session": payload}, status=status, headers=headers
     )
 
 
-def _ignored(body: dict[str, Any], known: set[str]) -> dict[str, str]:
-    names = sorted(name for name in body.keys() - known if body[name] is not None)
-    return {IGNORED_HEADER: ignored_value(names)} if names else {}
+def _filtered(rows: SessionQuerySet, params: QueryDict) -> SessionQuerySet:
+    source = read_text(params, "source")
+    title = read_text(params, "title")
+    if source is not None:
+        rows = rows.filter(source=source)
+    if title is not None:
+        rows = rows.filter(title=title)
+    if not read_flag(params.get("include_hidden"), "include_hidden"):
+        rows = rows.filter(is_hidden=False)
+    if not read_flag(params.get("include_children", "true"), "include_children"):
+        rows = rows.filter(parent__isnull=True)
+    return rows
