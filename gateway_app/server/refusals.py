@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import orjson
 
-from responses_app.http.middleware import headers_of_every_answer
+from responses_app.http.middleware import common_headers
 from responses_app.protocol.errors import (
     RETRY_AFTER_SECS,
     SERVER,
@@ -97,7 +97,7 @@ def length_stated_twice(header: str) -> ApiError:
 
 
 def refusal_headers(request_headers: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", b"application/json"), *headers_of_every_answer(request_headers)]
+    return [(b"content-type", b"application/json"), *common_headers(request_headers)]
 
 
 def as_http(error: ApiError, request_headers: dict[bytes, bytes], server_name: str) -> bytes:

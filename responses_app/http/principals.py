@@ -1,4 +1,4 @@
-"""Who asks: the owner behind a bearer key or an operator's token."""
+"""Who sends a request: the user behind a bearer key or an operator's token."""
 
 import hashlib
 import hmac
@@ -21,8 +21,9 @@ from responses_app.services.keys import KEY_ACTOR
 from responses_app.services.lifecycle.approvals import Decider
 
 SCHEME = "bearer "
-SPACES = " \t"  # all that HTTP allows around a header's value; Python would also strip what a key may hold
-OPERATOR_PREFIX = "hso-"  # no key begins so
+# All that HTTP allows around a header's value; Python also strips characters that a key may contain.
+SPACES = " \t"
+OPERATOR_PREFIX = "hso-"  # no key starts with it
 OPERATOR_SECS = 3600
 PLAYGROUND_PERMISSION = "responses_app.use_playground"
 DECIDE_PERMISSION = "responses_app.decide_toolevent"
@@ -66,7 +67,7 @@ def operator_decider(user: User) -> Decider:
 def may_client_decide(row: Response, approver: str) -> bool:
     """Whether the key that made the request may decide about its calls."""
     if settings.HERMES_AUTH == "off":
-        return False  # the caller may have sent none
+        return False  # the request may have come without a key
     return approver == Approver.CLIENT or row.requested_by == ROOT_ACTOR
 
 
@@ -95,23 +96,23 @@ def missing_key() -> Unauthenticated:
 
 
 def is_root(authorization: str | None) -> bool:
-    """Known without the database."""
+    """Needs no database."""
     secret = _bearer_secret(authorization)
     return bool(secret) and _is_root(secret)
 
 
 def _bearer_secret(authorization: str | None) -> str:
-    """Empty without one."""
+    """Empty if there is none."""
     if authorization is None or not authorization.lower().startswith(SCHEME):
         return ""
     return authorization[len(SCHEME) :].strip(SPACES)
 
 
 def operator_token(user: User, session_key: str) -> str:
-    """An hour of the API for a browser page of a staff user, who owns what is made with it.
+    """Access to the API for an hour, for a browser page of a staff user, who owns what it makes.
 
-    Nothing is stored: the token ends with the hour, the login, the password, or the user's rights. It is
-    signed, and its holder could read it: the key of the session, which is a login, is sealed.
+    Nothing is stored: the token ends with the hour, the login, the password or the user's rights.
+    It is signed but readable; the session's key, which is as good as a login, is sealed in it.
     """
     sealed = seal(user.pk, session_key.encode())
     return OPERATOR_PREFIX + signing.dumps(
@@ -128,22 +129,20 @@ def _operator(token: str) -> Principal:
     except (signing.BadSignature, NotSealedHere, ValueError):
         raise Unauthenticated("The operator's token is not valid, or its hour is over.") from None
     user = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
-    is_valid = user is not None and hmac.compare_digest(password_hash, user.get_session_auth_hash())
-    if (
-        user is None
-        or not is_valid
-        or not user.has_perm(PLAYGROUND_PERMISSION)
-        or not _is_login(session_key, user)
-    ):
+    if user is None or not _may_use(user, password_hash, session_key):
         raise Unauthenticated("The operator's token is not valid any more.")
     authority = Approver.OPERATOR if user.has_perm(DECIDE_PERMISSION) else Approver.CLIENT
     return Principal(user, operator=user.get_username(), authority=authority)
 
 
-def _is_login(session_key: str, user: User) -> bool:
-    """Logging out deletes the session."""
-    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    return bool(store.get(SESSION_KEY) == str(user.pk))
+def _may_use(user: User, password_hash: str, session_key: str) -> bool:
+    if not hmac.compare_digest(password_hash, user.get_session_auth_hash()):
+        return False
+    if not user.has_perm(PLAYGROUND_PERMISSION):
+        return False
+    # Logging out deletes the session.
+    session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return bool(session.get(SESSION_KEY) == str(user.pk))
 
 
 def _is_root(secret: str) -> bool:

@@ -1,4 +1,4 @@
-"""``X-Hermes-Session-Key``: the caller's name for the person or thing that a session belongs to."""
+"""``X-Hermes-Session-Key``: the client's name for the person or thing that a session belongs to."""
 
 import re
 
@@ -11,12 +11,12 @@ _NO_CONTROLS = re.compile(NO_CONTROLS)
 
 
 def has_controls(text: str) -> bool:
-    """PostgreSQL can't look for a NUL, and a log line must not hold the others."""
+    """PostgreSQL can't search for a NUL, and a log line must not contain the others."""
     return _NO_CONTROLS.fullmatch(text) is None
 
 
 def read_session_key(value: str | None) -> str | None:
-    """The caller's name for whom a session belongs to; in a header of ASGI, each character stands for one byte."""
+    """The key as text; in a header of ASGI, each character stands for one byte of its UTF-8."""
     if value is None:
         return None
     try:
@@ -25,7 +25,8 @@ def read_session_key(value: str | None) -> str | None:
         key = value
     if not 0 < len(key) <= MAX_SESSION_KEY_CHARS or has_controls(key):
         raise InvalidRequest(
-            f"{SESSION_KEY_HEADER} must have 1 to {MAX_SESSION_KEY_CHARS} characters without control characters.",
+            f"{SESSION_KEY_HEADER} must have 1 to {MAX_SESSION_KEY_CHARS} characters "
+            "without control characters.",
             param=SESSION_KEY_HEADER,
         )
     return key

@@ -1,4 +1,4 @@
-"""A WebSocket that is refused before it opens: an HTTP error, where the server can send one."""
+"""A WebSocket that is rejected before it opens: an HTTP error, where the server can send one."""
 
 from typing import Any
 
@@ -9,11 +9,12 @@ from responses_app.protocol.errors import ApiError
 EXTENSION = "websocket.http.response"
 
 
-async def refuse_handshake(error: ApiError, scope: dict[str, Any], send: Any) -> None:
+async def reject_handshake(error: ApiError, scope: dict[str, Any], send: Any) -> None:
     if EXTENSION not in (scope.get("extensions") or {}):
-        await send({"type": "websocket.close"})  # servers make an HTTP 403 of it
+        await send({"type": "websocket.close"})  # servers turn this into an HTTP 403
         return
-    own = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-    headers = [(b"content-type", b"application/json"), *own]
+    headers = [(b"content-type", b"application/json")]
+    for name, value in error.headers.items():
+        headers.append((name.lower().encode(), value.encode()))
     await send({"type": f"{EXTENSION}.start", "status": error.status, "headers": headers})
     await send({"type": f"{EXTENSION}.body", "body": orjson.dumps(error.body())})

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from django.urls import Resolver404, resolve
 from django.views import View
 
-from responses_app.http.websocket_rejection import refuse_handshake
+from responses_app.http.websocket_rejection import reject_handshake
 from responses_app.protocol.errors import InvalidRequest, MethodNotAllowed, NotFound
 from responses_app.requests.headers import read_flag
 from responses_app.streaming.compact import CompactConsumer
@@ -120,4 +120,4 @@ class SocketRouter:
         if app is not None:
             return await app(scope, receive, send)
         error = NotFound(f"There is no WebSocket at {scope['path']}.", code="unknown_path")
-        return await refuse_handshake(error, scope, send)
+        return await reject_handshake(error, scope, send)

@@ -13,8 +13,7 @@ from django.conf import settings
 
 from responses_app.http.request_gate import request_gate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
-from responses_app.http.websocket_rejection import refuse_handshake
-from responses_app.protocol import events
+from responses_app.http.websocket_rejection import reject_handshake
 from responses_app.protocol.errors import (
     ApiError,
     BodyTooLarge,
@@ -79,7 +78,7 @@ class ResponsesSocket(AsyncConsumer):
             )
             principal = await self._connection.principal()
         except ApiError as error:
-            await refuse_handshake(error, self.scope, self.send)
+            await reject_handshake(error, self.scope, self.send)
             raise StopConsumer from None
         credential = credential_of(principal, self._header("authorization"))
         self._watches.enter_context(revocation.watched(credential, self._revoke))
