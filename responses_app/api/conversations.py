@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.api.pagination import IdPagination, list_envelope
 from responses_app.api.payloads import item_payload
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import Conversation, ConversationItem
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
@@ -43,7 +43,7 @@ class ConversationsView(ApiView):
         if body.get("items") not in (None, []):
             items = _read_items(body["items"], owner_id)
         create = partial(create_conversation, owner_id, name=name, metadata=pairs, items=items)
-        made = event_store.submit(create).result()
+        made = database.submit(create).result()
         headers = ignored_headers(body, ("items", "metadata", "name"))
         return Response(_conversation_payload(made), headers=headers)
 
@@ -58,13 +58,13 @@ class ConversationView(ApiView):
         _require(body, "metadata")
         conversation.metadata = _read_metadata(body)
         update = partial(update_metadata, conversation.pk, conversation.metadata)
-        event_store.submit(update).result()
+        database.submit(update).result()
         headers = ignored_headers(body, ("metadata",))
         return Response(_conversation_payload(conversation), headers=headers)
 
     def delete(self, request: ApiRequest, conversation_id: str) -> Response:
         found_id = _find(request, conversation_id).pk
-        event_store.submit(partial(delete_conversation, found_id)).result()
+        database.submit(partial(delete_conversation, found_id)).result()
         return Response({"id": found_id, "object": "conversation.deleted", "deleted": True})
 
 
@@ -87,7 +87,7 @@ class ConversationItemsView(ApiView):
         body = request.data
         _require(body, "items")
         items = _read_items(body["items"], conversation.owner_id)
-        added = event_store.submit(partial(add_items, conversation.pk, items)).result()
+        added = database.submit(partial(add_items, conversation.pk, items)).result()
         data = [item_payload(item) for item in added]
         headers = ignored_headers(body, ("items", "include"))
         return Response(list_envelope(data, has_more=False), headers=headers)
@@ -101,7 +101,7 @@ class ConversationItemView(ApiView):
     def delete(self, request: ApiRequest, conversation_id: str, item_id: str) -> Response:
         conversation = _find(request, conversation_id)
         _find_item(conversation, item_id)
-        event_store.submit(partial(delete_item, conversation.pk, item_id)).result()
+        database.submit(partial(delete_item, conversation.pk, item_id)).result()
         return Response(_conversation_payload(conversation))
 
 

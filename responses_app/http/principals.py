@@ -87,7 +87,7 @@ def authenticate(authorization: str | None) -> Principal:
     if key is None:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
     if key.needs_touch:
-        event_store.submit(partial(ApiKey.objects.touch, key.pk))
+        database.submit(partial(ApiKey.objects.touch, key.pk))
     return Principal(key.owner, key.pk, authority=Approver.CLIENT)
 
 

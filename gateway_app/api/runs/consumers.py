@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 from gateway_app.api.runs.payloads import find_run
 from gateway_app.api.runs.renderers import RunEventsView
 from gateway_app.api.runs.requests import read_run
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.eventlog.segments import read_last
 from responses_app.protocol.errors import CursorAhead
 from responses_app.protocol.ids import run_id_of
@@ -46,7 +46,7 @@ class CreateRunConsumer(GeneratingConsumer):
 class RunEventsConsumer(HttpConsumer):
     async def answer(self, body: bytes) -> None:
         principal = await self.principal()
-        row = await event_store.read(find_run, principal.owner_id, self.path_args["run_id"])
+        row = await database.read(find_run, principal.owner_id, self.path_args["run_id"])
         cursor = await self._cursor(row.pk)
         note_access(row)
         await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
@@ -60,7 +60,7 @@ class RunEventsConsumer(HttpConsumer):
             name, cursor = LAST_EVENT_HEADER, in_header
         if cursor is None:
             return -1
-        newest = await event_store.read(read_last, response_id)
+        newest = await database.read(read_last, response_id)
         last = -1 if newest is None else newest.last_position
         if cursor > last:
             raise CursorAhead(cursor, last, name)

@@ -18,7 +18,7 @@ from gateway_app.api.sessions.requests import (
 from gateway_app.api.sessions.transcript import session_messages
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.api.query_params import read_text
-from responses_app.eventlog import event_store
+from responses_app.database import database
 from responses_app.models import Session
 from responses_app.models.sessions import SessionQuerySet
 from responses_app.protocol.errors import InvalidRequest, SessionNotFound
@@ -57,7 +57,7 @@ class SessionsView(ApiView):
         public_id = read_id(body)
         fields = read_new_session(body, request.auth)
         create = partial(create_session, request.user.pk, public_id, **fields)
-        made = event_store.submit(create).result()
+        made = database.submit(create).result()
         return _session_response(made, status=201, headers=ignored_headers(body, CREATE_FIELDS))
 
 
@@ -69,7 +69,7 @@ class SessionView(ApiView):
         session = find_session(request.user.pk, session_id)
         changes = read_changes(request.data)
         if changes:
-            event_store.submit(partial(update_session, session, **changes)).result()
+            database.submit(partial(update_session, session, **changes)).result()
         return _session_response(session)
 
     def delete(self, request: ApiRequest, session_id: str) -> Response:
@@ -99,7 +99,7 @@ class ForkSessionView(ApiView):
             fork_point = short_text(MAX_ID_CHARS)(fork_point, "response_id")
             fork_point = response_id_of(fork_point) or fork_point
         fork = partial(fork_session, parent, public_id, title, fork_point)
-        made = event_store.submit(fork).result()
+        made = database.submit(fork).result()
         return _session_response(made, status=201, headers=ignored_headers(body, FORK_FIELDS))
 
 
@@ -112,7 +112,7 @@ class SessionModelView(ApiView):
                 "model is required.", param="model", code="missing_required_parameter"
             )
         model = resolve_model(body["model"], request.auth)
-        event_store.submit(partial(update_session, session, model=model)).result()
+        database.submit(partial(update_session, session, model=model)).result()
         lock = {
             "object": "hermes.session.model_lock",
             "session_id": session_id,
