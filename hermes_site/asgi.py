@@ -16,11 +16,11 @@ from gateway_app.runtime.bootstrap import runtime  # noqa: E402
 from gateway_app.runtime.signals import handle_signals  # noqa: E402
 from hermes_site.request_handler import RequestHandler  # noqa: E402
 from responses_app.http.middleware import RequestMiddleware  # noqa: E402
-from responses_app.streaming.routing import RESPONSES_ROUTES, SOCKETS, SocketRouter, StreamingRouter  # noqa: E402
+from responses_app.streaming.routing import RESPONSES_ROUTES, StreamingRouter, socket_router  # noqa: E402
 
 routes = (*RESPONSES_ROUTES, *CHAT_ROUTES, *RUNS_ROUTES, *SESSIONS_ROUTES, *LIVE_ROUTES)
 http = RequestMiddleware(StreamingRouter(routes, fallback=RequestHandler()))
-websocket = RequestMiddleware(SocketRouter(SOCKETS))
+websocket = RequestMiddleware(socket_router)
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -3,8 +3,10 @@
 from typing import Any
 
 import orjson
+from channels.consumer import AsyncConsumer
+from channels.exceptions import StopConsumer
 
-from responses_app.protocol.errors import ApiError
+from responses_app.protocol.errors import ApiError, NotFound
 
 EXTENSION = "websocket.http.response"
 
@@ -18,3 +20,13 @@ async def reject_handshake(error: ApiError, scope: dict[str, Any], send: Any) ->
         headers.append((name.lower().encode(), value.encode()))
     await send({"type": f"{EXTENSION}.start", "status": error.status, "headers": headers})
     await send({"type": f"{EXTENSION}.body", "body": orjson.dumps(error.body())})
+
+
+class UnknownSocketPath(AsyncConsumer):
+    channel_layer_alias = "none"
+
+    async def websocket_connect(self, message: dict[str, Any]) -> None:
+        path = self.scope["path"]
+        error = NotFound(f"There is no WebSocket at {path}.", code="unknown_path")
+        await reject_handshake(error, self.scope, self.send)
+        raise StopConsumer

@@ -1,18 +1,19 @@
-"""Which requests the streaming consumers take; Django has the rest."""
+"""Which requests the streaming consumers serve; Django has the rest."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qs
 
-from django.urls import Resolver404, resolve
+from channels.routing import URLRouter
+from django.urls import Resolver404, path, re_path, resolve
 from django.views import View
 
-from responses_app.http.websocket_rejection import reject_handshake
-from responses_app.protocol.errors import InvalidRequest, MethodNotAllowed, NotFound
+from responses_app.http.websocket_rejection import UnknownSocketPath
+from responses_app.protocol.errors import InvalidRequest, MethodNotAllowed
 from responses_app.requests.headers import read_flag
+from responses_app.streaming.base import query_param
 from responses_app.streaming.compact import CompactConsumer
 from responses_app.streaming.create import CreateResponseConsumer
 from responses_app.streaming.resume import ResumeResponseConsumer
@@ -30,18 +31,19 @@ class StreamingRoute:
     needs_stream_flag: bool = False
 
     def match(self, scope: dict[str, Any]) -> dict[str, str] | None:
-        found = self.path.fullmatch(scope["path"]) if scope["method"] == self.method else None
+        if scope["method"] != self.method:
+            return None
+        found = self.path.fullmatch(scope["path"])
         if found is None or (self.needs_stream_flag and not _asks_for_stream(scope)):
             return None
         return found.groupdict()
 
 
 def _asks_for_stream(scope: dict[str, Any]) -> bool:
-    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     try:
-        return read_flag(query.get("stream", [None])[-1], "stream")
+        return read_flag(query_param(scope, "stream"), "stream")
     except InvalidRequest:
-        return False  # the plain view reads the same flag and says what is wrong with it
+        return False  # the plain view reads the same flag and reports the error
 
 
 RESPONSES_ROUTES = (
@@ -54,24 +56,30 @@ RESPONSES_ROUTES = (
         needs_stream_flag=True,
     ),
 )
-
-
-SOCKETS: dict[str, AsgiApp] = {"/v1/responses": ResponsesSocket.as_asgi()}
+SOCKET_ROUTES = [path("v1/responses", ResponsesSocket.as_asgi())]
+# A router of Channels raises an error for a path it does not know; clients need a 404.
+socket_router = URLRouter([*SOCKET_ROUTES, re_path("", UnknownSocketPath.as_asgi())])
 
 
 def allowed_methods(path: str, routes: Sequence[StreamingRoute]) -> list[str]:
-    """What a path of the API takes, from consumers and views together; empty for other paths."""
+    """The methods of an API path, of consumers and views together; empty for other paths."""
     view = api_view(path)
     if view is None:
         return []
-    streamed = {route.method for route in routes if route.path.fullmatch(path)}
-    plain = {method for method in METHODS if hasattr(view, method.lower())}
-    head = {"HEAD"} if "GET" in plain else set()
-    return sorted({*streamed, *plain, *head, "OPTIONS"})
+    allowed = {"OPTIONS"}
+    for route in routes:
+        if route.path.fullmatch(path):
+            allowed.add(route.method)
+    for method in METHODS:
+        if hasattr(view, method.lower()):
+            allowed.add(method)
+    if hasattr(view, "get"):
+        allowed.add("HEAD")
+    return sorted(allowed)
 
 
 def api_view(path: str) -> type[View] | None:
-    """Pages are functions: they answer other methods by themselves."""
+    """The class of a view; pages are functions, which handle other methods themselves."""
     try:
         found = resolve(path).func
     except Resolver404:
@@ -80,8 +88,8 @@ def api_view(path: str) -> type[View] | None:
     return view
 
 
-async def _answer_options(allowed: Sequence[str], send: Any) -> None:
-    """Without a key: what a path takes is in the public document."""
+async def _send_options(allowed: Sequence[str], send: Any) -> None:
+    """Needs no key: the methods of a path are in the public OpenAPI document."""
     headers = [(b"allow", ", ".join(allowed).encode())]
     start = {"type": "http.response.start", "status": HTTPStatus.NO_CONTENT, "headers": headers}
     await send(start)
@@ -89,7 +97,10 @@ async def _answer_options(allowed: Sequence[str], send: Any) -> None:
 
 
 class StreamingRouter:
-    """An ASGI application: the first route that matches, else the fallback."""
+    """An ASGI application: the first route that matches, else the fallback.
+
+    Channels' ``URLRouter`` knows neither methods nor a fallback.
+    """
 
     def __init__(self, routes: Sequence[StreamingRoute], fallback: AsgiApp) -> None:
         self.routes = routes
@@ -99,25 +110,11 @@ class StreamingRouter:
         for route in self.routes:
             args = route.match(scope)
             if args is not None:
-                return await route.app({**scope, "url_route": {"kwargs": args}}, receive, send)
+                return await route.app(scope | {"url_route": {"kwargs": args}}, receive, send)
         allowed = allowed_methods(scope["path"], self.routes)
         if allowed and scope["method"] == "OPTIONS":
-            return await _answer_options(allowed, send)
+            return await _send_options(allowed, send)
         if allowed and scope["method"] not in allowed:
             raise MethodNotAllowed(scope["method"], ", ".join(allowed))
-        # Discovery lists every endpoint, and half of them are here.
-        return await self.fallback({**scope, "streaming_routes": self.routes}, receive, send)
-
-
-class SocketRouter:
-    """An ASGI application: WebSockets by their path."""
-
-    def __init__(self, sockets: Mapping[str, AsgiApp]) -> None:
-        self.sockets = sockets
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        app = self.sockets.get(scope["path"])
-        if app is not None:
-            return await app(scope, receive, send)
-        error = NotFound(f"There is no WebSocket at {scope['path']}.", code="unknown_path")
-        return await reject_handshake(error, scope, send)
+        # Discovery lists the streaming endpoints, too.
+        return await self.fallback(scope | {"streaming_routes": self.routes}, receive, send)

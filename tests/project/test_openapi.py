@@ -30,7 +30,7 @@ from responses_app.requests import compact
 from responses_app.requests.create import ECHOED, OTHERS, UNECHOED, UNSUPPORTED
 from responses_app.schema import events, requests
 from responses_app.schema.items import RESPONSE
-from responses_app.streaming.routing import SOCKETS
+from responses_app.streaming.routing import SOCKET_ROUTES
 from tests.support.openapi_reader import METHODS, Reader
 from tests.support.server import ROOT, Server
 
@@ -122,7 +122,7 @@ def test_streams_have_the_events_that_are_told() -> None:
 
 
 def test_websockets_are_told_of_where_they_are() -> None:
-    for path in SOCKETS:
+    for path in (f"/{route.pattern}" for route in SOCKET_ROUTES):
         assert f"ws://…{path}`" in document()["paths"][path]["post"]["description"]
 
 
