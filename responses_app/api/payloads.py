@@ -1,7 +1,7 @@
 """Responses and items as JSON bodies show them."""
 
 from responses_app.eventlog import current_body, final_bodies
-from responses_app.eventlog.formats import LogFormatNotSupported
+from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.models import Response
 from responses_app.protocol.ids import location_of_item
 from responses_app.protocol.items import Item

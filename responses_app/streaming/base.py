@@ -1,4 +1,4 @@
-"""The HTTP side of a streaming consumer: body in, one answer out, disconnects seen at once."""
+"""The HTTP side of a streaming consumer: it reads the body, responds, and notices a disconnect at once."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import parse_qs
 
 import orjson
 from channels.consumer import AsyncConsumer
@@ -32,62 +33,70 @@ STREAM_HEADERS: Headers = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
+# In the scope: the principal of a key that the server has just checked.
+CHECKED_PRINCIPAL = "hermes.principal"
+# The ASGI extension of a server that resets a connection whose response has started and not ended.
+CUTS = "hermes.cut"
 
 
-CHECKED_PRINCIPAL = "hermes.principal"  # in the scope: the server has checked the key a moment ago
-CUTS = "hermes.cut"  # the ASGI extension of a server that resets a connection whose answer was begun and not ended
+def query_param(scope: Message, name: str) -> str | None:
+    """The last value of a parameter, as Django's ``QueryDict`` has it."""
+    query_string: str = scope["query_string"].decode("latin-1")
+    values = parse_qs(query_string, keep_blank_values=True).get(name)
+    if values is None:
+        return None
+    return values[-1]
 
 
 class HttpConsumer(AsyncConsumer, ABC):
-    """Answers in a task of its own, raced against the client's disconnect.
+    """Responds in a task of its own, raced against the client's disconnect.
 
-    Channels' own HTTP consumer awaits its handler inside the dispatch and sees neither a
+    Channels' own HTTP consumer awaits its handler inside the dispatch and receives neither a
     disconnect nor anything else until the handler is done.
     """
 
-    channel_layer_alias = (
-        "none"  # wake-ups come from the event log; a channel per request would cost a receive loop
-    )
+    # The event log wakes readers; a channel per request would cost a receive loop.
+    channel_layer_alias = "none"
 
     def __init__(self) -> None:
         super().__init__()
         self._body: list[bytes] = []
         self.body_bytes = 0
-        self._answer: asyncio.Task[None] | None = None
+        self._responding: asyncio.Task[None] | None = None
         self._has_started = False
         self._is_revoked = False
-        self._watches = ExitStack()  # of the credential this request came with
+        self._watches = ExitStack()  # on the credential of this request
 
     async def __call__(
         self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any
     ) -> None:
         async def receive_or_finish() -> Message:
-            if self._answer is None:
+            if self._responding is None:
                 return await receive()
             incoming = asyncio.ensure_future(receive())
-            await asyncio.wait({incoming, self._answer}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._answer.done():
+            await asyncio.wait({incoming, self._responding}, return_when=asyncio.FIRST_COMPLETED)
+            if not self._responding.done():
                 return incoming.result()
-            incoming.cancel()  # whoever has been answered has not left, whatever the server says of the connection
+            incoming.cancel()  # a disconnect after the whole response is no disconnect
             return {"type": "http.finished"}
 
         try:
             await super().__call__(scope, receive_or_finish, send)
         finally:
             self._watches.close()
-            await self._stop_answer()
+            await self._stop_responding()
 
     # -- messages -----------------------------------------------------------------------
     async def http_request(self, message: Message) -> None:
-        if self._answer is not None:
+        if self._responding is not None:
             return
         self._body.append(message.get("body", b""))
         self.body_bytes += len(self._body[-1])
         if self.body_bytes > settings.MAX_BODY_BYTES or not message.get("more_body"):
-            self._answer = asyncio.create_task(self._answer_safely())
+            self._responding = asyncio.create_task(self._respond_safely())
 
     async def http_disconnect(self, message: Message) -> None:
-        await self._stop_answer()
+        await self._stop_responding()
         await self.disconnected()
         raise StopConsumer
 
@@ -96,11 +105,11 @@ class HttpConsumer(AsyncConsumer, ABC):
 
     # -- for subclasses -----------------------------------------------------------------
     @abstractmethod
-    async def answer(self, body: bytes) -> None:
-        """Send the whole answer to a request with this body."""
+    async def respond(self, body: bytes) -> None:
+        """Send the whole response to a request with this body."""
 
     async def disconnected(self) -> None:
-        """The client left before the answer was complete."""
+        """The client left before the response was complete."""
 
     async def principal(self) -> Principal:
         authorization = self.header("authorization")
@@ -114,9 +123,9 @@ class HttpConsumer(AsyncConsumer, ABC):
         self._watches.enter_context(revocation.watched(credential, self._revoke))
 
     def _revoke(self) -> None:
-        if self._answer is not None and not self._answer.done():
+        if self._responding is not None and not self._responding.done():
             self._is_revoked = True
-            self._answer.cancel()
+            self._responding.cancel()
 
     def header(self, name: str) -> str | None:
         wanted = name.lower().encode()
@@ -124,6 +133,9 @@ class HttpConsumer(AsyncConsumer, ABC):
             if key == wanted:
                 return str(value.decode("latin-1"))
         return None
+
+    def query_param(self, name: str) -> str | None:
+        return query_param(self.scope, name)
 
     @property
     def path_args(self) -> dict[str, Any]:
@@ -137,8 +149,10 @@ class HttpConsumer(AsyncConsumer, ABC):
         await self.send_chunk(orjson.dumps(payload), is_last=True)
 
     async def send_error(self, error: ApiError, headers: Headers | None = None) -> None:
-        told = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-        await self.send_json(error.body(), status=error.status, headers=[*(headers or []), *told])
+        sent = list(headers or [])
+        for name, value in error.headers.items():
+            sent.append((name.lower().encode(), value.encode()))
+        await self.send_json(error.body(), status=error.status, headers=sent)
 
     async def start_stream(self, headers: Headers) -> None:
         await self._start(200, STREAM_HEADERS + headers)
@@ -147,23 +161,22 @@ class HttpConsumer(AsyncConsumer, ABC):
         await self.send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
 
     async def cut(self) -> None:
-        """End without an end, so that half a stream does not look whole; the client resumes it."""
+        """End without a clean end, so that half a stream does not look whole; the client resumes it."""
         if CUTS not in (self.scope.get("extensions") or {}):
-            await self.send_chunk(
-                b"", is_last=True
-            )  # it would stay open for ever; no [DONE] came at least
+            # Other servers would keep the connection open for ever. At least no [DONE] was sent.
+            await self.send_chunk(b"", is_last=True)
 
-    # -- the steps ----------------------------------------------------------------------
+    # -- steps --------------------------------------------------------------------------
     async def _start(self, status: int, headers: Headers) -> None:
         self._has_started = True
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
-    async def _answer_safely(self) -> None:
-        """Every error is an answer of ours: a server's own error page is not JSON."""
+    async def _respond_safely(self) -> None:
+        """Turn every error into a response: a server's own error page is not JSON."""
         try:
             if self.body_bytes > settings.MAX_BODY_BYTES:
                 raise BodyTooLarge(settings.MAX_BODY_BYTES)
-            await self.answer(b"".join(self._body))
+            await self.respond(b"".join(self._body))
         except asyncio.CancelledError:
             if not self._is_revoked:
                 raise
@@ -173,7 +186,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         except ApiError as error:
             await self._end_with(error)
         except Exception:
-            # Not the path: the names of sessions and conversations in it are the client's.
+            # Without the path: it may contain a client's names of sessions and conversations.
             logger.exception("%s %s failed", self.scope["method"], type(self).__name__)
             await self._end_with(InternalError())
 
@@ -183,7 +196,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         else:
             await self.send_error(error)
 
-    async def _stop_answer(self) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.cancel()
-            await asyncio.wait({self._answer})
+    async def _stop_responding(self) -> None:
+        if self._responding is not None and not self._responding.done():
+            self._responding.cancel()
+            await asyncio.wait({self._responding})

@@ -1,4 +1,4 @@
-"""``POST /v1/responses/compact``: a conversation as what its user said, and one item that stands for the rest."""
+"""``POST /v1/responses/compact``: the user's messages of a conversation, and a summary of the rest."""
 
 from typing import Any
 
@@ -14,40 +14,39 @@ from responses_app.streaming.generating import GeneratingConsumer
 
 
 class CompactConsumer(GeneratingConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         principal = await self.principal()
-        asked = await parse_body(body)
-        admission = await database.read(read_compact, asked, principal)
-        admitted = await self.admit(admission, asked)
+        fields = await parse_body(body)
+        admission = await database.read(read_compact, fields, principal)
+        admitted = await self.admit(admission, fields)
         final = await self.final(admitted.response_id)
         headers = self.admitted_headers(admitted, admission.ignored)
-        # Its session is nobody's to go on with.
-        told = [(name, value) for name, value in headers if name != SESSION_HEADER.lower().encode()]
-        await self.send_json(compaction_of(final), headers=told)
+        # No client can continue its session.
+        session_header = SESSION_HEADER.lower().encode()
+        sent = [(name, value) for name, value in headers if name != session_header]
+        await self.send_json(compaction_payload(final), headers=sent)
 
 
-def compaction_of(body: ResponseBody) -> dict[str, Any]:
-    """The ended turn, as OpenAI shows it; one without a summary is an error."""
+def compaction_payload(body: ResponseBody) -> dict[str, Any]:
+    """The ended turn as OpenAI returns it; a turn without a summary is an error."""
     if body["status"] == Status.FAILED:
         raise failed_turn(body["error"])
     if body["status"] != Status.COMPLETED:
         details = body["incomplete_details"] or {"reason": body["status"]}
         reason = details.get("message") or details["reason"]
         raise TurnFailed(f"The conversation was not compacted: {reason}.", "agent_incomplete", 502)
+    output: list[Item] = []
+    for item in json_body(body)["output"]:
+        if item["status"] != "completed":  # a summary that was cut
+            continue
+        if item["type"] == COMPACTION:  # has no status at OpenAI
+            item = dict(item)
+            del item["status"]
+        output.append(item)
     return {
         "id": body["id"],
         "object": "response.compaction",
         "created_at": body["created_at"],
-        # A summary that was begun and lost stands for nothing.
-        "output": [
-            _shown(item) for item in json_body(body)["output"] if item["status"] == "completed"
-        ],
+        "output": output,
         "usage": body["usage"],
-    }
-
-
-def _shown(item: Item) -> Item:
-    """As OpenAI does: a compaction has no status."""
-    return {
-        key: value for key, value in item.items() if key != "status" or item["type"] != COMPACTION
     }

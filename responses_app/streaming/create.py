@@ -1,4 +1,4 @@
-"""``POST /v1/responses``: admit, then be a reader like any other."""
+"""``POST /v1/responses``: admit the request, then read the log as every other reader does."""
 
 from responses_app.database import database
 from responses_app.protocol.response_object import json_body
@@ -12,12 +12,14 @@ from responses_app.streaming.renderers import ResponsesView
 
 
 class CreateResponseConsumer(GeneratingConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         principal = await self.principal()
-        session_id, form = read_session_id(self.header(SESSION_HEADER)), self.header(FORM_HEADER)
-        asked = await parse_body(body)
-        request = await database.read(read_create, asked, principal, session_id, form)
-        admitted = await self.admit(request.admission, asked)
+        session_id = read_session_id(self.header(SESSION_HEADER))
+        fields = await parse_body(body)
+        request = await database.read(
+            read_create, fields, principal, session_id, self.header(FORM_HEADER)
+        )
+        admitted = await self.admit(request.admission, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:
             await self.start_stream(headers)

@@ -1,4 +1,4 @@
-"""A door that generates: admit, and keep in mind that the client may leave at any time."""
+"""The base of consumers that generate: the client may leave while its request is admitted."""
 
 import asyncio
 import logging
@@ -29,33 +29,36 @@ logger = logging.getLogger(__name__)
 
 
 class GeneratingConsumer(HttpConsumer):
-    """For every POST that generates, whatever its answer looks like."""
+    """For every POST that generates, whatever the form of its response."""
 
     def __init__(self) -> None:
         super().__init__()
         self._admitting: asyncio.Future[Admitted] | None = None
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
-        """With what headers say about it: whose it is, what if the session is busy, is it a repetition."""
+        """Headers give the session key, the turn policy and the idempotency key."""
         path = self.scope["path"]
         identity = await run_beside_loop(self.body_bytes, read_identity, self.header, path, body)
-        meant = replace(
+        turn_policy = read_turn_policy(self.header(TURN_POLICY_HEADER))
+        admission = replace(
             admission,
             session_key=read_session_key(self.header(SESSION_KEY_HEADER)),
-            turn_policy=read_turn_policy(self.header(TURN_POLICY_HEADER)) or admission.turn_policy,
+            turn_policy=turn_policy or admission.turn_policy,
             identity=identity,
         )
-        self._admitting = asyncio.ensure_future(admit(meant))
+        self._admitting = asyncio.ensure_future(admit(admission))
         return await asyncio.shield(self._admitting)
 
     def admitted_headers(self, admitted: Admitted, ignored: tuple[str, ...]) -> Headers:
-        """For every answer to what was admitted, failures included."""
+        """For every response to an admitted request, failures included."""
         headers: Headers = [(SESSION_HEADER.lower().encode(), admitted.session_id.encode())]
-        is_unheard = self.header(SESSION_HEADER) not in (None, admitted.session_id)
-        left_out = [*ignored, *((SESSION_HEADER,) if is_unheard else ())]
-        left_out += [f"deleted turn {turn}" for turn in admitted.skipped_turns]
-        if left_out:
-            headers.append((IGNORED_HEADER.lower().encode(), ignored_value(left_out).encode()))
+        names = list(ignored)
+        if self.header(SESSION_HEADER) not in (None, admitted.session_id):
+            names.append(SESSION_HEADER)
+        for turn in admitted.skipped_turns:
+            names.append(f"deleted turn {turn}")
+        if names:
+            headers.append((IGNORED_HEADER.lower().encode(), ignored_value(names).encode()))
         if admitted.is_replayed:
             headers.append((REPLAYED_HEADER.lower().encode(), b"true"))
         return headers
@@ -67,9 +70,9 @@ class GeneratingConsumer(HttpConsumer):
             raise ResponseDeleted(response_id) from None
 
     async def disconnected(self) -> None:
-        """A client that leaves while it is being admitted has left a response behind all the same.
+        """A client that leaves during its admission still leaves a response behind.
 
-        Not awaited: a server may end this task before the database has answered.
+        Not awaited: a server may end this task before the admission is committed.
         """
         if self._admitting is not None:
             self._admitting.add_done_callback(leave_admitted)
@@ -84,4 +87,4 @@ def leave_admitted(admitting: asyncio.Future[Admitted]) -> None:
         if admitted.on_disconnect is OnDisconnect.CANCEL:
             leave(admitted.response_id, admitted.tail, admitted.reader)
     elif not isinstance(error, ApiError):
-        logger.error("A response nobody waits for could not be admitted", exc_info=error)
+        logger.error("A response without a client could not be admitted", exc_info=error)

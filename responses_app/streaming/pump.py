@@ -1,4 +1,4 @@
-"""The pump: from the log to one reader's connection."""
+"""The pump: from the log to the connection of one reader."""
 
 import asyncio
 
@@ -9,12 +9,15 @@ from responses_app.protocol.errors import ResponseInterrupted
 from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.renderers import LogView
 
-INTERRUPTED_FRAME = b": the server is shutting down, and this goes on when it is back: resume after the last event\n\n"
+INTERRUPTED_FRAME = (
+    b": the server is shutting down, and this goes on when it is back: "
+    b"resume after the last event\n\n"
+)
 HEARTBEAT_SECS = 10  # clients and proxies commonly give up on a silent body at 20 s
 
 
 async def pump(consumer: HttpConsumer, response_id: str, position: int, view: LogView) -> None:
-    """Send everything behind a position, then live events, until the terminal one."""
+    """Send the events after a position, then live ones, until the terminal event."""
     with streams_open.track_inprogress():
         await _pump(consumer, response_id, position, view)
 
@@ -25,7 +28,7 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
     try:
         async for segments in event_store.read_after(response_id, position, HEARTBEAT_SECS):
             chunk = view.render(segments)
-            # A log may be busy with events that this view leaves out: its reader hears nothing of them.
+            # A log may be busy with events that this view leaves out: its reader needs a heartbeat.
             if chunk or not segments or clock() - sent_at >= HEARTBEAT_SECS:
                 await consumer.send_chunk(chunk or view.heartbeat)
                 sent_at = clock()
@@ -35,6 +38,5 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
     except LogErased:
         await consumer.cut()
     except ResponseInterrupted:
-        await consumer.send_chunk(
-            INTERRUPTED_FRAME
-        )  # and no end: a server cuts what is left without one
+        # Without an end: the server cuts a response that does not end.
+        await consumer.send_chunk(INTERRUPTED_FRAME)

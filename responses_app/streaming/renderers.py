@@ -1,4 +1,4 @@
-"""What a reader makes of the log. Every door reads the same events and says them in its own words."""
+"""Views of the log: every API reads the same events and renders them in its own form."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -9,18 +9,18 @@ from responses_app.protocol.sse import DONE_FRAME, HEARTBEAT_FRAME, decode_frame
 
 
 class LogView(ABC):
-    """A pure function of the log from its first event; a cursor only discards what it says."""
+    """A pure function of the log from its first event; a cursor only discards output."""
 
     heartbeat: bytes = HEARTBEAT_FRAME
-    done: bytes = DONE_FRAME  # behind the last event
+    done: bytes = DONE_FRAME  # after the last event
 
     @abstractmethod
     def render(self, segments: Sequence[Segment]) -> bytes:
-        """The bytes for the next events of the log, internal ones included; none when they say nothing here."""
+        """The bytes for the next events, internal ones included; empty where this view has none."""
 
 
 class TimedView(LogView):
-    """For views that translate: each event with its position and a time that never goes back."""
+    """For views that translate: each event with its position, and a time that never decreases."""
 
     def __init__(self) -> None:
         self._last_at = 0.0
@@ -28,41 +28,44 @@ class TimedView(LogView):
     def events(self, segments: Sequence[Segment]) -> Iterator[tuple[int, float, Event]]:
         for segment in segments:
             for position, at, frame in segment.timed_frames():
-                # The end of a response is numbered a moment before what goes in front of it is committed.
+                # The terminal event gets its time before the events in front of it are committed.
                 self._last_at = max(self._last_at, at)
                 yield position, self._last_at, decode_frame(frame)
 
 
 class ResponsesView(LogView):
-    """The log is stored in this form: it can begin anywhere."""
+    """The log is stored in this form, so that it can begin anywhere."""
 
     def render(self, segments: Sequence[Segment]) -> bytes:
-        return b"".join(
-            segment.data if segment.is_public else b"".join(segment.public_frames())
-            for segment in segments
-        )
+        pieces: list[bytes] = []
+        for segment in segments:
+            if segment.is_public:
+                pieces.append(segment.data)
+            else:
+                pieces += segment.public_frames()
+        return b"".join(pieces)
 
 
 class NumberedResponsesView(LogView):
     """With ``id:`` lines, which a browser's EventSource sends back as Last-Event-ID."""
 
     def render(self, segments: Sequence[Segment]) -> bytes:
-        return b"".join(
-            b"id: %d\n%s" % (sequence, frame)
-            for segment in segments
-            for sequence, frame in enumerate(segment.public_frames(), segment.first_sequence)
-        )
+        frames: list[bytes] = []
+        for segment in segments:
+            for sequence, frame in enumerate(segment.public_frames(), segment.first_sequence):
+                frames.append(b"id: %d\n%s" % (sequence, frame))
+        return b"".join(frames)
 
 
 class TimedLogView(LogView):
-    """Every event, internal ones too, with its commit time; the ``id:`` is its position. For operators."""
+    """For operators: every event, internal ones too, with its position and its commit time."""
 
     done = b"event: end\ndata: {}\n\n"
 
     def render(self, segments: Sequence[Segment]) -> bytes:
-        return b"".join(
-            b'id: %d\ndata: {"at":%d,"event":%s}\n\n'
-            % (position, round(at * 1000), frame_data(frame))
-            for segment in segments
-            for position, at, frame in segment.timed_frames()
-        )
+        frames: list[bytes] = []
+        for segment in segments:
+            for position, at, frame in segment.timed_frames():
+                data = b'{"at":%d,"event":%s}' % (round(at * 1000), frame_data(frame))
+                frames.append(b"id: %d\ndata: %s\n\n" % (position, data))
+        return b"".join(frames)

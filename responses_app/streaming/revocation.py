@@ -1,4 +1,4 @@
-"""Revocation: readers end soon after their key is revoked or their user logs out; the work goes on."""
+"""Revocation: streams end soon after their key is revoked or their user logs out; turns go on."""
 
 import asyncio
 import contextvars
@@ -20,7 +20,7 @@ CHECK_SECS = 1.0
 
 @dataclass(frozen=True)
 class Credential:
-    """What a reader was let in with, and the query that finds which of many still hold."""
+    """What a reader authenticated with, and the query that finds which of many are still valid."""
 
     still_valid: Callable[[Collection[Any]], set[Any]]
     value: Any
@@ -40,16 +40,15 @@ def valid_keys(key_ids: Collection[int]) -> set[int]:
 
 
 def valid_tokens(headers: Collection[str]) -> set[str]:
-    """One by one: a handful of operators have the playground open."""
-    return {header for header in headers if _is_valid(header)}
-
-
-def _is_valid(header: str) -> bool:
-    try:
-        authenticate(header)
-    except Unauthenticated:
-        return False
-    return True
+    """One query each: few operators have the playground open."""
+    valid = set()
+    for header in headers:
+        try:
+            authenticate(header)
+        except Unauthenticated:
+            continue
+        valid.add(header)
+    return valid
 
 
 class Revocation:
@@ -61,7 +60,7 @@ class Revocation:
 
     @contextmanager
     def watched(self, credential: Credential | None, end: Callable[[], None]) -> Iterator[None]:
-        """Call ``end`` once the credential is not valid any more, for as long as this block lasts."""
+        """Inside this block, ``end`` is called as soon as the credential is not valid any more."""
         if credential is None:
             yield
             return
@@ -77,7 +76,7 @@ class Revocation:
 
     def _ensure_running(self) -> None:
         if self._task is None or self._task.done():
-            # A fresh context: that of a request must not live on here.
+            # An empty context: this task outlives the request that starts it.
             loop = asyncio.get_running_loop()
             self._task = loop.create_task(self._run(), context=contextvars.Context())
 
@@ -87,18 +86,18 @@ class Revocation:
             try:
                 await self.check()
             except StorageUnavailable:
-                continue  # readers stay: the database is away, and with it the answer
+                continue  # without the database, no key can be checked: readers stay
             except Exception:
                 logger.exception("The keys of open streams could not be checked.")
 
     async def check(self) -> None:
-        """One look at everything that is open."""
+        """Check the credentials of all open streams once."""
         values: dict[Callable[[Collection[Any]], set[Any]], set[Any]] = {}
         for credential in self._readers:
             values.setdefault(credential.still_valid, set()).add(credential.value)
-        for still_valid, asked in values.items():
-            valid = await database.read(still_valid, asked)
-            for value in asked - valid:
+        for still_valid, given in values.items():
+            valid = await database.read(still_valid, given)
+            for value in given - valid:
                 self._end(Credential(still_valid, value))
 
     def _end(self, credential: Credential) -> None:

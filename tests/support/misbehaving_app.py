@@ -71,7 +71,7 @@ async def one_message(send: Send, size: int) -> None:
 class BrokenStream(HttpConsumer):
     """One of the product's own, in which something fails that nobody thought of."""
 
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         await self.start_stream([])
         await self.send_chunk(b"begun")
         raise RuntimeError("unruly, within a stream")

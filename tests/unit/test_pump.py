@@ -20,7 +20,7 @@ class Recorder(HttpConsumer):
         super().__init__()
         self.chunks: list[bytes] = []
 
-    async def answer(self, body: bytes) -> None: ...
+    async def respond(self, body: bytes) -> None: ...
 
     async def send_chunk(self, chunk: bytes, *, is_last: bool = False) -> None:
         self.chunks.append(chunk)

@@ -27,7 +27,7 @@ MAX_ERROR_CHARS = 200  # of a header
 
 
 class ChatConsumer(GeneratingConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         principal = await self.principal()
         is_detailed = wants_detail(self.header(DETAIL_HEADER))
         session_id = read_session_id(self.header(SESSION_HEADER))

@@ -1,12 +1,10 @@
 """``POST /v1/runs`` starts a run; ``GET /v1/runs/{run_id}/events`` streams its events to any number of readers."""
 
-from urllib.parse import parse_qs
-
 from gateway_app.api.runs.payloads import find_run
 from gateway_app.api.runs.renderers import RunEventsView
 from gateway_app.api.runs.requests import read_run
 from responses_app.database import database
-from responses_app.eventlog.segments import read_last
+from responses_app.eventlog.reading import read_last
 from responses_app.protocol.errors import CursorAhead
 from responses_app.protocol.ids import run_id_of
 from responses_app.requests.headers import (
@@ -25,7 +23,7 @@ from responses_app.streaming.pump import pump
 
 
 class CreateRunConsumer(GeneratingConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         principal = await self.principal()
         header = read_session_id(self.header(SESSION_HEADER))
         asked = await parse_body(body)
@@ -44,7 +42,7 @@ class CreateRunConsumer(GeneratingConsumer):
 
 
 class RunEventsConsumer(HttpConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         principal = await self.principal()
         row = await database.read(find_run, principal.owner_id, self.path_args["run_id"])
         cursor = await self._cursor(row.pk)
@@ -53,9 +51,8 @@ class RunEventsConsumer(HttpConsumer):
         await pump(self, row.pk, position=-1, view=RunEventsView(row.pk, cursor))
 
     async def _cursor(self, response_id: str) -> int:
-        query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
-        name, cursor = "after", read_cursor(query.get("after", [None])[-1], "after")
+        name, cursor = "after", read_cursor(self.query_param("after"), "after")
         if cursor is None:
             name, cursor = LAST_EVENT_HEADER, in_header
         if cursor is None:

@@ -49,7 +49,7 @@ class SessionConsumer(GeneratingConsumer):
 
 
 class SessionChatConsumer(SessionConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
         final = await self.final(admitted.response_id)
         if how_it_ended(final)["failed"]:
@@ -59,7 +59,7 @@ class SessionChatConsumer(SessionConsumer):
 
 
 class SessionChatStreamConsumer(SessionConsumer):
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
         asked = await database.read(input_of, admitted.response_id)
         await self.start_stream(headers)

@@ -140,7 +140,7 @@ def _viewers(cookies: Collection[str]) -> set[str]:
 class LiveConsumer(HttpConsumer):
     """The log for a browser of the staff: the pump of every reader, by cookie instead of by key."""
 
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         cookies = self.header("cookie") or ""
         if not await database.read(_viewers, [cookies]):
             raise Unauthenticated(

@@ -1,9 +1,10 @@
-"""``ws://…/v1/responses``: turns on one connection, each admitted and read like any other."""
+"""``ws://…/v1/responses``: turns on one connection, each admitted and read as over HTTP."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from django.conf import settings
 from responses_app.http.request_gate import request_gate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import reject_handshake
+from responses_app.protocol import events
 from responses_app.protocol.errors import (
     ApiError,
     BodyTooLarge,
@@ -34,17 +36,16 @@ from responses_app.streaming.websocket.turn import Connection, SocketTurn, read_
 logger = logging.getLogger(__name__)
 
 Message = dict[str, Any]
-MAX_TURNS_WAITING = 32  # on one socket, those that run included
+MAX_TURNS = 32  # on one socket, running and waiting
 GOING_AWAY = 1001
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012  # a code after which SDKs connect again
-HTTP_STATUS = {
-    "previous_response_not_found": 400
-}  # where clients of sockets expect another than those of HTTP
+# Where clients of a WebSocket expect another status than those of HTTP.
+HTTP_STATUS = {"previous_response_not_found": 400}
 
 
 class ResponsesSocket(AsyncConsumer):
-    """Turns of one lane (``stream_id``, or none) run one after the other, lanes beside each other."""
+    """Turns of one lane (``stream_id``, or none) run one after the other; lanes run in parallel."""
 
     channel_layer_alias = "none"
 
@@ -53,10 +54,10 @@ class ResponsesSocket(AsyncConsumer):
         self._lanes: dict[str | None, asyncio.Task[None]] = {}
         self._turns: dict[asyncio.Task[None], SocketTurn] = {}
         self._limit: asyncio.Task[None] | None = None
-        self._farewell: asyncio.Task[None] | None = None
         self._is_over = False
-        self._watches = ExitStack()  # of the key this connection was opened with
+        self._watches = ExitStack()  # on the key that opened this connection
         self._revoked: asyncio.Task[None] | None = None
+        self._shutting_down: asyncio.Task[None] | None = None
         self._connection: Connection
 
     async def __call__(
@@ -83,7 +84,7 @@ class ResponsesSocket(AsyncConsumer):
         credential = credential_of(principal, self._header("authorization"))
         self._watches.enter_context(revocation.watched(credential, self._revoke))
         self._limit = asyncio.create_task(self._end_in_time())
-        request_gate.close_callbacks.add(self._say_farewell)
+        request_gate.close_callbacks.add(self._close_for_shutdown)
         await self.send({"type": "websocket.accept"})
 
     async def websocket_receive(self, message: Message) -> None:
@@ -99,13 +100,10 @@ class ResponsesSocket(AsyncConsumer):
         self._abandon()
         raise StopConsumer
 
-    # -- the steps ----------------------------------------------------------------------
+    # -- steps --------------------------------------------------------------------------
     async def _parsed(self, message: Message) -> dict[str, Any]:
-        raw: bytes = (
-            (message.get("text") or "").encode("utf-8", "surrogatepass")
-            or message.get("bytes")
-            or b""
-        )
+        text = message.get("text") or ""
+        raw: bytes = text.encode("utf-8", "surrogatepass") or message.get("bytes") or b""
         if len(raw) > settings.MAX_BODY_BYTES:
             raise BodyTooLarge(settings.MAX_BODY_BYTES)
         return await parse_body(raw)
@@ -122,9 +120,10 @@ class ResponsesSocket(AsyncConsumer):
             )
         if self._is_over:
             raise limit_reached()
-        if len(self._turns) >= MAX_TURNS_WAITING:
+        if len(self._turns) >= MAX_TURNS:
             raise ApiError(
-                f"{MAX_TURNS_WAITING} turns run or wait on this socket. Wait for one to end, or open another socket.",
+                f"{MAX_TURNS} turns run or wait on this socket. "
+                "Wait for one to end, or open another socket.",
                 status=429,
                 code="too_many_turns",
             )
@@ -134,18 +133,18 @@ class ResponsesSocket(AsyncConsumer):
         task = asyncio.create_task(self._run_after(self._lanes.get(lane), turn, lane))
         self._lanes[lane] = task
         self._turns[task] = turn
-        task.add_done_callback(lambda _: self._ended(task, lane))
+        task.add_done_callback(partial(self._ended, lane=lane))
 
     async def _run_after(
         self, earlier: asyncio.Task[None] | None, turn: SocketTurn, lane: str | None
     ) -> None:
-        """One turn; whatever goes wrong in it, the socket stays open for the next."""
+        """One turn; after an error in it, the socket stays open for the next."""
         if earlier is not None:
             await asyncio.wait({earlier})
         try:
             await turn.run()
         except ResponseInterrupted:
-            return  # the farewell says it, with a code of its own
+            return  # the close code of a shutdown reports it
         except ApiError as error:
             await self._send_error(error, lane)
         except Exception:
@@ -158,7 +157,7 @@ class ResponsesSocket(AsyncConsumer):
             del self._lanes[lane]
 
     async def _end_in_time(self) -> None:
-        """An hour after it was opened the socket ends, but no turn is cut."""
+        """Close the socket an hour after it was opened, when its turns have ended."""
         await asyncio.sleep(settings.HERMES_SOCKET_SECS)
         self._is_over = True
         while self._turns:
@@ -168,18 +167,18 @@ class ResponsesSocket(AsyncConsumer):
 
     def _revoke(self) -> None:
         if self._revoked is None:
-            self._revoked = asyncio.create_task(self._refuse_further())
+            self._revoked = asyncio.create_task(self._close_after_revocation())
 
-    async def _refuse_further(self) -> None:
-        """Nothing more is sent to a key that is revoked; stored turns go on."""
+    async def _close_after_revocation(self) -> None:
+        """A revoked key receives nothing more; stored turns go on."""
         self._stop_reading()
         await self._close(POLICY_VIOLATION)
 
-    def _say_farewell(self) -> None:
-        self._farewell = asyncio.create_task(self._leave_service())
+    def _close_for_shutdown(self) -> None:
+        self._shutting_down = asyncio.create_task(self._close_when_idle())
 
-    async def _leave_service(self) -> None:
-        """The process ends: whatever is still to be said goes on elsewhere."""
+    async def _close_when_idle(self) -> None:
+        """The process ends; another process continues the turns that are left."""
         while self._turns:
             await asyncio.wait(set(self._turns))
         await self._close(SERVICE_RESTART)
@@ -187,23 +186,23 @@ class ResponsesSocket(AsyncConsumer):
     async def _close(self, code: int) -> None:
         try:
             await self.send({"type": "websocket.close", "code": code})
-        except Exception:  # Daphne by itself refuses to send any code but 1000
+        except Exception:  # plain Daphne sends no code but 1000
             await self.send({"type": "websocket.close"})
 
     def _abandon(self) -> None:
-        """The client is gone: stored turns go on and can be read over HTTP, the others end."""
+        """The client is gone. Stored turns go on and can be read over HTTP; the others end."""
         for turn in self._stop_reading():
             turn.leave()
 
     def _stop_reading(self) -> list[SocketTurn]:
-        request_gate.close_callbacks.discard(self._say_farewell)
+        request_gate.close_callbacks.discard(self._close_for_shutdown)
         self._watches.close()
         if self._limit is not None:
             self._limit.cancel()
-        turns = list(self._turns.items())
-        for task, _ in turns:
+        turns = list(self._turns.values())
+        for task in self._turns:
             task.cancel()
-        return [turn for _, turn in turns]
+        return turns
 
     async def _refuse_steering(self, body: dict[str, Any], stream_id: str | None) -> None:
         steer = {
@@ -219,23 +218,26 @@ class ResponsesSocket(AsyncConsumer):
 
     async def _send_error(self, error: ApiError, stream_id: str | None = None) -> None:
         status = HTTP_STATUS.get(error.code or "", error.status)
-        await self._sender(stream_id)({"type": "error", "status": status, **error.body()})
+        await self._sender(stream_id)({"type": "error", "status": status} | error.body())
 
     def _sender(self, stream_id: str | None) -> Callable[[dict[str, Any] | bytes], Awaitable[None]]:
-        """Events as frames; those of a lane say which."""
-        mark = b"" if stream_id is None else b',"stream_id":' + orjson.dumps(stream_id)
+        """Sends events as frames; those of a lane get its ``stream_id``."""
+        end = b"}"
+        if stream_id is not None:
+            end = b',"stream_id":' + orjson.dumps(stream_id) + b"}"
 
         async def send(event: dict[str, Any] | bytes) -> None:
-            encoded = event if isinstance(event, bytes) else orjson.dumps(event)
-            await self.send(
-                {"type": "websocket.send", "text": (encoded[:-1] + mark + b"}").decode()}
-            )
+            if not isinstance(event, bytes):
+                event = orjson.dumps(event)
+            await self.send({"type": "websocket.send", "text": (event[:-1] + end).decode()})
 
         return send
 
     def _header(self, name: str) -> str | None:
         found = dict(self.scope["headers"]).get(name.lower().encode())
-        return None if found is None else str(found.decode("latin-1"))
+        if found is None:
+            return None
+        return str(found.decode("latin-1"))
 
 
 def limit_reached() -> ApiError:

@@ -1,34 +1,35 @@
-"""What one socket remembers of its turns, where nothing is stored."""
+"""The unstored turns of one WebSocket, which a later turn on it may continue."""
 
 from dataclasses import dataclass, replace
 
 from responses_app.protocol.items import Item
 from responses_app.services.lifecycle.admission import Admission
 
-REMEMBERED_TURNS = 32  # a client goes on from its last turn, or forks from one not far back
+REMEMBERED_TURNS = 32  # a client continues its last turn, or forks a recent one
 
 
 @dataclass(frozen=True)
 class Turn:
-    asked: Admission
+    admission: Admission
     output: list[Item]
 
     def continued_by(self, admission: Admission) -> Admission:
-        """The next turn brings this one along, behind whatever stored history this one had."""
+        """The next turn contains this one, after the stored history that this one continued."""
+        earlier = self.admission
         request = admission.request
         if request.get("instructions") is None:
-            request = {**request, "instructions": self.asked.request.get("instructions")}
+            request = request | {"instructions": earlier.request.get("instructions")}
         return replace(
             admission,
-            items=[*self.asked.items, *self.output, *admission.items],
+            items=earlier.items + self.output + admission.items,
             request=request,
-            previous_id=self.asked.previous_id,
-            conversation=self.asked.conversation,
+            previous_id=earlier.previous_id,
+            conversation=earlier.conversation,
         )
 
 
 class SocketMemory:
-    """The newest turns of one connection; gone with it."""
+    """The newest turns of one connection; they end with it."""
 
     def __init__(self) -> None:
         self._turns: dict[str, Turn] = {}
@@ -43,5 +44,6 @@ class SocketMemory:
             self._turns.pop(response_id, None)
 
     def continued(self, admission: Admission) -> Admission:
-        turn = self._turns.get(admission.previous_id) if admission.previous_id is not None else None
-        return admission if turn is None else turn.continued_by(admission)
+        if admission.previous_id is None or admission.previous_id not in self._turns:
+            return admission
+        return self._turns[admission.previous_id].continued_by(admission)

@@ -26,7 +26,7 @@ from responses_app.services.lifecycle.admit import Admitted, admit
 from responses_app.streaming.generating import leave_admitted
 from responses_app.streaming.websocket.memory import SocketMemory, Turn
 
-IDLE_SECS = 60  # nothing is sent when it is over: the server pings by itself
+IDLE_SECS = 60  # between empty reads of the log; the server sends the pings
 MAX_STREAM_ID_CHARS = 256
 DATA = b"\ndata: "
 NO_USAGE: dict[str, Any] = {
@@ -42,7 +42,7 @@ Send = Callable[[bytes], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Connection:
-    """What all turns of a socket share: the headers of its handshake, and what it remembers."""
+    """What all turns of a socket share: the headers of its handshake, and its memory."""
 
     header: Callable[[str], str | None]
     session_id: str | None
@@ -51,7 +51,7 @@ class Connection:
     memory: SocketMemory = field(default_factory=SocketMemory)
 
     async def principal(self) -> Principal:
-        """Asked for every turn: a key may be revoked while a socket is open."""
+        """Checked for every turn: a key may be revoked while a socket is open."""
         return await database.read(authenticate, self.header("authorization"))
 
 
@@ -66,17 +66,18 @@ class SocketTurn:
         previous = self._body.get("previous_response_id")
         status = str(Status.FAILED)
         try:
-            status = (await self._answer())["status"]
+            body = await self._respond()
+            status = body["status"]
         finally:
             if status == Status.FAILED and isinstance(previous, str):
-                # What could not be continued is forgotten: its client starts anew, with its whole context.
+                # The client of a failed turn sends its whole context again.
                 self._connection.memory.evict(previous)
 
     def leave(self) -> None:
         if self._admitting is not None:
             self._admitting.add_done_callback(leave_admitted)
 
-    async def _answer(self) -> ResponseBody:
+    async def _respond(self) -> ResponseBody:
         principal = await self._connection.principal()
         generate = self._body.pop("generate", None)
         admission = await database.read(self._read, principal)
@@ -91,19 +92,20 @@ class SocketTurn:
         return final
 
     def _read(self, principal: Principal) -> Admission:
-        if self._body.get("stream") is False or self._body.get("background"):
-            name = "background" if self._body.get("background") else "stream"
-            raise InvalidRequest(f"{name} has no meaning on a WebSocket: leave it out.", param=name)
         connection = self._connection
+        if self._body.get("background"):
+            raise _meaningless("background")
+        if self._body.get("stream") is False:
+            raise _meaningless("stream")
         request = read_create(
             self._body, principal, connection.session_id, connection.header(FORM_HEADER)
         )
-        meant = replace(
+        admission = replace(
             request.admission,
             session_key=connection.session_key,
             turn_policy=connection.turn_policy,
         )
-        return connection.memory.continued(meant)
+        return connection.memory.continued(admission)
 
     async def _read_log(self, response_id: str) -> ResponseBody:
         last: Segment | None = None
@@ -119,11 +121,14 @@ class SocketTurn:
         return final_body(last)
 
     async def _prepare(self, admission: Admission) -> ResponseBody:
-        """``generate: false``: nothing runs; the next turn may go on from what this one brought."""
+        """``generate: false``: nothing runs; the next turn may continue this input."""
         response_id = new_response_id()
-        now, status = int(time.time()), Status.IN_PROGRESS
         body = initial_body(
-            response_id, model=admission.model, created_at=now, status=status, echo=admission.echo
+            response_id,
+            model=admission.model,
+            created_at=int(time.time()),
+            status=Status.IN_PROGRESS,
+            echo=admission.echo,
         )
         opening = [
             {"type": events.CREATED, "response": body},
@@ -131,7 +136,7 @@ class SocketTurn:
         ]
         builder = OutputBuilder(response_id, opening)
         builder.finish(Status.COMPLETED, usage=NO_USAGE)
-        await self._send_frames(Numbering(response_id, attempt=0).seal([*opening, *builder.take()]))
+        await self._send_frames(Numbering(response_id, attempt=0).seal(opening + builder.take()))
         self._connection.memory.keep(response_id, Turn(admission, []))
         return builder.snapshot.body()
 
@@ -141,4 +146,10 @@ class SocketTurn:
 
 
 def read_stream_id(value: Any) -> str | None:
-    return None if value is None else str(short_text(MAX_STREAM_ID_CHARS)(value, "stream_id"))
+    if value is None:
+        return None
+    return str(short_text(MAX_STREAM_ID_CHARS)(value, "stream_id"))
+
+
+def _meaningless(name: str) -> InvalidRequest:
+    return InvalidRequest(f"{name} has no meaning on a WebSocket: leave it out.", param=name)
