@@ -9,7 +9,7 @@ from django.http import HttpRequest, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from responses_app.eventlog.availability import AWAY, unavailable
+from responses_app.eventlog.availability import OUTAGE_ERRORS, unavailable
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import ApiError, InternalError, NotFound
 
@@ -30,7 +30,7 @@ def openai_error(error: Exception, context: dict[str, Any]) -> Response:
 def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, AWAY):
+    if isinstance(error, OUTAGE_ERRORS):
         away.error(error)
         return unavailable(error)
     if isinstance(error, SuspiciousOperation):
@@ -50,7 +50,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonR
 def server_error(request: HttpRequest) -> JsonResponse:
     """Called while the exception is handled; Django does not pass it on."""
     raised = sys.exc_info()[1]
-    error = _as_api_error(raised) if isinstance(raised, AWAY) else InternalError()
+    error = _as_api_error(raised) if isinstance(raised, OUTAGE_ERRORS) else InternalError()
     return JsonResponse(error.body(), status=error.status, headers=error.headers)
 
 

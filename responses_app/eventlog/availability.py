@@ -1,4 +1,4 @@
-"""A database that is away or a row that is locked: how long to wait, and whether a broken COMMIT was carried out."""
+"""A database that is unavailable or a row that is locked: how long to wait, and what a broken COMMIT stored."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,10 +11,8 @@ from responses_app.protocol.errors import StorageUnavailable
 
 T = TypeVar("T")
 
-AWAY = (
-    OperationalError,
-    InterfaceError,
-)  # the connection, the server or the disk; not the statement
+# The connection, the server or the disk; not the statement.
+OUTAGE_ERRORS = (OperationalError, InterfaceError)
 LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
 
 
@@ -28,11 +26,10 @@ def run_query(query: Callable[..., T], *args: Any) -> T:
         connection.close_if_unusable_or_obsolete()
         try:
             connection.ensure_connection()
-            connection.close_at = (
-                None  # the thread lives long, and opening costs more than most queries
-            )
+            # The thread lives long, and opening a connection costs more than most queries.
+            connection.close_at = None
             return query(*args)
-        except AWAY as error:
+        except OUTAGE_ERRORS as error:
             if is_last_try or connection.is_usable():
                 raise unavailable(error) from error
             connection.close()
@@ -42,7 +39,7 @@ def run_query(query: Callable[..., T], *args: Any) -> T:
 def wait_for_locks(secs: float) -> None:
     """How long this connection waits for another writer of an SQLite file; PostgreSQL locks rows, and few."""
     if connection.vendor == "sqlite":
-        with suppress(*AWAY), connection.cursor() as cursor:
+        with suppress(*OUTAGE_ERRORS), connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {round(1000 * secs)}")
 
 
@@ -58,8 +55,11 @@ def is_lock_conflict(error: Exception) -> bool:
     return getattr(error.__cause__, "sqlstate", None) in LOCK_CONFLICTS
 
 
-def take_receipt() -> int | None:
-    """Inside the transaction; None where nothing was written, and where a COMMIT that fails has stored nothing."""
+def current_transaction_id() -> int | None:
+    """The id by which ``was_committed`` finds this transaction.
+
+    None where nothing was written, and on SQLite, where a COMMIT that fails has stored nothing.
+    """
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:
@@ -67,17 +67,18 @@ def take_receipt() -> int | None:
         return cursor.fetchone()[0]  # type: ignore[no-any-return]
 
 
-def was_committed(receipt: int) -> bool | None:
-    """None when nobody can tell yet."""
+def was_committed(transaction_id: int) -> bool | None:
+    """Whether a transaction was committed; None while that is not known yet."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT txid_status(%s)", [receipt])
+            cursor.execute("SELECT txid_status(%s)", [transaction_id])
             status = cursor.fetchone()[0]
-    except AWAY:
+    except OUTAGE_ERRORS:
         connection.close()
         return None
-    except (
-        DatabaseError
-    ):  # a number this server has not come to: another took its place, without the transaction
+    except DatabaseError:
+        # This server has not reached that id: it replaced the other one, without the transaction.
         return False
-    return None if status == "in progress" else status == "committed"
+    if status == "in progress":
+        return None
+    return bool(status == "committed")

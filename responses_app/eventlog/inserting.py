@@ -1,6 +1,7 @@
 """Inserting: the SQL that stores segments, refused for a response that has ended or has a newer attempt."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from django.db import connection, transaction
 
@@ -38,7 +39,7 @@ def row_values(segment: Segment, codec: Codec, data: bytes) -> tuple[int | str |
 def insert_fenced(
     segments: Sequence[Segment], *, skip_locked: bool = False
 ) -> set[tuple[str, int]]:
-    """Store the segments of open responses whose attempt is the newest; gives each stored (response, position).
+    """Store the segments of open responses whose attempt is the newest; returns each stored (response, position).
 
     What is not returned was refused: the response has ended, or a newer attempt has it. With
     ``skip_locked`` its row may also be locked by another session. On PostgreSQL the rows stay locked
@@ -54,20 +55,30 @@ def insert_fenced(
                 values.extend(row_values(segment, Codec.PLAIN, segment.data))
             cursor.execute(_insert_statement(len(chunk), skip_locked=skip_locked), values)
             stored.update(cursor.fetchall())
-    written = [
-        segment for segment in segments if (segment.response_id, segment.first_position) in stored
-    ]
-    count = sum(segment.event_count for segment in written)
-    transaction.on_commit(lambda: events_appended.inc(count))
+    event_count = 0
+    for segment in segments:
+        if (segment.response_id, segment.first_position) in stored:
+            event_count += segment.last_position - segment.first_position + 1
+    transaction.on_commit(partial(events_appended.inc, event_count))
     return stored
+
+
+def is_stored(segment: Segment) -> bool:
+    """Whether exactly these events are stored, by this attempt."""
+    rows = EventSegment.objects.filter(
+        response_id=segment.response_id, first_position=segment.first_position
+    )
+    return any(row.attempt == segment.attempt and bytes(row.frames) == segment.data for row in rows)
 
 
 def _insert_statement(rows: int, *, skip_locked: bool) -> str:
     lock = ""
     if connection.features.has_select_for_update:
-        lock = "FOR SHARE OF r SKIP LOCKED" if skip_locked else "FOR SHARE OF r"
-    columns = ", ".join(f"b.{column}" for column in COLUMNS.split(", "))
-    statuses = ", ".join(f"'{status}'" for status in OPEN)
+        lock = "FOR SHARE OF r"
+        if skip_locked:
+            lock = "FOR SHARE OF r SKIP LOCKED"
+    columns = ", ".join([f"b.{column}" for column in COLUMNS.split(", ")])
+    statuses = ", ".join([f"'{status}'" for status in OPEN])
     return (
         f"WITH b({COLUMNS}) AS (VALUES {', '.join([ROW] * rows)}) "
         f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) SELECT {columns} FROM b "

@@ -2,7 +2,7 @@
 
 import time
 
-from responses_app.eventlog.jobs import Append, Call, Job, size_of
+from responses_app.eventlog.jobs import Append, Call, Job
 
 FIRST_PAUSE_SECS = 0.01  # another process holds a row for one commit
 LONGEST_PAUSE_SECS = 0.25
@@ -10,22 +10,25 @@ GIVE_UP_SECS = 5.0  # a client that gets a 503 asks again; appends wait as long 
 
 
 class Postponed:
-    """Used by the writer's thread alone, but for the sums.
+    """Used by the writer's thread alone, except for the sums.
 
-    Appends to one response stay in their order, and a call about it stays behind them.
+    Appends to one response stay in their order, and a call about it stays after them.
     """
 
     def __init__(self) -> None:
         self.give_up_secs = GIVE_UP_SECS
+        self.has_jobs = False  # an attribute: the writer looks at it several times for each batch
         self._appends: dict[str, list[Append]] = {}
         self._calls: list[Call] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._appends or self._calls)
-
     @property
     def size(self) -> int:
-        return sum(size_of(list(jobs)) for jobs in list(self._appends.values()))
+        """The bytes of the events that wait."""
+        size = 0
+        for jobs in list(self._appends.values()):
+            for job in jobs:
+                size += len(job.segment.data)
+        return size
 
     @property
     def oldest_at(self) -> float:
@@ -44,23 +47,28 @@ class Postponed:
             self._appends.setdefault(job.response_id, []).append(job)
         else:
             self._calls.append(job)
+        self.has_jobs = True
 
     def holds(self, job: Job) -> bool:
         """An earlier append to its response waits, so that this one has to wait too."""
         return job.response_id in self._appends
 
     def next_due(self) -> float | None:
-        waiting: list[Job] = [jobs[0] for jobs in self._appends.values()]
-        waiting += [call for call in self._calls if not self.holds(call)]
-        return min((job.due_at for job in waiting), default=None)
+        """When the next job may be tried; None when there is none."""
+        due_times = [jobs[0].due_at for jobs in self._appends.values()]
+        for call in self._calls:
+            if not self.holds(call):
+                due_times.append(call.due_at)
+        return min(due_times, default=None)
 
     def take_appends(self) -> list[Append]:
-        """Those whose pause is over, each with all that waits behind it."""
+        """Those whose pause is over, each with all that waits after it."""
         now = time.monotonic()
         taken: list[Append] = []
         for response_id, jobs in list(self._appends.items()):
             if jobs[0].due_at <= now:
                 taken += self._appends.pop(response_id)
+        self._update()
         return taken
 
     def take_call(self) -> Call | None:
@@ -69,12 +77,18 @@ class Postponed:
         for call in self._calls:
             if call.due_at <= now and not self.holds(call):
                 self._calls.remove(call)
+                self._update()
                 return call
         return None
 
     def take_expired(self) -> list[Call]:
+        """Calls that have waited too long."""
         limit = time.monotonic() - self.give_up_secs
         expired = [call for call in self._calls if call.blocked_at < limit]
         for call in expired:
             self._calls.remove(call)
+        self._update()
         return expired
+
+    def _update(self) -> None:
+        self.has_jobs = bool(self._appends or self._calls)

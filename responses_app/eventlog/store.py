@@ -9,7 +9,7 @@ from responses_app.eventlog import snapshots
 from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
 from responses_app.eventlog.reading import read_last, read_on
-from responses_app.eventlog.segments import Segment, stamped, up_to_end
+from responses_app.eventlog.segments import Segment, stamped
 from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.watcher import Watcher
@@ -81,14 +81,15 @@ class EventStore:
         is_unavailable = is_last_read = False
         while True:
             version = tail.version
-            segments: Sequence[Segment] | None = tail.after(position)
-            if not segments and (must_query or tail.reach > position or tail.is_erased):
-                segments, is_unavailable = await self._query(tail, response_id, position)
-                must_query = is_unavailable or bool(segments)  # until the database has no more
-                if segments is None:
-                    return
+            segments: Sequence[Segment] | None = None
+            if must_query or tail.reach > position or tail.is_erased:
+                segments = tail.after(position)
+                if not segments:
+                    segments, is_unavailable = await self._query(tail, response_id, position)
+                    must_query = is_unavailable or bool(segments)  # until the database has no more
+                    if segments is None:
+                        return
             if segments:
-                segments = up_to_end(segments)
                 position = segments[-1].last_position
                 idle_since = loop.time()
                 yield segments

@@ -96,7 +96,7 @@ class Tail:
             if segment.last_position <= position:
                 break
             found.appendleft(segment)
-        if found:
+        if found and found[0].first_position <= position:
             found[0] = found[0].after(position)
         return list(found)
 

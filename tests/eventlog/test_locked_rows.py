@@ -105,7 +105,7 @@ async def test_the_end_of_a_response_does_not_overtake_its_events(postgres_url: 
     numbering, first = opening(row)
     async with locked(postgres_url, "response", row.pk):
         store.append(first, tail, unexpected)
-        await until(lambda: bool(store.database.writer.postponed))
+        await until(lambda: store.database.writer.postponed.has_jobs)
         store.append(delta(numbering), tail, unexpected)
         end = final(numbering)
         ending = store.database.submit(lambda: settle(row, end, COMPLETED_BODY), tail.publish, row.pk)
