@@ -1,5 +1,6 @@
-"""Which agent answers: a profile's words, its tools and its workspace."""
+"""The agent of a profile: its instructions, its models, its tools and its workspace."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,10 @@ from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from responses_app.agent_profiles import AgentProfile
 from responses_app.requests.options import CLIENT_TOOLS
+from responses_app.requests.tools import is_own
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
+
+RequestTool = dict[str, Any]  # an entry of the request's `tools`
 
 TASK = "default"  # every conversation of an owner and profile works in the same folder
 
@@ -28,56 +32,72 @@ class Agent:
 
     @property
     def instructions(self) -> str:
-        return self.profile.instructions if self.profile is not None else ""
+        if self.profile is None:
+            return ""
+        return self.profile.instructions
 
     @property
     def context_window(self) -> int:
         """In tokens; 0 means unknown."""
-        return (self.profile and self.profile.context_window) or settings.HERMES_CONTEXT_LENGTH
+        window: int = settings.HERMES_CONTEXT_LENGTH
+        if self.profile is not None and self.profile.context_window:
+            window = self.profile.context_window
+        return window
 
     def models(self) -> tuple[Model, ...]:
         """The model that answers, then those that take over where it fails."""
         models: tuple[Model, ...] = settings.HERMES_MODELS
-        return (
-            models
-            if self.profile is None
-            else models_of(self.profile, models, tuple(settings.HERMES_PROVIDERS))
-        )
+        if self.profile is None:
+            return models
+        return models_of(self.profile, models, tuple(settings.HERMES_PROVIDERS))
 
     def workspace(self, owner_id: int) -> Path:
         """The same for every name the agent goes by."""
         home: Path = settings.HERMES_HOME
-        name = DEFAULT if self.profile is None else self.profile.name
-        name = default_model() if name == DEFAULT else name
+        if self.profile is None or self.profile.name == DEFAULT:
+            name = default_model()
+        else:
+            name = self.profile.name
         folder = quote(name, safe="").replace(".", "%2E")  # a profile may be called `..`
         return home / "workspaces" / str(owner_id) / folder / TASK
 
-    def tools(self, asked: list[dict[str, Any]] | None) -> tuple[Tool, ...]:
-        """Those the server runs: all of the profile's, or what a request asks for by name of a server."""
+    def tools(self, requested: list[RequestTool] | None) -> tuple[Tool, ...]:
+        """Those the server runs: all of the profile's, or those of the MCP entries of a request."""
         own = [tool for tool in available_tools().values() if self._has(tool)]
-        if asked is None:
+        if requested is None:
             return tuple(own)
-        taken = {wire_name(tool["name"]) for tool in asked if tool["type"] in CLIENT_TOOLS}
-        wishes = [tool for tool in asked if tool["type"] == "mcp"]
-        free = [tool for tool in own if wire_name(tool.name) not in taken]
-        wished = [(tool, [wish for wish in wishes if _is_asked(tool, wish)]) for tool in free]
-        return tuple(_with_consent(tool, given) for tool, given in wished if given)
+        taken = {wire_name(tool["name"]) for tool in client_tools(requested)}
+        mcp_entries = [entry for entry in requested if entry["type"] == "mcp"]
+        found = []
+        for tool in own:
+            if wire_name(tool.name) in taken:
+                continue
+            entries = [entry for entry in mcp_entries if _names_tool(entry, tool)]
+            if any(_requires_approval(entry, tool) for entry in entries):
+                found.append(_with_approval(tool))
+            elif entries:
+                found.append(tool)
+        return tuple(found)
 
     def _has(self, tool: Tool) -> bool:
-        names = self.profile.toolset if self.profile is not None else ()
-        return not names or tool.name in names or tool.server_label in names
+        if self.profile is None or not self.profile.toolset:
+            return True
+        return tool.name in self.profile.toolset or tool.server_label in self.profile.toolset
 
 
 def agent_of(model: str) -> Agent:
     return Agent(find_profile(model))
 
 
-def tool_names(model: str, asked: list[dict[str, Any]] | None) -> set[str]:
-    return {tool.name for tool in agent_of(model).tools(asked)}
+def tool_names(model: str, requested: list[RequestTool] | None) -> set[str]:
+    return {tool.name for tool in agent_of(model).tools(requested)}
 
 
 def available_tools() -> dict[str, Tool]:
-    return {**_fixed_tools(), **{tool.name: tool for tool in mcp_tools()}}
+    tools = dict(_fixed_tools())
+    for tool in mcp_tools():
+        tools[tool.name] = tool
+    return tools
 
 
 @cache
@@ -88,40 +108,58 @@ def _fixed_tools() -> dict[str, Tool]:
     return found
 
 
-def _with_consent(tool: Tool, wishes: list[dict[str, Any]]) -> Tool:
-    """A request may ask to be asked; it can't make a tool ask less."""
-    for wish in wishes:
-        rule = wish.get("require_approval")
-        named = (rule.get("always") or {}).get("tool_names") or () if isinstance(rule, dict) else ()
-        if (
-            rule == "always"
-            or tool.name in named
-            or tool.name.removeprefix(f"{tool.server_label}.") in named
-        ):
-            return _asked_first(tool)
-    return tool
+# -- the `tools` of a request -----------------------------------------------------------
+def client_tools(requested: list[RequestTool] | None) -> tuple[RequestTool, ...]:
+    """Those the client runs."""
+    return tuple(tool for tool in requested or () if tool["type"] in CLIENT_TOOLS)
 
 
-def _asked_first(tool: Tool) -> Tool:
-    """A tool that asks by itself keeps its approver: a request can't decide in the operator's place."""
-    own = tool.asks_approval
-    if own is None:
-        return replace(tool, asks_approval=_request_reason, approver="client")
+def hosted_tools(requested: list[RequestTool] | None) -> tuple[RequestTool, ...]:
+    """Those only an upstream may have."""
+    found = []
+    for tool in requested or ():
+        if tool["type"] not in CLIENT_TOOLS and not is_own(tool):
+            found.append(tool)
+    return tuple(found)
+
+
+def _names_tool(entry: RequestTool, tool: Tool) -> bool:
+    """Does this MCP entry ask for the tool?"""
+    if entry.get("server_label") not in (OWN_LABEL, tool.server_label):
+        return False
+    allowed = entry.get("allowed_tools")
+    if isinstance(allowed, dict):
+        allowed = allowed.get("tool_names")
+    return allowed is None or _is_listed(tool, allowed)
+
+
+def _requires_approval(entry: RequestTool, tool: Tool) -> bool:
+    rule = entry.get("require_approval")
+    if isinstance(rule, dict):
+        always = rule.get("always") or {}
+        return _is_listed(tool, always.get("tool_names") or ())
+    return bool(rule == "always")
+
+
+def _is_listed(tool: Tool, names: Collection[str]) -> bool:
+    """With or without its server's label in front."""
+    return tool.name in names or tool.name.removeprefix(f"{tool.server_label}.") in names
+
+
+def _with_approval(tool: Tool) -> Tool:
+    """A request may require an approval, and can't make a tool require less.
+
+    A tool that asks by itself keeps its approver: a request can't decide in the operator's place.
+    """
+    own_reason = tool.asks_approval
+    if own_reason is None:
+        return replace(tool, asks_approval=_reason_of_request, approver="client")
 
     def reason(arguments: dict[str, Any]) -> str:
-        return own(arguments) or _request_reason(arguments)
+        return own_reason(arguments) or _reason_of_request(arguments)
 
     return replace(tool, asks_approval=reason)
 
 
-def _request_reason(arguments: dict[str, Any]) -> str:
+def _reason_of_request(arguments: dict[str, Any]) -> str:
     return "The request wants every call to be allowed first."
-
-
-def _is_asked(tool: Tool, wish: dict[str, Any]) -> bool:
-    label, allowed = wish.get("server_label"), wish.get("allowed_tools")
-    if isinstance(allowed, dict):
-        allowed = allowed.get("tool_names")
-    short = tool.name.removeprefix(f"{tool.server_label}.")
-    is_allowed = allowed is None or tool.name in allowed or short in allowed
-    return is_allowed and label in (OWN_LABEL, tool.server_label)
