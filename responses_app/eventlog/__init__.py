@@ -7,7 +7,7 @@ from responses_app.eventlog.jobs import Fenced
 from responses_app.eventlog.reading import LogErased
 from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.eventlog.snapshots import current_body, final_bodies, final_body
-from responses_app.eventlog.tails import Tail
+from responses_app.eventlog.tails import Tail, UnstoredRequest
 
 __all__ = [
     "Fenced",
@@ -15,6 +15,7 @@ __all__ = [
     "Numbering",
     "Segment",
     "Tail",
+    "UnstoredRequest",
     "current_body",
     "final_bodies",
     "final_body",

@@ -5,13 +5,25 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 from weakref import WeakValueDictionary
 
 from responses_app.eventlog.packed import PackedLog
 from responses_app.eventlog.segments import Segment
+from responses_app.protocol.items import Item
 
 TAIL_BYTES = 128 * 1024  # a reader further behind reads the database
 SEGMENT_COST = 512  # bytes of an object around its data: a slow model makes a segment of every word
+
+
+@dataclass(frozen=True)
+class UnstoredRequest:
+    """The request of an unstored response: it lives as long as the log in memory does."""
+
+    request: dict[str, Any]
+    ignored: tuple[str, ...]
+    items: list[Item]
 
 
 class Tail:
@@ -23,7 +35,7 @@ class Tail:
 
     def __init__(self, *, is_volatile: bool = False) -> None:
         self.is_volatile = is_volatile
-        self.brief: object = None  # of a volatile response: the request, which is stored nowhere
+        self.unstored_request: UnstoredRequest | None = None
         self.clients: set[str] = (
             set()
         )  # requests that asked for it; changed in the writer's thread alone

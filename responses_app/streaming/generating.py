@@ -20,8 +20,8 @@ from responses_app.requests.headers import (
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
 from responses_app.requests.json_body import run_beside_loop
-from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.admit import Admitted, admit
+from responses_app.services.lifecycle.admission import Admission, Admitted
+from responses_app.services.lifecycle.admit import admit
 from responses_app.services.lifecycle.cancel import leave
 from responses_app.streaming.base import Headers, HttpConsumer
 

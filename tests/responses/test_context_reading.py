@@ -16,7 +16,7 @@ from responses_app.services.history.chain_values import Carried, inherited_instr
 from responses_app.services.history.compaction import expand, seal_compaction
 from responses_app.services.history.context import count_context, read_context
 from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.admit import store_admission
+from responses_app.services.lifecycle.admission_rows import store_admission
 from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
 from tests.support.long_chains import Chain, message, store_chain
 

@@ -10,17 +10,16 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from gateway_app.runtime.resumption import read_attempts
 from gateway_app.runtime.turn_context import build_turn_context
-from responses_app.eventlog.reading import read_whole
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
-from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import CompactedContext
-from responses_app.protocol.sse import decode_frames
 from responses_app.services.history.compaction import seal_compaction
 from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.admit import prepare, store_admission
+from responses_app.services.lifecycle.admission_rows import store_admission
+from responses_app.services.lifecycle.admit import prepare
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 from tests.support.long_chains import (
     Chain,
@@ -91,11 +90,10 @@ def cost_of_context(asked: Admission) -> list[int]:
     with transaction.atomic():
         store_admission(response_id, asked, event_store.tails.of(response_id), ReadAhead())
     row = Response.objects.get(pk=response_id)
-    events = list(decode_frames(segment.data for segment in read_whole(response_id)))
-    builder = OutputBuilder(response_id, events)
-    build_turn_context(row, None, events, builder)  # what is read once in a process is read now
+    earlier = read_attempts(response_id)
+    build_turn_context(row, None, earlier)  # what is read once in a process is read now
     with transaction.atomic(), Cost() as cost:
-        context = build_turn_context(row, None, events, builder)
+        context = build_turn_context(row, None, earlier)
     Response.objects.filter(pk=response_id).delete()
     return [cost.queries, cost.rows, len(context.call.items)]
 

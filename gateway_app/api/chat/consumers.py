@@ -18,7 +18,7 @@ from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.json_body import parse_body
 from responses_app.requests.tools import FORM_HEADER
-from responses_app.services.lifecycle.admit import Admitted
+from responses_app.services.lifecycle.admission import Admitted
 from responses_app.streaming.base import Headers
 from responses_app.streaming.generating import GeneratingConsumer
 from responses_app.streaming.pump import pump

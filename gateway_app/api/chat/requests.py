@@ -26,7 +26,7 @@ from gateway_app.api.chat.translation import (
 )
 from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
 from gateway_app.runtime.agents import agent_of
-from gateway_app.runtime.turn_context import CHAT_FIELDS
+from gateway_app.runtime.turn_request import CHAT_FIELDS
 from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest

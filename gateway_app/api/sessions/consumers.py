@@ -13,8 +13,7 @@ from responses_app.requests.json_body import parse_body
 from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.transcript import text_of_output, unanswered_calls
-from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.admit import Admitted
+from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.sessions import find_session
 from responses_app.streaming.base import Headers
 from responses_app.streaming.generating import GeneratingConsumer

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from responses_app.eventlog import Tail
 from responses_app.models.responses import Kind
 from responses_app.models.sessions import TurnPolicy
 from responses_app.protocol.items import Item
+from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.services.idempotency import RequestIdentity
 
@@ -51,3 +53,18 @@ class Admission:
     def on_disconnect(self) -> OnDisconnect:
         is_detached = self.is_stored and not self.stops_with_client
         return OnDisconnect.CONTINUE if is_detached else OnDisconnect.CANCEL
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A response that is stored, or that an earlier request with the same key has stored."""
+
+    response_id: str
+    session_id: str
+    body: ResponseBody
+    on_disconnect: OnDisconnect
+    skipped_turns: tuple[str, ...]
+    interrupted: tuple[str, ...]
+    tail: Tail
+    reader: str  # the name of this request among the tail's clients
+    is_replayed: bool = False  # an earlier request made it

@@ -16,7 +16,7 @@ from responses_app.protocol.sse import decode_frame, split_frames
 from responses_app.services.audit import record
 from responses_app.services.history.chain import input_of
 from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.admit import Stored, store_admission
+from responses_app.services.lifecycle.admission_rows import Stored, store_admission
 from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
 from responses_app.services.lookup import owner_of
 

@@ -21,8 +21,8 @@ from responses_app.protocol.status import Status
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import boolean, short_text
 from responses_app.requests.tools import FORM_HEADER
-from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.admit import Admitted, admit
+from responses_app.services.lifecycle.admission import Admission, Admitted
+from responses_app.services.lifecycle.admit import admit
 from responses_app.streaming.generating import leave_admitted
 from responses_app.streaming.websocket.memory import SocketMemory, Turn
 

@@ -1,0 +1,53 @@
+"""The columns of a response that a later turn of its chain goes on from."""
+
+from dataclasses import asdict
+from typing import Any
+
+from responses_app.models import Response
+from responses_app.models.responses import Kind
+from responses_app.protocol.items import Item
+from responses_app.services.history.chain_values import Carried, first_values
+from responses_app.services.history.placement import Placement
+from responses_app.services.history.resent_history import chat_form, hash_after
+from responses_app.services.lifecycle.admission import Admission
+
+CARRIED = ("context_hash", "spoken_hash", "context_tokens", "compaction_at")
+
+
+def chain_columns_at_admission(
+    response_id: str, admission: Admission, placement: Placement
+) -> dict[str, Any]:
+    """No chain contains a compaction or an unstored response."""
+    if admission.kind == Kind.COMPACTION or not admission.is_stored:
+        return {"chain_root": response_id}
+    previous = placement.previous
+    before = Carried()
+    if previous is not None:
+        before = Carried(previous.context_tokens, previous.compaction_at)
+    columns = first_values(
+        response_id,
+        previous,
+        has_instructions=admission.request.get("instructions") is not None,
+        brings_history=placement.repeated is not None,
+    )
+    return columns | asdict(before.behind(admission.owner_id, response_id, placement.items))
+
+
+def chain_columns_at_end(
+    row: Response, new_input: list[Item], output: list[Item]
+) -> dict[str, Any]:
+    """No turn continues a compaction."""
+    if row.kind == Kind.COMPACTION:
+        return {}
+    before = Response(context_tokens=0)
+    if row.previous_id is not None:
+        before = Response.objects.only(*CARRIED).filter(pk=row.previous_id).first() or before
+    carried = Carried(before.context_tokens, before.compaction_at)
+    columns = asdict(carried.behind(row.owner_id, row.pk, new_input + output))
+    if row.conversation_id is not None:
+        return columns  # its context is the conversation's items: no client resends a chain
+    if row.previous_id is not None and not before.context_hash:
+        return columns  # the turn before has no hash, so neither has this
+    columns["context_hash"] = hash_after(before.context_hash, new_input + output)
+    columns["spoken_hash"] = hash_after(before.spoken_hash, new_input + chat_form(output))
+    return columns
