@@ -51,8 +51,8 @@ def abandon_interrupted(interrupted: InterruptedResponse) -> bool:
 
 
 def _read_spent(events: Iterable[Event]) -> tuple[dict[str, Any] | None, list[str]]:
-    usage, quirks = read_spent(events)
-    return usage.as_spent(), quirks
+    usage, deviations = read_spent(events)
+    return usage.as_spent(), deviations
 
 
 def live_processes() -> int:

@@ -54,7 +54,7 @@ class EarlierAttempts:
     events: list[Event]
     builder: OutputBuilder
     usage: Usage
-    quirks: list[str]
+    deviations: list[str]
     first_output_at: datetime | None
 
 
@@ -64,9 +64,9 @@ def read_attempts(response_id: str) -> EarlierAttempts:
 
 def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
-    usage, quirks = read_spent(events)
+    usage, deviations = read_spent(events)
     return EarlierAttempts(
-        events, OutputBuilder(response_id, events), usage, quirks, first_output_at(segments)
+        events, OutputBuilder(response_id, events), usage, deviations, first_output_at(segments)
     )
 
 
@@ -99,9 +99,9 @@ def read_progress(
 
 
 def read_spent(events: Iterable[Event]) -> tuple[Usage, list[str]]:
-    """What the attempts before took, and their quirks: also for the end of a turn that asks no model again."""
+    """What the attempts before took, and their deviations: also for the end of a turn that asks no model again."""
     log = _AttemptsLog(events)
-    return log.usage, log.quirks
+    return log.usage, log.deviations
 
 
 class _AttemptsLog:
@@ -116,7 +116,7 @@ class _AttemptsLog:
         self.steps: list[
             int | Event | None
         ] = []  # items by their index, hidden calls, ends of what was said at once
-        self.quirks: list[str] = []
+        self.deviations: list[str] = []
         self.told: set[tuple[str, str]] = set()
         self._item_count = 0
         for event in events:
@@ -148,7 +148,7 @@ class _AttemptsLog:
         elif kind == ATTEMPT_STARTED:
             self.steps.append(None)
         elif kind == PROTOCOL_DEVIATION:
-            self.quirks.append(event["name"])
+            self.deviations.append(event["name"])
         elif kind in TOLD_ONCE:
             self.told.add((kind, event["call_id"]))
 

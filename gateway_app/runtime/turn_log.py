@@ -1,0 +1,148 @@
+"""The log of a running turn: what its recorder builds, numbered, appended and ended."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.utils import timezone
+
+from gateway_app.agent.events import Usage
+from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
+from responses_app.database import database
+from responses_app.eventlog import Fenced, UnstoredRequest
+from responses_app.eventlog.segments import stamped
+from responses_app.eventlog.store import event_store
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import ATTEMPT_STARTED, Event
+from responses_app.protocol.status import Status
+from responses_app.protocol.text_buffer import clean_text
+from responses_app.services.lifecycle.claim import Claimed
+from responses_app.services.lifecycle.settle import begin, settle
+
+
+@dataclass(frozen=True)
+class TurnEnd:
+    """What the terminal event holds."""
+
+    status: Status
+    usage: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+    incomplete: dict[str, str] | None = None
+
+
+def failed(usage: Usage, code: str, message: str) -> TurnEnd:
+    error = {"code": code, "message": clean_text(message)}
+    return TurnEnd(Status.FAILED, usage=usage.as_spent(), error=error)
+
+
+def incomplete(usage: Usage, reason: str, message: str = "") -> TurnEnd:
+    details = {"reason": str(reason)}
+    if message:
+        details["message"] = clean_text(message)
+    return TurnEnd(Status.INCOMPLETE, usage=usage.as_spent(), incomplete=details)
+
+
+class TurnLog:
+    """Builds the events of one attempt and appends them to the log of its response."""
+
+    builder: OutputBuilder  # from `open` on
+
+    def __init__(self, claimed: Claimed, on_refused: Callable[[Exception], None]) -> None:
+        self._row = claimed.row
+        self._numbering = claimed.numbering
+        self._on_refused = on_refused
+        self._first_output_at: datetime | None = None
+        self._is_ended = False  # the terminal event has its number: no event is numbered behind it
+        self._tail = event_store.tails.of(self._row.pk, is_volatile=not self._row.is_stored)
+        self._tail.is_fed_here = True
+        if self._tail.is_volatile and self._tail.newest is not None:
+            self._numbering.follow(self._tail.newest)
+
+    @property
+    def unstored_request(self) -> UnstoredRequest | None:
+        return self._tail.unstored_request
+
+    def unread_secs(self, since: float) -> float:
+        """How long no reader of this process has followed the log, counted from ``since``."""
+        if self._tail.readers:
+            return 0.0
+        return time.monotonic() - max(since, self._tail.left_at)
+
+    # -- the beginning ------------------------------------------------------------------
+    async def open(self) -> EarlierAttempts:
+        """Build on what earlier attempts, and the admission, have left in the log."""
+        if self._tail.is_volatile:
+            earlier = attempts_in(self._row.pk, self._tail.whole())
+        else:
+            earlier = await database.read_with_retry(read_attempts, self._row.pk)
+        self.builder = earlier.builder
+        self._first_output_at = earlier.first_output_at
+        return earlier
+
+    async def begin(self) -> None:
+        """A queued response is in progress now."""
+        self.builder.start()
+        segment = self._numbering.seal(self.builder.take())
+        await database.write_with_retry(
+            partial(begin, self._row, segment), self._tail.publish, self._row.pk
+        )
+
+    def resume(self) -> None:
+        """Close what an earlier attempt left open; what follows is in items of its own."""
+        self.note({"type": ATTEMPT_STARTED, "attempt": self._row.attempt})
+        self.builder.close("incomplete")
+        self.append()
+
+    # -- while it runs ------------------------------------------------------------------
+    def note(self, event: Event) -> None:
+        """Append an internal event."""
+        if not self._is_ended:
+            self.builder.add(event)
+            self.append()
+
+    def append(self) -> None:
+        """Append what was built, without waiting for the disk."""
+        if self._first_output_at is None and self.builder.snapshot.item_count:
+            self._first_output_at = timezone.now()
+        events = self.builder.take()
+        if events:
+            event_store.append(self._numbering.seal(events), self._tail, self._on_refused)
+
+    async def wait_for_disk(self) -> None:
+        await database.write_with_retry(_do_nothing, response_id=self._row.pk)
+
+    # -- the end ------------------------------------------------------------------------
+    async def settle(self, end: TurnEnd, deviations: list[str]) -> None:
+        """Store the terminal event and the result together."""
+        self._is_ended = True
+        self.builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
+        segment = self._numbering.seal(self.builder.take())
+        body = self.builder.snapshot.body()
+        publish = partial(event_store.publish_final, self._tail)
+        try:
+            await database.write_with_retry(
+                partial(settle, self._row, segment, body, deviations, self._first_output_at),
+                publish,
+                self._row.pk,
+            )
+        except Fenced:
+            if self._tail.is_volatile:  # another process has the row, and only this one has the log
+                publish(stamped(segment))
+            raise
+
+    @property
+    def needs_end(self) -> bool:
+        """Only this process has the log of an unstored response: its readers have no other source."""
+        return self._tail.is_volatile and not self._is_ended
+
+    def close(self) -> None:
+        """Readers look for what another process may append."""
+        self._tail.is_fed_here = self._tail.is_volatile
+        self._tail.wake()
+
+
+def _do_nothing() -> None:
+    """The writer runs it behind all that was appended before."""

@@ -1,0 +1,100 @@
+"""What a turn is asked to do: its request, its new input, and the history before it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gateway_app.agent.events import ModelFailed
+from gateway_app.agent.model_call import MODEL_PARAMETERS
+from responses_app.eventlog import UnstoredRequest
+from responses_app.models import Response, Session
+from responses_app.models.responses import Kind
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import Item
+from responses_app.protocol.status import Status
+from responses_app.services.history.call_answers import CallsMade, Last, check_answers
+from responses_app.services.history.chain import input_of
+from responses_app.services.history.chain_values import inherited_instructions
+from responses_app.services.history.context import History, history_of
+
+CHAT_FIELDS = "chat"  # the key of a stored chat request's fields that the Responses API lacks
+
+
+@dataclass(frozen=True)
+class TurnRequest:
+    """The history is only named here: it is read as far as the model is sent it."""
+
+    kind: str
+    fields: dict[str, Any]
+    ignored: tuple[str, ...]
+    new_input: list[Item]
+    history: History
+
+    def model_parameters(self) -> dict[str, Any]:
+        parameters = {}
+        for name in MODEL_PARAMETERS:
+            if self.fields.get(name) is not None:
+                parameters[name] = self.fields[name]
+        return parameters
+
+    def upstream_fields(self) -> dict[str, Any]:
+        """Fields that only an upstream of the Responses API may understand."""
+        if self.kind == Kind.CHAT:
+            return {}
+        return {name: self.fields[name] for name in self.ignored if name in self.fields}
+
+    def chat_fields(self) -> dict[str, Any]:
+        """Fields that only an upstream of the chat API understands."""
+        if self.kind != Kind.CHAT:
+            return {}
+        found: dict[str, Any] = self.fields.get(CHAT_FIELDS, {})
+        return found
+
+    @property
+    def is_compaction(self) -> bool:
+        return self.kind == Kind.COMPACTION
+
+
+def read_request(row: Response, unstored: UnstoredRequest | None) -> TurnRequest:
+    _check_conversation(row)
+    if unstored is not None:
+        fields = unstored.request
+        ignored = unstored.ignored
+        new_input = unstored.items
+    else:
+        fields = row.request
+        ignored = tuple(row.ignored)
+        new_input = input_of(row.pk)
+    _check_parent(row, new_input)
+    history = history_of(row.conversation_id, row.previous_id)
+    return TurnRequest(row.kind, fields, ignored, new_input, history)
+
+
+def read_instructions(row: Response, request: TurnRequest, profile_instructions: str) -> str | None:
+    """The profile's, the session's, and the request's own or those it inherits along its chain."""
+    requested = request.fields.get("instructions")
+    if requested is None and row.conversation_id is None and not row.is_history_resent:
+        requested = inherited_instructions(row.previous_id)
+    of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
+    parts = filter(None, (profile_instructions, of_session, requested))
+    return "\n\n".join(parts) or None
+
+
+def _check_conversation(row: Response) -> None:
+    if row.kind == Kind.COMPACTION:
+        return  # it takes no conversation, and names the field as ignored
+    if row.conversation_id is None and row.request.get("conversation") is not None:
+        raise ModelFailed(
+            "The conversation was deleted while this response waited for its turn.",
+            "invalid_prompt",
+        )
+
+
+def _check_parent(row: Response, new_input: list[Item]) -> None:
+    """A turn that waited was admitted before its parent had ended, perhaps with open calls."""
+    if row.status != Status.QUEUED or row.previous_id is None:
+        return
+    previous = Response.objects.get(pk=row.previous_id)
+    try:
+        check_answers(Last(previous, row.conversation_id, CallsMade.answer), new_input)
+    except InvalidRequest as error:
+        raise ModelFailed(error.message, "invalid_prompt") from None
