@@ -2,62 +2,61 @@
 
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
 Schema = dict[str, Any]
-_TYPES: dict[str, tuple[type, str]] = {
-    "string": (str, "a string"),
-    "integer": (int, "a whole number"),
-    "boolean": (bool, "true or false"),
-}
+
+_TYPE_NAMES = {"string": "a string", "integer": "a whole number", "boolean": "true or false"}
 
 
 def parameters_of(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
     return {
         "type": "object",
-        "properties": {**required, **(optional or {})},
+        "properties": required | (optional or {}),
         "required": list(required),
         "additionalProperties": False,
     }
 
 
 def checked(arguments: dict[str, Any], parameters: Schema) -> dict[str, Any]:
-    """Every argument the schema names, defaults filled in; null counts as left out."""
-    properties: dict[str, Schema] = parameters["properties"]
-    for name in arguments:
-        if name not in properties:
-            raise ValueError(
-                f"there is no argument {name!r}; the arguments are {', '.join(properties)}"
-            )
-    return {
-        name: _checked(name, arguments.get(name), schema, name in parameters["required"])
-        for name, schema in properties.items()
-    }
+    """Every argument in the schema. Null counts as left out, which jsonschema does not allow.
+
+    jsonschema fills in no defaults, and lets 2.0 pass for an integer without making it one.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for error in Draft202012Validator(parameters).iter_errors(given):
+        raise ValueError(_explain(error, parameters))
+    values = {}
+    for name, schema in parameters["properties"].items():
+        value = given.get(name, schema.get("default"))
+        if isinstance(value, float) and schema["type"] == "integer":
+            value = int(value)
+        values[name] = value
+    return values
 
 
-def _checked(name: str, value: Any, schema: Schema, is_required: bool) -> Any:
-    if value is None:
-        if is_required:
-            raise ValueError(f"the argument {name!r} is missing")
-        return schema.get("default")
-    kind, described = _TYPES[schema["type"]]
-    if kind is int and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"the argument {name!r} must be {described}")
-    _check_bounds(name, value, schema)
-    return value
-
-
-def _check_bounds(name: str, value: Any, schema: Schema) -> None:
-    if isinstance(value, str):
-        if len(value) > schema.get("maxLength", len(value)):
-            raise ValueError(
-                f"the argument {name!r} may have at most {schema['maxLength']} characters"
-            )
-        if len(value) < schema.get("minLength", 0):
-            raise ValueError(f"the argument {name!r} must not be empty")
-    elif not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        limits = [f"{word} {schema[key]}" for key, word in _LIMITS.items() if key in schema]
-        raise ValueError(f"the argument {name!r} must be {' and '.join(limits)}")
-
-
-_LIMITS = {"minimum": "at least", "maximum": "at most"}
+def _explain(error: ValidationError, parameters: Schema) -> str:
+    """jsonschema's own messages quote the value, which may be a whole file."""
+    keyword = error.validator
+    if keyword == "additionalProperties":
+        known = parameters["properties"]
+        unknown = next(name for name in error.instance if name not in known)
+        return f"there is no argument {unknown!r}; the arguments are {', '.join(known)}"
+    if keyword == "required":
+        missing = next(name for name in parameters["required"] if name not in error.instance)
+        return f"the argument {missing!r} is missing"
+    name = str(error.path[0])
+    schema = parameters["properties"][name]
+    if keyword == "type":
+        return f"the argument {name!r} must be {_TYPE_NAMES[schema['type']]}"
+    if keyword == "maxLength":
+        return f"the argument {name!r} may have at most {schema['maxLength']} characters"
+    if keyword == "minLength":
+        return f"the argument {name!r} must not be empty"
+    limits = []
+    if "minimum" in schema:
+        limits.append(f"at least {schema['minimum']}")
+    if "maximum" in schema:
+        limits.append(f"at most {schema['maximum']}")
+    return f"the argument {name!r} must be {' and '.join(limits)}"
