@@ -55,9 +55,11 @@ lint-types: .venv/.ready-dev ## Check types with mypy
 lint-imports: .venv/.ready-dev ## Check which module may import which
 	$(BIN)/lint-imports
 
+# By tag: the other checks for deployment are about the machine that serves.
 lint-django: .venv/.ready-dev ## Check for missing migrations and unsafe settings
 	$(BIN)/python manage.py makemigrations --check --dry-run
-	$(BIN)/python manage.py check --deploy --fail-level WARNING
+	$(BIN)/python manage.py check --fail-level WARNING
+	$(BIN)/python manage.py check --deploy --tag security --tag async_support --fail-level WARNING
 
 bench: .venv/.ready-dev ## Measure performance; bench/README.md explains the table
 	$(BIN)/python bench/run.py

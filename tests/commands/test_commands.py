@@ -122,10 +122,10 @@ def test_the_doctor_names_what_is_wrong_and_the_remedy(make_server: Callable[...
     done = server.managed("doctor", "--timeout", "2")
     out = done.stdout.decode()
     assert done.returncode == 1
-    assert f"FAIL files     others may read api_key -> chmod 600 {server.home}/api_key" in out
+    assert f"FAIL files     other users can read api_key -> chmod 600 {server.home}/api_key" in out
     assert "FAIL model     http://127.0.0.1:1/v1 cannot be reached" in out
     assert "FAIL mcp       gone: " in out
-    assert "must be mended" in done.stderr.decode()
+    assert "3 checks failed" in done.stderr.decode()
 
 
 def test_the_doctor_tells_a_refused_key_from_a_good_one(make_server: Callable[..., Server], stub: ModelStub) -> None:

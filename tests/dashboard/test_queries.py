@@ -18,7 +18,7 @@ from gateway_app.models import RuntimeProcess
 from gateway_app.operations.dashboard import lists
 from gateway_app.operations.dashboard.numbers import CLASSES_MS, numbers, percentile
 from gateway_app.operations.dashboard.windows import WINDOWS
-from gateway_app.operations.doctor.checks import check_database
+from gateway_app.operations.doctor.database import check_database
 from gateway_app.operations.health import current_work, processes
 from responses_app.models import ApiKey, Response, Session, ToolEvent
 from responses_app.models.tool_events import ToolStatus
@@ -124,9 +124,9 @@ def test_the_doctor_minds_what_waits_for_a_process_and_not_for_a_turn(admin: Use
     waiting = Response.objects.create(
         owner=admin, session=running.session, turn=2, model="m", on_disconnect="continue", **queued
     )
-    assert "waits for" not in " ".join(finding.told for finding in check_database())
+    assert "waits for" not in " ".join(message.msg for message in check_database())
     Response.objects.filter(pk=waiting.pk).update(waits_for_turn=False)
-    assert "a response waits for 3" in " ".join(finding.told for finding in check_database())
+    assert "a response waits for 3" in " ".join(message.msg for message in check_database())
 
 
 def test_the_dashboard_asks_as_often_whatever_is_stored(admin: User, client: Client) -> None:

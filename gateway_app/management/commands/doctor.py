@@ -2,25 +2,29 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
+from django.core.checks import CheckMessage, run_checks
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway_app.operations.doctor import checks as diagnosis
-from gateway_app.operations.doctor import remote as diagnosis_remote
-from gateway_app.operations.doctor.checks import Finding, Grade
+from gateway_app.operations.doctor.database import check_database
+from gateway_app.operations.doctor.messages import Ok
+from gateway_app.operations.doctor.remote import check_layer, check_mcp, check_upstreams
 
 TIMEOUT_SECS = 5.0
+OUR_IDS = "gateway_app."
+# Django keeps its checks in a set, so their order changes from run to run.
+REGISTERED_SUBJECTS = ("settings", "home", "files", "terminal")
 
 
 class Command(BaseCommand):
-    help = "Check everything the server needs, one line each, with what to do about it."
-    requires_system_checks = []  # they are part of what is told
+    help = (
+        "Check everything that the server needs. Each line has a finding and what to do about it."
+    )
+    requires_system_checks = []  # they are among those that the command prints
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--timeout",
-            type=float,
-            default=TIMEOUT_SECS,
-            help="seconds for each thing that is asked",
+            "--timeout", type=float, default=TIMEOUT_SECS, help="seconds for each server to answer"
         )
         parser.add_argument(
             "--offline", action="store_true", help="ask no model, MCP server or channel layer"
@@ -28,22 +32,58 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, timeout: float, offline: bool, **options: Any) -> None:
         failed = 0
-        for finding in _findings(timeout, is_offline=offline):
-            failed += finding.grade is Grade.FAIL
-            remedy = f" -> {finding.remedy}" if finding.remedy else ""
-            self.stdout.write(f"{finding.grade:<5}{finding.subject:<10}{finding.told}{remedy}")
+        for message in _findings(timeout, is_offline=offline):
+            grade = "note"
+            if isinstance(message, Ok):
+                grade = "ok"
+            elif message.is_silenced():
+                continue
+            elif message.is_serious():
+                grade = "FAIL"
+                failed += 1
+            self.stdout.write(f"{grade:<5}{_subject(message):<10}{_text(message)}")
         if failed:
-            raise CommandError(f"{failed} of these must be mended.")
+            raise CommandError(f"{failed} checks failed; their lines say what to do.")
 
 
-def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[Finding]:
-    yield from diagnosis.check_settings()
-    yield from diagnosis.check_home()
-    yield from diagnosis.check_files()
-    yield from diagnosis.check_open_files()
-    yield from diagnosis.check_database()
-    yield from diagnosis.check_sandbox()
+def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[CheckMessage]:
+    yield from _registered()
+    yield from check_database()
     if not is_offline:
-        yield from diagnosis_remote.check_upstreams(timeout_secs)
-        yield from diagnosis_remote.check_mcp(timeout_secs)
-        yield from diagnosis_remote.check_layer(timeout_secs)
+        yield from check_upstreams(timeout_secs)
+        yield from check_mcp(timeout_secs)
+        yield from check_layer(timeout_secs)
+
+
+def _registered() -> list[CheckMessage]:
+    """What Django's registered checks find, sorted by subject: its own, those of libraries and ours."""
+    found = run_checks(include_deployment_checks=True)
+    problems = [message for message in found if not _is_ours(message) and not message.is_silenced()]
+    if not problems:
+        address = f"{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+        found.append(Ok("settings", f"read, for {address}"))
+    return sorted(found, key=_order)
+
+
+def _order(message: CheckMessage) -> int:
+    return REGISTERED_SUBJECTS.index(_subject(message))
+
+
+def _is_ours(message: CheckMessage) -> bool:
+    return isinstance(message, Ok) or str(message.id).startswith(OUR_IDS)
+
+
+def _subject(message: CheckMessage) -> str:
+    """Django's own checks are about settings; ours name their subject as their object."""
+    if _is_ours(message):
+        return str(message.obj)
+    return "settings"
+
+
+def _text(message: CheckMessage) -> str:
+    if isinstance(message, Ok):
+        return message.msg
+    if _is_ours(message):
+        return f"{message.msg} -> {message.hint}"
+    hint = message.hint or "See the check's documentation."
+    return f"{message.id}: {message.msg} -> {hint}"

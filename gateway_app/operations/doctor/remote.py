@@ -1,4 +1,4 @@
-"""What ``doctor`` asks others: models, MCP servers and the channel layer, each with a short limit."""
+"""Checks that ask other servers: models, MCP servers and the channel layer, each with a short timeout."""
 
 import asyncio
 import time
@@ -8,118 +8,142 @@ from typing import TYPE_CHECKING
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
+from django.core import checks
 
 from gateway_app.config.models import Model
-from gateway_app.operations.doctor.checks import (
-    Finding,
-    fail,
-    note,
-    ok,
-    timed,
-)
+from gateway_app.operations.doctor.messages import Ok
 
 if TYPE_CHECKING:
-    from gateway_app.tools.mcp.toolset import ServerState
+    from httpx2 import Response
+
+    from gateway_app.tools.mcp.toolset import McpToolset, ServerState
 
 OPENAI_URL = "https://api.openai.com/v1"
 IN_MEMORY = "channels.layers.InMemoryChannelLayer"
 POLL_SECS = 0.05
 
 
-def check_upstreams(timeout_secs: float) -> Iterator[Finding]:
+def check_upstreams(timeout_secs: float) -> Iterator[checks.CheckMessage]:
     for model in settings.HERMES_MODELS:
         if model["provider"] == "builtin":
-            yield note(
-                "model",
+            yield checks.Warning(
                 "the built-in model answers: an offline demonstration",
-                "Set HERMES_PROVIDER.",
+                hint="Set HERMES_PROVIDER.",
+                obj="model",
+                id="gateway_app.W016",
             )
         else:
-            yield _upstream(model, timeout_secs)
+            yield _check_upstream(model, timeout_secs)
 
 
-def _upstream(model: Model, timeout_secs: float) -> Finding:
+def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
     import httpx2  # comes with the SDK, which only a real upstream needs
 
     base = (model["base_url"] or OPENAI_URL).rstrip("/")
-    headers = {"Authorization": f"Bearer {model['api_key']}"} if model["api_key"] else {}
+    headers = {}
+    if model["api_key"]:
+        headers["Authorization"] = f"Bearer {model['api_key']}"
     started = time.monotonic()
     try:
-        answer = httpx2.get(f"{base}/models", headers=headers, timeout=timeout_secs)
+        response = httpx2.get(f"{base}/models", headers=headers, timeout=timeout_secs)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        told = f"{base} cannot be reached: {error or type(error).__name__}"
-        return fail("model", told, "Check HERMES_BASE_URL, the network and its proxy.")
-    told = f"{base} answers in {timed(started)}"
-    if answer.status_code in (401, 403):
-        return fail(
-            "model", f"{told}, but refuses the key ({answer.status_code})", "Check HERMES_API_KEY."
+        return checks.Error(
+            f"{base} cannot be reached: {error or type(error).__name__}",
+            hint="Check HERMES_BASE_URL, the network and its proxy.",
+            obj="model",
+            id="gateway_app.E017",
         )
-    if answer.status_code >= 500:
-        return fail(
-            "model", f"{told}, with an error ({answer.status_code})", "Look at the upstream."
-        )
-    if model["model"] not in _names(answer):
-        return note(
-            "model",
-            f"{told}; it does not list {model['model']!r}",
-            "Check HERMES_MODEL, if calls fail.",
-        )
-    return ok("model", f"{told} and knows {model['model']}")
+    return _check_model_list(model["model"], response, f"{base} answers in {_elapsed(started)}")
 
 
-def _names(answer: object) -> list[str]:
+def _check_model_list(model: str, response: "Response", text: str) -> checks.CheckMessage:
+    if response.status_code in (401, 403):
+        return checks.Error(
+            f"{text}, but refuses the key ({response.status_code})",
+            hint="Check HERMES_API_KEY.",
+            obj="model",
+            id="gateway_app.E018",
+        )
+    if response.status_code >= 500:
+        return checks.Error(
+            f"{text}, with an error ({response.status_code})",
+            hint="Look at the upstream.",
+            obj="model",
+            id="gateway_app.E019",
+        )
+    if model not in _model_names(response):
+        return checks.Warning(
+            f"{text}; it does not list {model!r}",
+            hint="Check HERMES_MODEL, if calls fail.",
+            obj="model",
+            id="gateway_app.W020",
+        )
+    return Ok("model", f"{text} and knows {model}")
+
+
+def _model_names(response: "Response") -> list[str]:
     try:
-        return [entry["id"] for entry in answer.json()["data"]]  # type: ignore[attr-defined]
+        return [entry["id"] for entry in response.json()["data"]]
     except (ValueError, KeyError, TypeError):
         return []
 
 
-def check_mcp(timeout_secs: float) -> Iterator[Finding]:
+def check_mcp(timeout_secs: float) -> Iterator[checks.CheckMessage]:
     if not settings.HERMES_MCP_SERVERS:
-        yield ok("mcp", "no servers are configured")
+        yield Ok("mcp", "no servers are configured")
         return
-    yield from async_to_sync(_mcp)(timeout_secs)
+    for state in async_to_sync(_mcp_states)(timeout_secs):
+        yield _check_mcp_server(state, timeout_secs)
 
 
-async def _mcp(timeout_secs: float) -> list[Finding]:
+async def _mcp_states(timeout_secs: float) -> list["ServerState"]:
     from gateway_app.tools.mcp.toolset import McpToolset
 
     toolset = McpToolset(settings.HERMES_MCP_SERVERS, version=settings.HERMES_VERSION)
     toolset.start()
     deadline = time.monotonic() + timeout_secs
-    while time.monotonic() < deadline and any(s["state"] == "connecting" for s in toolset.states()):  # noqa: ASYNC110
+    while time.monotonic() < deadline and _is_connecting(toolset):  # noqa: ASYNC110
         await asyncio.sleep(POLL_SECS)
     states = toolset.states()
     await toolset.stop()
-    return [_mcp_finding(state, timeout_secs) for state in states]
+    return states
 
 
-def _mcp_finding(state: "ServerState", timeout_secs: float) -> Finding:
+def _is_connecting(toolset: "McpToolset") -> bool:
+    return any(state["state"] == "connecting" for state in toolset.states())
+
+
+def _check_mcp_server(state: "ServerState", timeout_secs: float) -> checks.CheckMessage:
+    label = state["label"]
     if state["state"] == "ready":
-        return ok("mcp", f"{state['label']} offers {state['tools']} tools")
-    told = state["error"] or f"no answer within {timeout_secs:g} s"
-    return fail(
-        "mcp", f"{state['label']}: {told}", f"Check mcp_servers.{state['label']} in config.yaml."
+        return Ok("mcp", f"{label} offers {state['tools']} tools")
+    error = state["error"] or f"no answer within {timeout_secs:g} s"
+    return checks.Error(
+        f"{label}: {error}",
+        hint=f"Check mcp_servers.{label} in config.yaml.",
+        obj="mcp",
+        id="gateway_app.E021",
     )
 
 
-def check_layer(timeout_secs: float) -> Iterator[Finding]:
+def check_layer(timeout_secs: float) -> Iterator[checks.CheckMessage]:
     backend = settings.CHANNEL_LAYERS["default"]["BACKEND"]
     if backend == IN_MEMORY:
-        yield ok("layer", "in memory: fit for one server process")
+        yield Ok("layer", "in memory: fit for one server process")
         return
     started = time.monotonic()
     try:
         async_to_sync(layer_round_trip)(timeout_secs)
     except Exception as error:  # whatever a backend raises, it is the finding
-        told = f"{backend} does not answer: {error or type(error).__name__}"
-        yield fail(
-            "layer",
-            told,
-            "Check REDIS_URL, and that Redis runs. Until then everything works, only later.",
+        yield checks.Error(
+            f"{backend} does not answer: {error or type(error).__name__}",
+            hint="Check CHANNEL_LAYERS in the settings, and the server that it names. "
+            "Until it answers, everything works, only later.",
+            obj="layer",
+            id="gateway_app.E022",
         )
         return
-    yield ok("layer", f"{backend} answers in {timed(started)}")
+    yield Ok("layer", f"{backend} answers in {_elapsed(started)}")
 
 
 async def layer_round_trip(timeout_secs: float) -> None:
@@ -129,3 +153,7 @@ async def layer_round_trip(timeout_secs: float) -> None:
         channel = await layer.new_channel()
         await layer.send(channel, {"type": "doctor"})
         await layer.receive(channel)
+
+
+def _elapsed(started: float) -> str:
+    return f"{(time.monotonic() - started) * 1000:.0f} ms"

@@ -1,0 +1,79 @@
+"""The checks that doctor prints: their form, their remedies, and where they run."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from channels.layers import BaseChannelLayer
+from django.conf import settings
+from django.core import checks
+from django.test import override_settings
+
+from gateway_app.operations.doctor.remote import check_layer
+from tests.support.server import ROOT, Server
+
+pytestmark = pytest.mark.any_database
+SOURCES = sorted((ROOT / "gateway_app/operations/doctor").glob("*.py"))
+
+
+class SilentLayer(BaseChannelLayer):
+    """A channel layer whose server does not answer."""
+
+    async def new_channel(self) -> str:
+        raise ConnectionError("connection refused")
+
+
+def test_the_remedy_for_a_silent_channel_layer_names_what_can_be_changed() -> None:
+    layer = {"BACKEND": f"{__name__}.SilentLayer"}
+    with override_settings(CHANNEL_LAYERS={**settings.CHANNEL_LAYERS, "default": layer}):
+        [found] = check_layer(1.0)
+    assert found.is_serious()
+    assert found.msg.endswith("SilentLayer does not answer: connection refused")
+    assert "Check CHANNEL_LAYERS in the settings" in str(found.hint)
+
+
+def test_a_remedy_names_only_variables_that_exist() -> None:
+    hints = " ".join(line for source in SOURCES for line in source.read_text().splitlines() if "hint=" in line)
+    named = set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", hints)) - {"CHANNEL_LAYERS", "NO_SANDBOX_REMEDY"}
+    documented = set(re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/configuration.md").read_text(), re.MULTILINE))
+    assert len(named) > 5
+    assert named <= documented
+
+
+def machine_checks(**changed: Any) -> list[checks.CheckMessage]:
+    with override_settings(**changed):
+        return checks.run_checks(tags=["machine"], include_deployment_checks=True)
+
+
+def test_the_checks_of_the_machine_are_registered_for_deployment_alone() -> None:
+    """A start is as strict as its settings: an unsafe machine is no reason to refuse it."""
+    [off] = [found for found in machine_checks(HERMES_AUTH="off") if found.id == "gateway_app.W001"]
+    assert off.hint == "Remove HERMES_AUTH."
+    with override_settings(HERMES_AUTH="off"):
+        assert checks.run_checks(tags=["machine"]) == []
+
+
+def test_what_works_is_silenced_for_the_check_command(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    found = machine_checks(HERMES_HOME=tmp_path, HERMES_TERMINAL="off")
+    assert {str(message.obj) for message in found} == {"home", "files", "terminal"}
+    works = [message for message in found if message.level == checks.DEBUG]
+    assert {str(message.obj) for message in works} == {"home", "files", "terminal"}
+    assert all(message.is_silenced() for message in works)
+
+
+def test_every_check_has_an_id_of_its_own() -> None:
+    ids = [name for source in SOURCES for name in re.findall(r'id="(gateway_app\.[EW]\d{3})"', source.read_text())]
+    assert len(ids) > 15
+    assert len({name[-3:] for name in ids}) == len(ids)
+
+
+def test_the_doctor_prints_problems_of_django_and_ours_in_one_form(server: Server) -> None:
+    server.home.chmod(0o750)
+    out = server.managed("doctor", "--offline").stdout.decode()
+    server.home.chmod(0o700)
+    assert f"note home      other users can read {server.home} -> chmod 700 {server.home}\n" in out
+    assert re.search(r"^ok   settings  read, for ", out, re.MULTILINE)
+    for line in out.splitlines():
+        assert re.match(r"(ok   |note |FAIL )(settings|home|files|terminal|database|work) +\S", line), line
