@@ -8,33 +8,12 @@ from tests.support.checker import check_after_fault, check_every_log
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
 from tests.support.forked import Forked
 from tests.support.left_out import LeftOut
+from tests.support.migrated_database import Database
 from tests.support.model_stub import ModelStub
 from tests.support.providers import Cast
-from tests.support.server import Server, copy_home, free_port
+from tests.support.server import Server, free_port
 
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
-
-
-class Database:
-    """Makes servers, each on a migrated database of its own."""
-
-    def __init__(self, template: Path, cluster: PostgresCluster | None) -> None:
-        self.template = template
-        self.cluster = cluster
-        self.made = 0
-        self.env: dict[str, str] = {}
-        if cluster is not None:
-            cluster.execute("CREATE DATABASE template_home")
-            self.env = {"DATABASE_URL": cluster.url("template_home")}
-        Server(template, **self.env).manage("migrate", "--verbosity", "0")
-
-    def server(self, home: Path, kind: type[Server], **env: str) -> Server:
-        self.made += 1
-        if self.cluster is not None:
-            name = f"home_{self.made}"
-            self.cluster.execute(f"CREATE DATABASE {name} TEMPLATE template_home")
-            env = {"DATABASE_URL": self.cluster.url(name), **env}
-        return kind(copy_home(self.template, home), **env)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,7 +3,6 @@
 import threading
 from typing import Any
 
-from tests.responses.test_history_once import TURNS, assert_flat
 from tests.support.chat_client import (
     WEATHER,
     complete,
@@ -15,6 +14,7 @@ from tests.support.chat_client import (
     user,
 )
 from tests.support.server import Server, eventually, text
+from tests.support.stored_history import TURNS, assert_turns_cost_the_same
 
 SESSION = "X-Hermes-Session-Id"
 
@@ -75,7 +75,7 @@ def test_a_long_chat_costs_the_same_on_every_turn(server: Server) -> None:
         made = complete(server, history)
         history.append(made["choices"][0]["message"])
         ids.append(response_id(made["id"]))
-    assert_flat(server, ids)
+    assert_turns_cost_the_same(server, ids)
     marks = ", ".join("?" * len(ids))
     sql = f"SELECT count(DISTINCT session_id), count(*) FROM responses_app_response WHERE id IN ({marks})"
     assert server.query(sql, *ids) == [(1, TURNS)]

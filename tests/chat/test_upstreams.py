@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from tests.conftest import Database
 from tests.support.chat_client import (
     WEATHER,
     hear,
@@ -15,6 +14,7 @@ from tests.support.chat_client import (
     user,
 )
 from tests.support.checker import check_log
+from tests.support.migrated_database import Database
 from tests.support.model_stub import (
     Answer,
     Begun,

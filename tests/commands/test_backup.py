@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Database
-from tests.responses.test_approvals import ask
 from tests.support.checker import History, check_all
 from tests.support.databases import find_program
+from tests.support.migrated_database import Database
+from tests.support.scripted_requests import start_background
 from tests.support.server import Server, eventually, text
 
 
@@ -24,9 +24,9 @@ def test_a_backup_of_a_running_server_restores(
             pytest.skip("pg_dump is not on this machine: apt-get install postgresql-client")
         monkeypatch.setenv("PATH", f"{Path(programs).parent}{os.pathsep}{os.environ['PATH']}")
     server, history = make_server(), History()
-    ended = ask(server, {"say": "kept"})
+    ended = start_background(server, {"say": "kept"})
     server.ended(ended)
-    running = ask(server, {"say": "half "}, {"gate": "rest"}, {"say": "whole"})
+    running = start_background(server, {"say": "half "}, {"gate": "rest"}, {"say": "whole"})
     eventually(lambda: text(server.body(running)) == "half ")
     replayed = server.replay(ended)
     file = tmp_path / "backup"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.responses.test_tool_runs import call
 from tests.support.checker import check_log
 from tests.support.model_stub import ModelStub
+from tests.support.scripted_requests import call
 from tests.support.server import (
     ROOT,
     Server,

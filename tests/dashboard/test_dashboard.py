@@ -17,7 +17,7 @@ from tests.support.server import (
     frames,
     script,
 )
-from tests.support.staff import response_page
+from tests.support.staff import csrf, log_in, response_page
 
 PAGES = ("/", "/dashboard/now", "/dashboard/past", "/chat")
 
@@ -27,17 +27,6 @@ def staff(server: Server) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=server.url, timeout=30, follow_redirects=True, verify=NO_TLS) as client:
         log_in(client, *credentials(server))
         yield client
-
-
-def log_in(client: httpx.Client, name: str, password: str) -> httpx.Response:
-    fields = {"username": name, "password": password, "csrfmiddlewaretoken": csrf(client, "/admin/login/")}
-    return client.post("/admin/login/", data={**fields, "next": "/"})
-
-
-def csrf(client: httpx.Client, path: str) -> str:
-    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get(path).text)
-    assert found is not None
-    return found[1]
 
 
 def ask(server: Server, *steps: dict[str, Any], **fields: Any) -> str:

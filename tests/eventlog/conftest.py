@@ -9,8 +9,8 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from responses_app.database import Database as OwnDatabase
 from responses_app.eventlog.store import EventStore
-from tests.conftest import Database
 from tests.support.flaky_proxy import WriteCutter
+from tests.support.migrated_database import Database
 
 _numbers = count(1)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from responses_app.models.segments import FORMAT_VERSION
-from tests.responses.test_approvals import decide
+from tests.support.approvals import decide
 from tests.support.checker import check_every_log
 from tests.support.server import ROOT, Server, text
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from responses_app.models.segments import FORMAT_VERSION
-from tests.conftest import Database
+from tests.support.migrated_database import Database
 from tests.support.server import (
     Server,
     eventually,

@@ -4,54 +4,24 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.db import IntegrityError, OperationalError
 
 from responses_app.database import Database
-from responses_app.eventlog import Fenced, Numbering, Segment
+from responses_app.eventlog import Fenced, Segment
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.reading import read_segments, read_whole
 from responses_app.eventlog.store import EventStore
-from responses_app.models import EventSegment, Response, Session, ToolEvent
+from responses_app.models import EventSegment, Response, ToolEvent
 from responses_app.protocol.errors import StorageUnavailable
-from responses_app.protocol.events import CREATED, TERMINAL_TYPES
-from responses_app.protocol.response_object import initial_body
-from responses_app.protocol.status import OnDisconnect, Status
+from responses_app.protocol.events import TERMINAL_TYPES
+from responses_app.protocol.status import Status
+from tests.support.stored_logs import delta, make_response, opening, unexpected
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LEASE = timedelta(seconds=10)
-
-
-def make_response(session: Session | None = None, **fields: Any) -> Response:
-    owner, _ = get_user_model().objects.get_or_create(username="owner")
-    session = session or Session.objects.opened(owner.pk, None, "responses")
-    return Response.objects.create(
-        owner=owner,
-        session=session,
-        turn=Session.objects.next_turn(session.pk),
-        status=Status.IN_PROGRESS,
-        model="m",
-        on_disconnect=OnDisconnect.CONTINUE,
-        **fields,
-    )
-
-
-def opening(row: Response, attempt: int = 0) -> tuple[Numbering, Segment]:
-    numbering = Numbering(row.pk, attempt)
-    body = initial_body(row.pk, model="m", created_at=1, status=Status.IN_PROGRESS, echo={})
-    return numbering, numbering.seal([{"type": CREATED, "response": body}])
-
-
-def unexpected(error: Exception) -> None:
-    raise AssertionError(error)
-
-
-def delta(numbering: Numbering, text: str = "x") -> Segment:
-    return numbering.seal([{"type": "response.output_text.delta", "output_index": 0, "delta": text}])
 
 
 @pytest.fixture

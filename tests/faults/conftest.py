@@ -2,8 +2,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conftest import Database
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
+from tests.support.migrated_database import Database
 from tests.support.server import Server, free_port
 
 MAX_CONNECTIONS = 40  # room for two processes at the default size, and a few for the test itself

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Database
+from tests.support.migrated_database import Database
 from tests.support.raw_http import (
     FORM_HEAD,
     HEAD,

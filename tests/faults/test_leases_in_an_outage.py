@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Database
 from tests.support.flaky_proxy import Link
+from tests.support.migrated_database import Database
 from tests.support.server import (
     Server,
     eventually,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.checker import check_log
+from tests.support.other_servers import ENSURE_ADMIN, PlainDaphne, Uvicorn
 from tests.support.server import (
     Server,
     created_id,
@@ -14,17 +15,6 @@ from tests.support.server import (
 )
 
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
-
-
-ENSURE_ADMIN = "from gateway_app.operations.first_start import ensure_admin; ensure_admin()"
-
-
-class Uvicorn(Server):
-    command = ("-m", "uvicorn", "hermes_site.asgi:application", "--port", "{port}", "--log-level", "warning")
-
-
-class PlainDaphne(Server):
-    command = ("-m", "daphne", "-p", "{port}", "hermes_site.asgi:application")
 
 
 @pytest.mark.parametrize("kind", [Uvicorn, PlainDaphne])

@@ -3,31 +3,24 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 import psycopg
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.conftest import Database
-from tests.faults.test_shutdown import (
-    EXIT_SECS,
-    GOES_ON,
-    Reader,
-    signalled,
-)
-from tests.responses.test_tool_runs import call
 from tests.support.checker import (
     History,
     Seen,
     check_after_fault,
     check_all,
-    check_effects,
     traces,
 )
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
+from tests.support.disturbed_writes import ask_until_stored, disturb_every_write, read_beside
 from tests.support.flaky_proxy import WriteCutter
+from tests.support.migrated_database import Database
+from tests.support.scripted_requests import call
 from tests.support.server import (
     Server,
     eventually,
@@ -35,10 +28,9 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.shutdowns import EXIT_SECS, GOES_ON, Reader, stop_with_signal
 from tests.support.staff import logged_in
 from tests.support.websockets import socket
-
-MIN_WRITES = 15  # of one run with a tool: its admission, events, ledger and end
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +68,6 @@ def post_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
 
 def _waiting_writes(server: Server) -> int:
     return int(server.query("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0])
-
-
-def read_beside(server: Server, client: Seen, asked: str) -> threading.Thread:
-    thread = threading.Thread(target=client.read, args=(server, {"input": asked}), daemon=True)
-    thread.start()
-    return thread
 
 
 @contextmanager
@@ -135,7 +121,7 @@ def test_a_database_that_hangs_keeps_nobody_from_being_told_of_the_shutdown(star
             late = history.client()
             asking = post_beside(server, late, "half way in")
             eventually(lambda: _waiting_writes(server))
-            assert signalled(server) < 1 + EXIT_SECS
+            assert stop_with_signal(server) < 1 + EXIT_SECS
         asking.join(10)
         with pytest.raises(ConnectionClosed) as closed:
             connected.turn()
@@ -166,31 +152,3 @@ def test_a_connection_lost_in_any_write_loses_and_repeats_nothing(
 
         disturb_every_write(disturb)
         assert check_all(server, history) == cutter.cuts + 1  # a refusal had stored nothing
-
-
-def disturb_every_write(disturb: Callable[[int], bool]) -> None:
-    """One run with the first write disturbed, one with the second, and so on to a run that has fewer."""
-    runs = next(nth for nth in count(1) if not disturb(nth))
-    print(runs - 1, "writes")
-    assert runs > MIN_WRITES
-
-
-def ask_until_stored(server: Server, history: History, label: str) -> None:
-    """A client that asks again when it is told that nothing was stored."""
-    asked = {"input": script({"say": "x "}, call("effect", text=label), {"say": "y"})}
-    with server.http() as http:
-
-        def answered() -> dict[str, object] | None:
-            answer = http.post("/v1/responses", json=asked)
-            if answer.status_code == 503:
-                assert answer.json()["error"]["code"] == "storage_unavailable"
-                return None
-            assert answer.status_code == 200, answer.text
-            body: dict[str, object] = answer.json()
-            return body
-
-        body = eventually(answered, 30, f"an answer to {label}")
-    assert body["status"] == "completed", body
-    assert text(body) == "x yThe result is " + label + "."
-    history.note(body["id"])
-    check_effects(traces(server))

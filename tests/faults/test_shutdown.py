@@ -16,67 +16,23 @@ import httpx
 import pytest
 
 from gateway_app.runtime.signals import ECHO_SECS
-from tests.faults.test_other_servers import PlainDaphne, Uvicorn
-from tests.responses.test_tool_runs import call, effects
 from tests.support.mcp_harness import SERVER as MCP_SERVER
 from tests.support.mcp_harness import is_alive
+from tests.support.other_servers import PlainDaphne, Uvicorn
+from tests.support.scripted_requests import call, effects
 from tests.support.server import (
     NO_TLS,
     ROOT,
     Server,
-    created_id,
     eventually,
     script,
-    streaming,
     text,
 )
+from tests.support.shutdowns import EXIT_SECS, GOES_ON, Reader, stop_with_signal
 
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
-EXIT_SECS = 2.0  # after the grace
 STREAMS = 20
-COMMENT = b": the server is shutting down"
-GOES_ON = script({"say": "before "}, {"gate": "later"}, {"say": "after"})
-
-
-class Reader(threading.Thread):
-    """A client that reads until it is cut, and remembers how that was."""
-
-    def __init__(self, server: Server, **body: Any) -> None:
-        super().__init__(daemon=True)
-        self.server, self.body = server, body
-        self.seen: list[bytes] = []
-        self.error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            with streaming(self.server, **self.body) as (_, received):
-                for frame in received:
-                    self.seen.append(frame)
-        except httpx.TransportError as error:
-            self.error = error
-
-    @property
-    def response_id(self) -> str:
-        return created_id(self.seen[0])
-
-    def has_read(self, what: bytes) -> bool:
-        return any(what in frame for frame in self.seen)
-
-    def was_told_it_goes_on(self) -> bool:
-        self.join(10)
-        is_cut = isinstance(self.error, httpx.RemoteProtocolError | httpx.ReadError)
-        return is_cut and self.seen[-1].startswith(COMMENT) and not self.has_read(b"[DONE]")
-
-
-def signalled(server: Server, number: int = signal.SIGTERM) -> float:
-    """Send the signal, wait for the exit; says how long it took."""
-    assert server.process is not None
-    began = time.monotonic()
-    server.process.send_signal(number)
-    server.process.wait(40)
-    return time.monotonic() - began
 
 
 @contextmanager
@@ -109,7 +65,7 @@ def test_twenty_readers_are_told_and_find_the_rest_after_the_next_start(
     server = make_server(HERMES_SHUTDOWN_GRACE=str(grace), HERMES_MAX_ATTEMPTS="1")
     readers = [Reader(server, input=GOES_ON) for _ in range(STREAMS)]
     eventually(lambda: all(reader.has_read(b"before ") for reader in readers), 20)
-    assert signalled(server) < grace + EXIT_SECS
+    assert stop_with_signal(server) < grace + EXIT_SECS
     assert all(reader.was_told_it_goes_on() for reader in readers)
     assert server.query("SELECT DISTINCT lease_owner, crashes FROM responses_app_response") == [("", 0)]
     server.start()
@@ -126,7 +82,7 @@ def test_a_half_sent_request_holds_up_nobody(make_server: Callable[..., Server])
     eventually(lambda: reader.has_read(b"before "))
     with socket.create_connection(("127.0.0.1", server.port)) as half:
         half.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
-        assert signalled(server) < 1 + EXIT_SECS
+        assert stop_with_signal(server) < 1 + EXIT_SECS
     assert reader.was_told_it_goes_on()
     assert "Traceback" not in server.log
 
@@ -158,7 +114,7 @@ def test_the_second_signal_ends_it_at_once(make_server: Callable[..., Server]) -
     server.process.send_signal(signal.SIGINT)
     eventually(lambda: "Shutting down" in server.log)
     time.sleep(2 * ECHO_SECS)  # until then it might be the same one, passed on
-    assert signalled(server, signal.SIGINT) < 1
+    assert stop_with_signal(server, signal.SIGINT) < 1
     server.start()
     server.open_gate("later")
     assert text(server.ended(response_id)) == "before after"
@@ -195,7 +151,7 @@ def test_a_running_program_is_ended_and_its_call_is_not_repeated(make_server: Ca
         found = eventually(lambda: [*server.home.glob("workspaces/**/pid")], what="the program")
     pid = int(eventually(found[0].read_text))
     assert is_alive(pid)
-    assert signalled(server) < EXIT_SECS
+    assert stop_with_signal(server) < EXIT_SECS
     assert not is_alive(pid)
     server.start()
     body = server.ended(response_id)
@@ -213,7 +169,7 @@ def test_mcp_servers_end_with_it(make_server: Callable[..., Server], tmp_path: P
     assert server.process is not None
     found = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True).stdout.split()
     assert found
-    assert signalled(server) < 1 + EXIT_SECS
+    assert stop_with_signal(server) < 1 + EXIT_SECS
     assert not any(is_alive(int(pid)) for pid in found)
 
 
@@ -228,7 +184,7 @@ def test_a_plain_post_is_told_where_to_look_and_not_to_ask_again(make_server: Ca
     thread = threading.Thread(target=post)
     thread.start()
     eventually(lambda: server.model_calls("before "))
-    signalled(server)
+    stop_with_signal(server)
     thread.join(10)
     [(response_id,)] = server.query("SELECT id FROM responses_app_response")
     assert answers[0].status_code == 503
@@ -251,7 +207,7 @@ def test_a_shutdown_is_no_client_that_left(make_server: Callable[..., Server], k
     thread = threading.Thread(target=post)
     thread.start()
     eventually(lambda: server.model_calls("before "))
-    signalled(server)
+    stop_with_signal(server)
     thread.join(10)
     assert answers[0].json()["error"]["code"] == "response_interrupted"
     server.start()
@@ -267,7 +223,7 @@ def test_what_can_not_go_on_ends_for_its_reader(
     server = make_server(**env)
     reader = Reader(server, input=GOES_ON, store=store)
     eventually(lambda: reader.has_read(b"before "))
-    assert signalled(server) < 1 + EXIT_SECS
+    assert stop_with_signal(server) < 1 + EXIT_SECS
     reader.join(5)
     assert reader.error is None
     assert b"server_interrupted" in reader.seen[-2]
@@ -282,7 +238,7 @@ def test_under_uvicorn_it_is_the_same(make_server: Callable[..., Server]) -> Non
     server.manage("shell", "-v0", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
     reader = Reader(server, input=GOES_ON)
     eventually(lambda: reader.has_read(b"before "))
-    assert signalled(server) < 1 + EXIT_SECS
+    assert stop_with_signal(server) < 1 + EXIT_SECS
     assert reader.was_told_it_goes_on()
     assert server.query("SELECT lease_owner, crashes FROM responses_app_response") == [("", 0)]
     server.start()
@@ -297,7 +253,7 @@ def test_under_plain_daphne_nothing_durable_is_lost(make_server: Callable[..., S
     with background(server, GOES_ON) as other:
         eventually(lambda: text(server.body(other)) == "before ")
     eventually(lambda: effects(server, "daphne"))
-    signalled(server)
+    stop_with_signal(server)
     server.start()
     server.open_gate("later")
     server.open_gate("x")

@@ -1,7 +1,6 @@
 """A client that does not read costs the server little, and is dropped; its response is not."""
 
 import json
-import select
 import socket
 import time
 from collections.abc import Callable
@@ -12,7 +11,9 @@ import pytest
 from tests.support.checker import check_log
 from tests.support.misbehaving_app import CHUNK_BYTES, FLOOD_CHUNKS
 from tests.support.raw_http import (
+    SMALL_BUFFER,
     connected,
+    is_dropped,
     open_sockets,
     read_all,
     resident_bytes,
@@ -28,16 +29,8 @@ from tests.support.server import (
 pytestmark = pytest.mark.any_database
 
 FLOOD_BYTES = FLOOD_CHUNKS * CHUNK_BYTES
-SMALL_BUFFER = 4096
 UNRULY = {"TEST_ASGI_APPLICATION": "tests.support.misbehaving_app.application"}
 GET = b"GET /%s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\n\r\n"
-
-
-def is_dropped(connection: socket.socket) -> bool:
-    """The reset is seen without reading: what came before it is still there to be read."""
-    poll = select.poll()
-    poll.register(connection, 0)
-    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
 def flooded_bytes(server: Server) -> int:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.test_postgres_faults import ask_until_stored, disturb_every_write, read_beside
-from tests.faults.test_shutdown import EXIT_SECS, signalled
 from tests.support.checker import History, check_all
+from tests.support.disturbed_writes import ask_until_stored, disturb_every_write, read_beside
 from tests.support.server import Server, eventually, script
+from tests.support.shutdowns import EXIT_SECS, stop_with_signal
 
 BUSY_SECS = 20  # SQLite's own patience, in which nobody notices anything
 PROMPT_SECS = 4  # once that was not enough, nobody else is kept waiting
@@ -82,7 +82,7 @@ def test_a_lock_does_not_hold_up_a_shutdown(home: Path) -> None:
         eventually(lambda: len(client.frames) > 6)
         with closing(sqlite3.connect(home / "hermes.sqlite3", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            assert signalled(server) < 1 + EXIT_SECS
+            assert stop_with_signal(server) < 1 + EXIT_SECS
         reading.join(10)
         assert client.cut is not None
         server.start()

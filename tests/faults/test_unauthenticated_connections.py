@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.conftest import Database
+from tests.support.migrated_database import Database
 from tests.support.raw_http import (
     FORM_HEAD,
     HEAD,

@@ -12,9 +12,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.responses.test_approvals import ask, until_waiting
-from tests.responses.test_tool_runs import call
+from tests.support.approvals import until_waiting
 from tests.support.checker import listed
+from tests.support.scripted_requests import call, start_background
 from tests.support.server import Server, eventually
 
 FOLDER = Path(__file__).resolve().parent
@@ -44,21 +44,23 @@ def main() -> None:
 
 
 def _fill(server: Server) -> None:
-    first = ask(server, {"think": "hm"}, {"say": "An answer with ünicode."})
+    first = start_background(server, {"think": "hm"}, {"say": "An answer with ünicode."})
     server.ended(first)
-    tool = ask(server, {"say": "so: "}, call("effect", text="once"), previous_response_id=first)
+    tool = start_background(server, {"say": "so: "}, call("effect", text="once"), previous_response_id=first)
     server.ended(tool)
-    server.ended(ask(server, call("safe_effect", text="mcp"), tools=[{"type": "mcp", "server_label": "hermes"}]))
-    server.ended(ask(server, {"say": "half "}, {"fail": "the upstream is gone"}))
-    stopped = ask(server, {"say": "stopped "}, {"gate": "never"})
+    server.ended(
+        start_background(server, call("safe_effect", text="mcp"), tools=[{"type": "mcp", "server_label": "hermes"}])
+    )
+    server.ended(start_background(server, {"say": "half "}, {"fail": "the upstream is gone"}))
+    stopped = start_background(server, {"say": "stopped "}, {"gate": "never"})
     eventually(lambda: "stopped " in str(server.body(stopped)["output"]))
     with server.http() as client:
         client.post(f"/v1/responses/{stopped}/cancel")
         conversation = client.post("/v1/conversations", json={"name": "golden"}).json()["id"]
-    server.ended(ask(server, {"say": "in a conversation"}, conversation=conversation))
+    server.ended(start_background(server, {"say": "in a conversation"}, conversation=conversation))
     eventually(lambda: server.query(MERGED)[0][0] >= 6, 30, "the merged logs")
-    until_waiting(server, ask(server, {"say": "may I? "}, call("guarded", text="consented")))
-    server.ended(ask(server, {"say": "not merged"}))
+    until_waiting(server, start_background(server, {"say": "may I? "}, call("guarded", text="consented")))
+    server.ended(start_background(server, {"say": "not merged"}))
 
 
 def _told(server: Server, body: dict[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import pytest
 from gateway_app.config.mcp import McpServer, read_mcp_servers
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.transport import redacted
-from tests.project.test_settings import check
 from tests.support.mcp_harness import SERVER, is_alive
 from tests.support.server import Server, eventually, popen
+from tests.support.settings_check import check_settings
 
 
 def read(**servers: Any) -> tuple[McpServer, ...]:
@@ -80,11 +80,11 @@ def test_what_is_wrong_is_named(label: Any, entry: Any, complaint: str) -> None:
 
 def test_a_wrong_entry_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("mcp_servers: {files: {command: [npx]}}\n")
-    assert "config.yaml: mcp_servers.files.command must be text" in check(tmp_path).stderr.splitlines()[-1]
+    assert "config.yaml: mcp_servers.files.command must be text" in check_settings(tmp_path).stderr.splitlines()[-1]
     (tmp_path / "config.yaml").write_text("mcp_servers: []\n")
-    assert "config.yaml: mcp_servers must be a mapping" in check(tmp_path).stderr.splitlines()[-1]
+    assert "config.yaml: mcp_servers must be a mapping" in check_settings(tmp_path).stderr.splitlines()[-1]
     (tmp_path / "config.yaml").write_text("mcp_servers: {files: {command: npx}}\n")
-    assert check(tmp_path).returncode == 0
+    assert check_settings(tmp_path).returncode == 0
 
 
 def test_names_are_kept_where_models_take_them_and_unique_where_not() -> None:

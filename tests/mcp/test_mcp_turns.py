@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.responses.test_tool_runs import LEDGER, call
 from tests.support.checker import check_log
 from tests.support.model_stub import (
     Call,
@@ -15,6 +14,7 @@ from tests.support.model_stub import (
     ModelStub,
     Text,
 )
+from tests.support.scripted_requests import LEDGER, call
 from tests.support.server import (
     ROOT,
     Server,

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from tests.conftest import Database
-from tests.project.test_settings import check
+from tests.support.migrated_database import Database
 from tests.support.raw_http import exchange
 from tests.support.server import Server
+from tests.support.settings_check import check_settings
 
 pytestmark = pytest.mark.any_database
 
@@ -117,13 +117,13 @@ def test_without_a_key_a_strangers_page_can_not_even_send(make_server: Callable[
 
 @pytest.mark.parametrize("value", ["chat.example.com", "https://x/path", "https://x,*", "https://a b", "null"])
 def test_a_bad_list_stops_the_start(tmp_path: object, value: str) -> None:
-    done = check(tmp_path, API_SERVER_CORS_ORIGINS=value)  # type: ignore[arg-type]
+    done = check_settings(tmp_path, API_SERVER_CORS_ORIGINS=value)  # type: ignore[arg-type]
     assert done.returncode != 0
     assert "API_SERVER_CORS_ORIGINS" in done.stderr.splitlines()[-1]
 
 
 def test_any_page_without_any_key_is_refused(tmp_path: object) -> None:
-    done = check(tmp_path, API_SERVER_CORS_ORIGINS="*", HERMES_AUTH="off")  # type: ignore[arg-type]
+    done = check_settings(tmp_path, API_SERVER_CORS_ORIGINS="*", HERMES_AUTH="off")  # type: ignore[arg-type]
     assert "API_SERVER_CORS_ORIGINS" in done.stderr.splitlines()[-1]
 
 

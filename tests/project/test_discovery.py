@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import Database
-from tests.project.test_settings import check
+from tests.support.migrated_database import Database
 from tests.support.server import Server
+from tests.support.settings_check import check_settings
 
 pytestmark = pytest.mark.any_database
 
@@ -117,7 +117,7 @@ def test_a_key_sees_and_uses_only_its_profiles(database: Database, tmp_path: Pat
 )
 def test_a_bad_profile_stops_the_start_and_is_named(tmp_path: Path, profiles: Any, place: str) -> None:
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"profiles": profiles}))
-    done = check(tmp_path)
+    done = check_settings(tmp_path)
     assert done.returncode != 0
     assert f"config.yaml: {place}" in done.stderr.splitlines()[-1]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.dashboard.test_dashboard import log_in
 from tests.support.browser import credentials
 from tests.support.server import Server, eventually, script
+from tests.support.staff import log_in
 
 pytestmark = pytest.mark.any_database
 

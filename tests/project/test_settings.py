@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.server import ROOT, Server
+from tests.support.settings_check import check_settings
 
 # In a process of its own, without settings: imports every reader, then asks Django whether any of them read a setting.
 IMPORT_READERS = """
@@ -18,11 +19,6 @@ for module in pkgutil.iter_modules(gateway_app.config.__path__):
     importlib.import_module(f"gateway_app.config.{module.name}")
 print(settings.configured)
 """
-
-
-def check(home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    done = Server(home, **{"DJANGO_SETTINGS_MODULE": "hermes_site.settings", **env}).managed("check")
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.mark.parametrize(
@@ -47,36 +43,36 @@ def check(home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
     ],
 )
 def test_a_bad_value_stops_the_start_and_names_the_variable(tmp_path: Path, name: str, value: str) -> None:
-    done = check(tmp_path, **{name: value})
+    done = check_settings(tmp_path, **{name: value})
     assert done.returncode != 0
     assert name in done.stderr.splitlines()[-1]
 
 
 def test_a_weak_key_or_no_auth_is_refused_off_loopback(tmp_path: Path) -> None:
-    weak = check(tmp_path, API_SERVER_HOST="0.0.0.0", API_SERVER_KEY="short")
+    weak = check_settings(tmp_path, API_SERVER_HOST="0.0.0.0", API_SERVER_KEY="short")
     assert "API_SERVER_KEY" in weak.stderr.splitlines()[-1]
-    any_name = check(tmp_path, API_SERVER_ALLOWED_HOSTS="*", HERMES_AUTH="off")
+    any_name = check_settings(tmp_path, API_SERVER_ALLOWED_HOSTS="*", HERMES_AUTH="off")
     assert any_name.returncode != 0
     assert "HERMES_AUTH" in any_name.stderr.splitlines()[-1]
     assert "API_SERVER_ALLOWED_HOSTS" in any_name.stderr.splitlines()[-1]
-    none = check(tmp_path, API_SERVER_HOST="0.0.0.0", HERMES_AUTH="off")
+    none = check_settings(tmp_path, API_SERVER_HOST="0.0.0.0", HERMES_AUTH="off")
     assert "HERMES_AUTH" in none.stderr.splitlines()[-1]
-    assert check(tmp_path, API_SERVER_HOST="0.0.0.0").returncode == 0
+    assert check_settings(tmp_path, API_SERVER_HOST="0.0.0.0").returncode == 0
 
 
 def test_a_public_address_is_as_good_as_off_loopback(tmp_path: Path) -> None:
     public = {"HERMES_PUBLIC_URL": "https://hermes.example"}
-    assert "API_SERVER_KEY" in check(tmp_path, API_SERVER_KEY="short", **public).stderr.splitlines()[-1]
-    assert "HERMES_AUTH" in check(tmp_path, HERMES_AUTH="off", **public).stderr.splitlines()[-1]
-    assert check(tmp_path, **public).returncode == 0
+    assert "API_SERVER_KEY" in check_settings(tmp_path, API_SERVER_KEY="short", **public).stderr.splitlines()[-1]
+    assert "HERMES_AUTH" in check_settings(tmp_path, HERMES_AUTH="off", **public).stderr.splitlines()[-1]
+    assert check_settings(tmp_path, **public).returncode == 0
 
 
 def test_config_yaml_is_read_and_the_environment_wins(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: {provider: oracle}\n")
-    assert "HERMES_PROVIDER" in check(tmp_path).stderr.splitlines()[-1]
-    assert check(tmp_path, HERMES_PROVIDER="builtin").returncode == 0
+    assert "HERMES_PROVIDER" in check_settings(tmp_path).stderr.splitlines()[-1]
+    assert check_settings(tmp_path, HERMES_PROVIDER="builtin").returncode == 0
     (tmp_path / "config.yaml").write_text("- not a mapping\n")
-    assert "config.yaml" in check(tmp_path).stderr.splitlines()[-1]
+    assert "config.yaml" in check_settings(tmp_path).stderr.splitlines()[-1]
 
 
 def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:

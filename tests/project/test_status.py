@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from gateway_app.operations.monitoring.remote import base_url
-from tests.dashboard.test_dashboard import log_in
 from tests.support.browser import credentials
 from tests.support.server import Server, eventually, free_port
+from tests.support.staff import log_in
 
 pytestmark = pytest.mark.any_database
 

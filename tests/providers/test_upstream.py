@@ -12,7 +12,6 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.provider import OpenAIProvider
 from gateway_app.providers.openai.sse import EventSplitter
-from tests.project.test_settings import check
 from tests.support.checker import check_log
 from tests.support.model_stub import (
     Answer,
@@ -27,6 +26,7 @@ from tests.support.model_stub import (
     Thought,
     sse,
 )
+from tests.support.scripted_requests import respond
 from tests.support.server import (
     Server,
     created_id,
@@ -35,6 +35,7 @@ from tests.support.server import (
     streaming,
     text,
 )
+from tests.support.settings_check import check_settings
 
 pytestmark = pytest.mark.any_database
 
@@ -59,14 +60,6 @@ def front(request: pytest.FixtureRequest, make_server: Callable[..., Server], st
         HERMES_MODEL="m",
         HERMES_API_MODE=request.param,
     )
-
-
-def respond(server: Server, **body: Any) -> dict[str, Any]:
-    with server.http() as client:
-        answer = client.post("/v1/responses", json={"input": "hi", **body})
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 def test_what_the_model_says_comes_through(front: Server, stub: ModelStub) -> None:
@@ -160,7 +153,7 @@ def test_failures_of_the_upstream_end_as_failed_and_show_no_key(front: Server, s
     ],
 )
 def test_what_a_provider_lacks_stops_the_start(tmp_path: Path, env: dict[str, str], named: str) -> None:
-    done = check(tmp_path, **env)
+    done = check_settings(tmp_path, **env)
     assert done.returncode != 0
     assert named in done.stderr.splitlines()[-1]
 
@@ -168,9 +161,9 @@ def test_what_a_provider_lacks_stops_the_start(tmp_path: Path, env: dict[str, st
 def test_the_provider_can_be_set_in_config_yaml(tmp_path: Path) -> None:
     config = "model: {provider: custom, default: m, base_url: 'http://127.0.0.1:1/v1', api_mode: codex_responses}\n"
     (tmp_path / "config.yaml").write_text(config)
-    assert check(tmp_path).returncode == 0
+    assert check_settings(tmp_path).returncode == 0
     (tmp_path / "config.yaml").write_text("model: {provider: custom, default: m}\n")
-    assert "HERMES_BASE_URL" in check(tmp_path).stderr.splitlines()[-1]
+    assert "HERMES_BASE_URL" in check_settings(tmp_path).stderr.splitlines()[-1]
 
 
 def test_events_survive_every_cut_and_line_ending() -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.project.test_settings import check
-from tests.providers.test_upstream import respond
 from tests.support.checker import check_log
 from tests.support.model_stub import (
     Answer,
@@ -24,7 +22,9 @@ from tests.support.model_stub import (
     Text,
     sse,
 )
+from tests.support.scripted_requests import respond
 from tests.support.server import Server, eventually, text
+from tests.support.settings_check import check_settings
 
 pytestmark = pytest.mark.any_database
 
@@ -163,13 +163,13 @@ def test_fallback_models_of_the_config_take_over(database: Any, stub: ModelStub,
 def test_a_bad_fallback_stops_the_start(tmp_path: Path, fallbacks: Any, named: str) -> None:
     (tmp_path / "config.yaml").write_text(json.dumps({"fallback_models": fallbacks}))
     env = {"HERMES_PROVIDER": "custom", "HERMES_BASE_URL": "http://127.0.0.1:1/v1", "HERMES_MODEL": "m"}
-    done = check(tmp_path, **env)
+    done = check_settings(tmp_path, **env)
     assert done.returncode != 0
     assert f"config.yaml: {named}" in done.stderr.splitlines()[-1]
 
 
 def test_a_name_alone_is_no_fallback_for_the_built_in_model(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text('fallback_models: ["m2"]\n')
-    assert "fallback_models[0].provider" in check(tmp_path).stderr.splitlines()[-1]
+    assert "fallback_models[0].provider" in check_settings(tmp_path).stderr.splitlines()[-1]
     (tmp_path / "config.yaml").write_text("fallback_models: [{provider: builtin}]\n")
-    assert check(tmp_path).returncode == 0
+    assert check_settings(tmp_path).returncode == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Database
+from tests.support.migrated_database import Database
 from tests.support.server import Server
 
 SLACK = 2  # rows: PostgreSQL passes over what earlier measurements rolled back

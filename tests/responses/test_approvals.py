@@ -1,15 +1,12 @@
 """Calls that wait for somebody's consent: without a slot, over restarts, and not for ever."""
 
 from collections.abc import Callable
-from typing import Any
 
-import httpx
-
-from tests.responses.test_tool_runs import LEDGER, call, effects
+from tests.support.approvals import decide, until_parked, until_waiting
 from tests.support.checker import check_log
+from tests.support.scripted_requests import LEDGER, call, effects, start_background
 from tests.support.server import (
     Server,
-    eventually,
     script,
     text,
 )
@@ -17,43 +14,8 @@ from tests.support.server import (
 GRANTS = "SELECT name FROM responses_app_approvalgrant"
 
 
-def ask(server: Server, *steps: dict[str, Any], **fields: Any) -> str:
-    with server.http() as client:
-        answer = client.post("/v1/responses", json={"input": script(*steps), "background": True, **fields})
-    assert answer.status_code == 200, answer.text
-    response_id: str = answer.json()["id"]
-    return response_id
-
-
-def waiting(server: Server, response_id: str) -> list[dict[str, Any]]:
-    with server.http() as client:
-        pending: list[dict[str, Any]] = client.get(f"/v1/responses/{response_id}/approval").json()["pending"]
-    return pending
-
-
-def until_waiting(server: Server, response_id: str, count: int = 1) -> list[dict[str, Any]]:
-    def look() -> list[dict[str, Any]] | None:
-        pending = waiting(server, response_id)
-        return pending if len(pending) == count else None
-
-    found: list[dict[str, Any]] = eventually(look, what="the wait for consent")
-    return found
-
-
-def until_parked(server: Server, response_id: str) -> None:
-    """It waits, and nobody works on it."""
-    until_waiting(server, response_id)
-    sql = "SELECT lease_owner, lease_until FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(sql, response_id) == [("", None)], what="the lease to be given back")
-
-
-def decide(server: Server, response_id: str, choice: str, **fields: Any) -> httpx.Response:
-    with server.http() as client:
-        return client.post(f"/v1/responses/{response_id}/approval", json={"choice": choice, **fields})
-
-
 def test_a_call_runs_once_somebody_consents(server: Server) -> None:
-    response_id = ask(server, {"say": "may I? "}, call("guarded", text="consented"))
+    response_id = start_background(server, {"say": "may I? "}, call("guarded", text="consented"))
     [asked] = until_waiting(server, response_id)
     assert (asked["tool"], asked["arguments"]) == ("guarded", '{"text":"consented"}')
     assert asked["reason"] == "the test wants to be asked"
@@ -67,7 +29,7 @@ def test_a_call_runs_once_somebody_consents(server: Server) -> None:
 
 
 def test_a_denial_is_a_result(server: Server) -> None:
-    response_id = ask(server, call("guarded", text="denied"))
+    response_id = start_background(server, call("guarded", text="denied"))
     until_waiting(server, response_id)
     assert decide(server, response_id, "deny").status_code == 200
     body = server.ended(response_id)
@@ -79,7 +41,7 @@ def test_a_denial_is_a_result(server: Server) -> None:
 
 def test_it_waits_without_a_lease_and_other_work_goes_on(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_CONCURRENT="1")
-    response_id = ask(server, call("guarded", text="slot"))
+    response_id = start_background(server, call("guarded", text="slot"))
     until_parked(server, response_id)
     other = server.openai().responses.create(model="hermes-agent", input="hello")
     assert other.status == "completed"
@@ -89,7 +51,7 @@ def test_it_waits_without_a_lease_and_other_work_goes_on(make_server: Callable[.
 
 def test_the_wait_survives_a_kill_and_costs_no_attempt(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_ATTEMPTS="1")
-    response_id = ask(server, {"say": "before "}, call("guarded", text="after a kill"))
+    response_id = start_background(server, {"say": "before "}, call("guarded", text="after a kill"))
     until_parked(server, response_id)
     server.kill()
     server.start()
@@ -103,7 +65,7 @@ def test_the_wait_survives_a_kill_and_costs_no_attempt(make_server: Callable[...
 
 def test_nobody_answers_in_time(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_APPROVAL_TIMEOUT="1")
-    response_id = ask(server, call("guarded", text="too late"))
+    response_id = start_background(server, call("guarded", text="too late"))
     body = server.ended(response_id)
     assert body["status"] == "completed"
     assert "nobody allowed this call in time" in body["output"][1]["output"]
@@ -112,26 +74,28 @@ def test_nobody_answers_in_time(make_server: Callable[..., Server]) -> None:
 
 
 def test_consent_lasts_for_the_session_or_always_and_for_the_same_arguments(server: Server) -> None:
-    first = ask(server, call("guarded", text="lasting"))
+    first = start_background(server, call("guarded", text="lasting"))
     until_waiting(server, first)
     decide(server, first, "session")
     server.ended(first)
-    again = ask(server, call("guarded", text="lasting"), previous_response_id=first)
+    again = start_background(server, call("guarded", text="lasting"), previous_response_id=first)
     assert server.ended(again)["status"] == "completed"
     assert effects(server, "lasting") == 2
-    other = ask(server, call("guarded", text="lasting."), previous_response_id=again)
+    other = start_background(server, call("guarded", text="lasting."), previous_response_id=again)
     until_waiting(server, other)
     decide(server, other, "deny")
-    elsewhere = ask(server, call("guarded", text="lasting"))
+    elsewhere = start_background(server, call("guarded", text="lasting"))
     until_waiting(server, elsewhere)
     decide(server, elsewhere, "always")
     server.ended(elsewhere)
-    assert server.ended(ask(server, call("guarded", text="lasting")))["status"] == "completed"
+    assert server.ended(start_background(server, call("guarded", text="lasting")))["status"] == "completed"
     assert effects(server, "lasting") == 4
 
 
 def test_parallel_calls_wait_apart_and_the_others_run(server: Server) -> None:
-    response_id = ask(server, call("guarded", text="first"), call("effect", text="free"), call("guarded", text="2nd"))
+    response_id = start_background(
+        server, call("guarded", text="first"), call("effect", text="free"), call("guarded", text="2nd")
+    )
     first, second = until_waiting(server, response_id, 2)
     assert effects(server, "free") == 1
     decide(server, response_id, "deny", request_id=second["request_id"])
@@ -144,7 +108,7 @@ def test_parallel_calls_wait_apart_and_the_others_run(server: Server) -> None:
 
 
 def test_all_at_once(server: Server) -> None:
-    response_id = ask(server, call("guarded", text="all one"), call("guarded", text="all two"))
+    response_id = start_background(server, call("guarded", text="all one"), call("guarded", text="all two"))
     until_waiting(server, response_id, 2)
     assert decide(server, response_id, "allow", all=True).json()["resolved"] == 2
     server.ended(response_id)
@@ -152,7 +116,7 @@ def test_all_at_once(server: Server) -> None:
 
 
 def test_a_wait_can_be_cancelled(server: Server) -> None:
-    response_id = ask(server, call("guarded", text="cancelled"))
+    response_id = start_background(server, call("guarded", text="cancelled"))
     until_waiting(server, response_id)
     with server.http() as client:
         body = client.post(f"/v1/responses/{response_id}/cancel").json()
@@ -171,7 +135,7 @@ def test_what_is_not_stored_cannot_wait(server: Server) -> None:
 
 
 def test_bad_decisions_are_named(server: Server) -> None:
-    response_id = ask(server, call("guarded", text="bad"))
+    response_id = start_background(server, call("guarded", text="bad"))
     until_waiting(server, response_id)
     for fields, param in (({"choice": "maybe"}, "choice"), ({}, "choice"), ({"choice": "once", "all": 3}, "all")):
         with server.http() as client:

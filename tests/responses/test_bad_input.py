@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.errors import assert_error
 from tests.support.server import Server
 
 JSON = {"Content-Type": "application/json"}
@@ -13,16 +14,6 @@ JSON = {"Content-Type": "application/json"}
 def post(server: Server, content: bytes) -> httpx.Response:
     with server.http() as client:
         return client.post("/v1/responses", content=content, headers=JSON)
-
-
-def assert_error(answer: httpx.Response, status: int, param: str | None) -> dict[str, Any]:
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert set(error) == {"message", "type", "param", "code"}
-    assert error["param"] == param, error
-    assert answer.headers["x-request-id"]
-    return error
 
 
 @pytest.fixture

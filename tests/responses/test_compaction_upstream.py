@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Database
 from tests.support.checker import check_log, traces
 from tests.support.long_conversations import (
     COMPACT,
@@ -18,6 +17,7 @@ from tests.support.long_conversations import (
     kinds,
     post,
 )
+from tests.support.migrated_database import Database
 from tests.support.model_stub import (
     Answer,
     Call,

@@ -13,8 +13,8 @@ from responses_app.protocol.errors import ConversationNotFound, InvalidRequest
 from responses_app.protocol.ids import item_id
 from responses_app.protocol.items import Item
 from responses_app.services import conversations as service
-from tests.responses.test_bad_input import assert_error
 from tests.support.bulk_rows import make_row, read_items
+from tests.support.errors import assert_error
 from tests.support.server import Server
 
 

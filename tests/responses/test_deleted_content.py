@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Database
 from tests.support.marked_requests import (
     in_front_of,
     marked_answer,
@@ -20,6 +19,7 @@ from tests.support.markers import (
     in_rows,
 )
 from tests.support.mcp_harness import ServerWithMcp
+from tests.support.migrated_database import Database
 from tests.support.model_stub import Finish, ModelStub
 from tests.support.server import Server, eventually, script
 from tests.support.staff import RESPONSES, logged_in

@@ -3,22 +3,8 @@
 import json
 from typing import Any
 
-from tests.support.server import Server, eventually, text
-
-TURNS = 100
-
-
-def stored_bytes(server: Server, response_id: str) -> int:
-    """What one turn costs in its rows: request, input, output and log."""
-    sql = (
-        "SELECT length(CAST(r.request AS text)) + length(CAST(r.output AS text)) "
-        "+ (SELECT coalesce(sum(length(CAST(i.item AS text))), 0)"
-        "   FROM responses_app_inputitem i WHERE i.response_id = r.id) "
-        "+ (SELECT coalesce(sum(length(s.frames)), 0)"
-        "   FROM responses_app_eventsegment s WHERE s.response_id = r.id) "
-        "FROM responses_app_response r WHERE r.id = ?"
-    )
-    return int(server.query(sql, response_id)[0][0])
+from tests.support.server import Server, text
+from tests.support.stored_history import TURNS, assert_turns_cost_the_same
 
 
 def post(server: Server, client: Any, **body: Any) -> dict[str, Any]:
@@ -28,21 +14,13 @@ def post(server: Server, client: Any, **body: Any) -> dict[str, Any]:
     return found
 
 
-def assert_flat(server: Server, ids: list[str]) -> None:
-    both = (ids[4], ids[-1])
-    merged = "SELECT count(*) FROM responses_app_response WHERE is_log_merged AND id IN (?, ?)"
-    eventually(lambda: server.query(merged, *both) == [(2,)], 30, "both logs to be merged and compressed")
-    early, late = (stored_bytes(server, one) for one in both)
-    assert abs(late - early) <= early * 0.2, (early, late)
-
-
 def test_a_long_chain_costs_the_same_on_every_turn(server: Server) -> None:
     ids: list[str] = []
     with server.http() as client:
         for number in range(TURNS):
             chained = {"previous_response_id": ids[-1]} if ids else {}
             ids.append(post(server, client, input=f"write 9 words {number:03}", **chained)["id"])
-    assert_flat(server, ids)
+    assert_turns_cost_the_same(server, ids)
     calls = server.model_calls(f"write 9 words {TURNS - 1:03}")
     assert len(calls[0]["texts"]) == 2 * TURNS - 1
 
@@ -56,7 +34,7 @@ def test_a_long_chat_that_resends_its_history_costs_the_same_on_every_turn(serve
             body = post(server, client, input=history)
             history.append({"role": "assistant", "content": text(body)})
             ids.append(body["id"])
-    assert_flat(server, ids)
+    assert_turns_cost_the_same(server, ids)
     sessions = server.query(
         "SELECT count(DISTINCT session_id), count(*) FROM responses_app_response "
         f"WHERE id IN ({', '.join('?' * len(ids))})",

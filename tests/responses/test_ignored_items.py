@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import Database
+from tests.support.migrated_database import Database
 from tests.support.model_stub import ModelStub
 from tests.support.server import Server
 

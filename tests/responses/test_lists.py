@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from responses_app.api.pagination import IdPagination
 from responses_app.models import Response, Session
 from responses_app.protocol.status import OnDisconnect, Status
-from tests.responses.test_bad_input import assert_error
+from tests.support.errors import assert_error
 from tests.support.server import (
     Server,
     eventually,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.responses.test_streaming import FULL
 from tests.support.chat_client import WEATHER
 from tests.support.long_conversations import SUMMARY
+from tests.support.scripted_requests import REASONING_TEXT_AND_CALL
 from tests.support.server import ROOT, Server, script, text
 
 SOURCE = ROOT / "tests/support/clients/node"
@@ -68,7 +68,9 @@ def run(node_client: Path, server: Server) -> Run:
         pytest.param("hello", ["message"], id="text"),
         pytest.param(script({"think": "one two "}, {"say": "three"}), ["reasoning", "message"], id="reasoning"),
         pytest.param(
-            FULL, ["reasoning", "message", "function_call", "function_call_output", "message"], id="server-tool"
+            REASONING_TEXT_AND_CALL,
+            ["reasoning", "message", "function_call", "function_call_output", "message"],
+            id="server-tool",
         ),
     ],
 )

@@ -2,13 +2,13 @@
 
 import signal
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from responses_app.protocol.sse import decode_frame
-from tests.responses.test_tool_runs import LEDGER, call, effects
 from tests.support.checker import check_log
+from tests.support.restarts import has_output, start_and_kill
+from tests.support.scripted_requests import LEDGER, call, effects
 from tests.support.server import (
     Server,
     created_id,
@@ -19,21 +19,6 @@ from tests.support.server import (
 )
 
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
-
-
-def start_and_kill(server: Server, until: Callable[[], Any], *steps: dict[str, Any], **fields: Any) -> str:
-    with server.http() as client:
-        asked = {"input": script(*steps), "background": True, **fields}
-        response_id: str = client.post("/v1/responses", json=asked).json()["id"]
-    eventually(lambda: until() and server.body(response_id)["status"] == "in_progress", what="the moment of the kill")
-    server.kill()
-    server.start()
-    return response_id
-
-
-def has_said(server: Server, said: str) -> bool:
-    rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress'")
-    return any(said in str(server.body(row[0])["output"]) for row in rows)
 
 
 def test_a_cut_message_is_closed_and_continued_in_a_new_item(make_server: Callable[..., Server]) -> None:
@@ -115,7 +100,7 @@ def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., 
     """It dies while the model answers to the result of the first call."""
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: has_said(server, "'text': 'half '"), call(name, text=told))
+    response_id = start_and_kill(server, lambda: has_output(server, "'text': 'half '"), call(name, text=told))
     server.open_gate("rest")
     body = server.ended(response_id)
     assert text(body) == "half whole"
@@ -125,7 +110,7 @@ def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., 
 
 def test_the_crashes_are_counted(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_ATTEMPTS="2")
-    response_id = start_and_kill(server, lambda: has_said(server, "x "), {"say": "x "}, {"gate": "never"})
+    response_id = start_and_kill(server, lambda: has_output(server, "x "), {"say": "x "}, {"gate": "never"})
     sql = "SELECT attempt FROM responses_app_response WHERE id = ?"
     eventually(lambda: server.query(sql, response_id) == [(2,)], what="the second attempt")
     server.kill()
@@ -141,7 +126,7 @@ def test_a_stop_is_no_crash(make_server: Callable[..., Server]) -> None:
     with server.http() as client:
         asked = {"input": script({"say": "x "}, {"gate": "go"}, {"say": "y"}), "background": True}
         response_id: str = client.post("/v1/responses", json=asked).json()["id"]
-    eventually(lambda: has_said(server, "x "), what="the first word")
+    eventually(lambda: has_output(server, "x "), what="the first word")
     server.kill(signal.SIGTERM)
     server.start()
     server.open_gate("go")
@@ -152,7 +137,7 @@ def test_one_document_is_not_put_together_from_pieces(make_server: Callable[...,
     server = make_server()
     schema = {"format": {"type": "json_object"}}
     steps = ({"say": '{"a": '}, {"gate": "never"})
-    response_id = start_and_kill(server, lambda: has_said(server, '{"a": '), *steps, text=schema)
+    response_id = start_and_kill(server, lambda: has_output(server, '{"a": '), *steps, text=schema)
     body = server.ended(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
 
@@ -160,7 +145,7 @@ def test_one_document_is_not_put_together_from_pieces(make_server: Callable[...,
 def test_usage_covers_every_attempt(make_server: Callable[..., Server]) -> None:
     server = make_server()
     told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: has_said(server, "'text': 'half '"), call("effect", text=told))
+    response_id = start_and_kill(server, lambda: has_output(server, "'text': 'half '"), call("effect", text=told))
     server.open_gate("rest")
     usage = server.ended(response_id)["usage"]
     assert usage["output_tokens"] == 2  # the call before the kill, and the last word after it

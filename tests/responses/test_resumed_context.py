@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from gateway_app.agent.answer_buffer import CONTINUE
-from tests.responses.test_approvals import ask, decide, until_parked
-from tests.responses.test_resume import has_said, start_and_kill
-from tests.responses.test_tool_runs import call, effects
+from tests.support.approvals import decide, until_parked
 from tests.support.checker import check_log
 from tests.support.model_stub import (
     Begun,
@@ -25,6 +23,8 @@ from tests.support.model_stub import (
     Thought,
     sse,
 )
+from tests.support.restarts import has_output, start_and_kill
+from tests.support.scripted_requests import call, effects, start_background
 from tests.support.server import (
     Server,
     eventually,
@@ -60,7 +60,7 @@ def said(item: dict[str, Any]) -> str:
 def test_words_are_continued_whatever_broke_off_behind_them(front: Server, stub: ModelStub, behind: Step) -> None:
     stub.play(Text("one "), behind, NEVER)
     stub.play(Text("two"), Finish())
-    response_id = start_and_kill(front, lambda: len(stub.asked) == 1 and has_said(front, _trace_of(behind)))
+    response_id = start_and_kill(front, lambda: len(stub.asked) == 1 and has_output(front, _trace_of(behind)))
     body = front.ended(response_id)
     assert (body["status"], text(body)) == ("completed", "one two")
     assert [said(item) for item in shown(stub, 1)[-2:]] == ["one ", CONTINUE]
@@ -75,7 +75,7 @@ def test_a_document_with_thoughts_behind_it_is_not_followed_by_another(make_serv
     server = make_server()
     steps = ({"say": '{"a": 1}'}, {"think": "hm"}, {"gate": "never"})
     schema = {"format": {"type": "json_object"}}
-    response_id = start_and_kill(server, lambda: has_said(server, "hm"), *steps, text=schema)
+    response_id = start_and_kill(server, lambda: has_output(server, "hm"), *steps, text=schema)
     body = server.ended(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
     assert text(body) == '{"a": 1}'
@@ -110,7 +110,7 @@ def test_words_beside_calls_come_before_their_outputs(
     stub.play(Calls(calls), Text("Both."), Finish("tool_calls"))
 
     def is_half_done() -> bool:
-        return effects(front, "safe") == 1 and has_said(front, "'output': 'done'")
+        return effects(front, "safe") == 1 and has_output(front, "'output': 'done'")
 
     response_id = start_and_kill(front, is_half_done, **fields)
     front.open_gate("slow")
@@ -123,7 +123,7 @@ def test_words_beside_calls_come_before_their_outputs(
 @CHAT_ONLY
 def test_words_beside_a_call_that_waits_for_consent_come_before_its_output(front: Server, stub: ModelStub) -> None:
     stub.play(Calls((EFFECT, GUARDED)), Text("Both."), Finish("tool_calls"))
-    response_id = ask(front)
+    response_id = start_background(front)
     until_parked(front, response_id)
     decide(front, response_id, "once")
     assert front.ended(response_id)["status"] == "completed"
@@ -150,7 +150,7 @@ RESPONSES_ONLY = pytest.mark.parametrize("mode", ["codex_responses"])  # the oth
 def test_sealed_thoughts_that_led_to_nothing_are_not_sent_back(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("deep"), THINKS, NEVER)
     stub.play(Text("done"), Finish())
-    response_id = start_and_kill(front, lambda: has_said(front, "sealed"))
+    response_id = start_and_kill(front, lambda: has_output(front, "sealed"))
     assert text(front.ended(response_id)) == "done"
     assert "sealed" not in str(shown(stub, 1))
     check_log(front, response_id)
@@ -159,18 +159,18 @@ def test_sealed_thoughts_that_led_to_nothing_are_not_sent_back(front: Server, st
 @RESPONSES_ONLY
 def test_sealed_thoughts_of_a_cancelled_turn_are_not_sent_in_the_next(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("deep"), THINKS, NEVER)
-    cancelled = ask(front)
-    eventually(lambda: has_said(front, "sealed"), what="the thought")
+    cancelled = start_background(front)
+    eventually(lambda: has_output(front, "sealed"), what="the thought")
     front.openai().responses.cancel(cancelled)
     front.ended(cancelled)
-    front.ended(ask(front, previous_response_id=cancelled))
+    front.ended(start_background(front, previous_response_id=cancelled))
     assert "sealed" not in str(shown(stub, 1))
 
 
 def test_what_was_thought_before_a_kill_counts_against_the_limit(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("word " * 60), NEVER)
     stub.play(Text("done"), Finish())
-    response_id = start_and_kill(front, lambda: has_said(front, "word "), max_output_tokens=100)
+    response_id = start_and_kill(front, lambda: has_output(front, "word "), max_output_tokens=100)
     assert text(front.ended(response_id)) == "done"
     limits = [asked.body.get("max_tokens") or asked.body.get("max_output_tokens") for asked in stub.asked]
     assert limits == [100, 25]

@@ -7,6 +7,7 @@ import httpx
 import openai
 import pytest
 
+from tests.support.scripted_requests import REASONING_TEXT_AND_CALL
 from tests.support.server import (
     Server,
     created_id,
@@ -15,12 +16,6 @@ from tests.support.server import (
     script,
     streaming,
     text,
-)
-
-FULL = script(
-    {"think": "one two "},
-    {"say": "Let me see. "},
-    {"call": "calculate", "arguments": {"expression": "6*7"}},
 )
 
 
@@ -56,7 +51,7 @@ def test_event_lines_name_the_type_and_lines_end_with_lf(server: Server) -> None
 
 
 def test_reasoning_and_tools_come_as_items_of_their_own(server: Server) -> None:
-    body = events(stream_all(server, input=FULL))[-1]["response"]
+    body = events(stream_all(server, input=REASONING_TEXT_AND_CALL))[-1]["response"]
     kinds = [item["type"] for item in body["output"]]
     assert kinds == ["reasoning", "message", "function_call", "function_call_output", "message"]
     assert body["output"][3]["output"] == [{"type": "input_text", "text": "42"}]
@@ -64,7 +59,7 @@ def test_reasoning_and_tools_come_as_items_of_their_own(server: Server) -> None:
 
 
 def test_the_python_sdk_helper_accepts_every_scenario(server: Server) -> None:
-    for asked in ("hello", FULL, "calculate 2*3"):
+    for asked in ("hello", REASONING_TEXT_AND_CALL, "calculate 2*3"):
         with server.openai().responses.stream(model="hermes-agent", input=asked) as stream:
             kinds = [event.type for event in stream]
             final = stream.get_final_response()
@@ -75,8 +70,8 @@ def test_the_python_sdk_helper_accepts_every_scenario(server: Server) -> None:
 
 def test_stream_and_non_stream_give_the_same_text_usage_and_status(server: Server) -> None:
     client = server.openai()
-    plain = client.responses.create(model="hermes-agent", input=FULL)
-    streamed = events(stream_all(server, input=FULL))[-1]["response"]
+    plain = client.responses.create(model="hermes-agent", input=REASONING_TEXT_AND_CALL)
+    streamed = events(stream_all(server, input=REASONING_TEXT_AND_CALL))[-1]["response"]
     assert plain.output_text == text(streamed)
     assert plain.usage is not None
     assert plain.usage.to_dict() == streamed["usage"]
@@ -98,7 +93,7 @@ def test_the_response_can_be_read_from_the_first_byte_on(server: Server) -> None
 
 
 def test_cut_at_every_event_and_resume_equals_the_uncut_run(server: Server) -> None:
-    whole = stream_all(server, input=FULL)
+    whole = stream_all(server, input=REASONING_TEXT_AND_CALL)
     response_id = created_id(whole[0])
     assert server.replay(response_id) == whole
     for cut in range(len(whole) - 1):

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.responses.test_approvals import decide, until_waiting
-from tests.responses.test_tool_runs import LEDGER, call, effects
+from tests.support.approvals import decide, until_waiting
 from tests.support.checker import check_log
 from tests.support.model_stub import (
     Call,
@@ -15,6 +14,7 @@ from tests.support.model_stub import (
     ModelStub,
     Text,
 )
+from tests.support.scripted_requests import LEDGER, call, effects
 from tests.support.server import (
     Server,
     eventually,

@@ -1,11 +1,11 @@
 """Tools that the server runs: through the ledger, shown to clients, and never a reason to fail."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.support.checker import check_log
+from tests.support.scripted_requests import LEDGER, call, effects, run_script
 from tests.support.server import (
     Server,
     created_id,
@@ -18,26 +18,6 @@ from tests.support.server import (
 
 pytestmark = pytest.mark.any_database
 
-LEDGER = "SELECT name, status, output FROM responses_app_toolevent WHERE response_id = ? ORDER BY id"
-
-
-def call(name: str, **arguments: Any) -> dict[str, Any]:
-    return {"call": name, "arguments": arguments}
-
-
-def run(server: Server, *steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    with server.http() as client:
-        answer = client.post("/v1/responses", json={"input": script(*steps), **fields})
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
-    check_log(server, body["id"])
-    return body
-
-
-def effects(server: Server, word: str) -> int:
-    path = server.home / "effects.txt"
-    return path.read_text().splitlines().count(word) if path.exists() else 0
-
 
 @pytest.mark.parametrize(
     ("name", "status", "said"),
@@ -49,7 +29,7 @@ def effects(server: Server, word: str) -> int:
     ],
 )
 def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: str, status: str, said: str) -> None:
-    body = run(server, call(name))
+    body = run_script(server, call(name))
     assert body["status"] == "completed"
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
     assert body["output"][1]["output"] == said
@@ -60,7 +40,7 @@ def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: 
 
 
 def test_broken_arguments_are_told_to_the_model(server: Server) -> None:
-    body = run(server, {"call": "effect", "arguments": ["not", "an object"]})
+    body = run_script(server, {"call": "effect", "arguments": ["not", "an object"]})
     assert "must be a JSON object" in body["output"][1]["output"]
 
 
@@ -77,7 +57,7 @@ def test_parallel_calls_run_in_parallel(server: Server) -> None:
 
 
 def test_a_long_output_is_stored_whole_and_shown_cut(server: Server) -> None:
-    body = run(server, call("chatty", size=200_000))
+    body = run_script(server, call("chatty", size=200_000))
     shown = body["output"][1]["output"]
     assert len(shown) < 51_000
     assert "characters are left out" in shown
@@ -106,14 +86,14 @@ def test_what_a_command_says_is_in_the_log_while_it_runs(make_server: Callable[.
 
 def test_calls_can_be_shown_as_mcp_items(server: Server) -> None:
     tools = [{"type": "mcp", "server_label": "hermes", "allowed_tools": ["effect", "explode"]}]
-    body = run(server, call("effect", text="shown"), call("explode"), tools=tools)
+    body = run_script(server, call("effect", text="shown"), call("explode"), tools=tools)
     good, bad, message = body["output"]
     assert (good["type"], good["server_label"], good["name"]) == ("mcp_call", "hermes", "effect")
     assert (good["output"], good["error"], good["status"]) == ("shown", None, "completed")
     assert (bad["output"], bad["status"]) == (None, "failed")
     assert bad["error"]["content"] == [{"type": "text", "text": "Error: the tool exploded"}]
     assert message["type"] == "message"
-    again = run(server, {"say": "and"}, previous_response_id=body["id"])
+    again = run_script(server, {"say": "and"}, previous_response_id=body["id"])
     assert "shown" in server.model_calls('{"say": "and"}')[0]["texts"]
     assert again["status"] == "completed"
 
@@ -143,7 +123,7 @@ def test_an_mcp_server_nobody_knows_is_named(server: Server) -> None:
 
 
 def test_internal_tools_run_and_are_recorded_and_never_shown(server: Server) -> None:
-    body = run(server, {"say": "so "}, call("_hidden", text="behind the curtain"))
+    body = run_script(server, {"say": "so "}, call("_hidden", text="behind the curtain"))
     assert [item["type"] for item in body["output"]] == ["message", "message"]
     assert text(body) == "so The result is behind the curtain."
     assert server.query(LEDGER, body["id"]) == [("_hidden", "completed", "behind the curtain")]
@@ -152,9 +132,9 @@ def test_internal_tools_run_and_are_recorded_and_never_shown(server: Server) -> 
 
 def test_only_calls_of_the_servers_tools_count_against_the_limit(server: Server) -> None:
     weather = {"type": "function", "name": "get_weather"}
-    body = run(server, call("get_weather"), call("get_weather"), tools=[weather], max_tool_calls=1)
+    body = run_script(server, call("get_weather"), call("get_weather"), tools=[weather], max_tool_calls=1)
     assert body["status"] == "completed"
-    body = run(server, call("effect", text="over"), call("effect", text="over"), max_tool_calls=1)
+    body = run_script(server, call("effect", text="over"), call("effect", text="over"), max_tool_calls=1)
     assert body["incomplete_details"] == {"reason": "max_tool_calls"}
     assert [item["output"][:15] for item in body["output"][2:]] == ["Not carried out"] * 2
     assert effects(server, "over") == 0
@@ -162,38 +142,38 @@ def test_only_calls_of_the_servers_tools_count_against_the_limit(server: Server)
 
 def test_the_token_limit_is_one_for_all_rounds(server: Server) -> None:
     """The call costs one token, the answer to its result may cost two more."""
-    body = run(server, call("effect", text="long"), max_output_tokens=3)
+    body = run_script(server, call("effect", text="long"), max_output_tokens=3)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
     assert text(body) == "The result "
     assert body["usage"]["output_tokens"] == 3
-    body = run(server, call("effect", text="long"), max_output_tokens=1)
+    body = run_script(server, call("effect", text="long"), max_output_tokens=1)
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output"]
     assert body["incomplete_details"] == {"reason": "max_output_tokens"}
 
 
 def test_a_turn_has_a_time_limit(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_TURN_TIMEOUT="1")
-    body = run(server, {"say": "kept "}, {"gate": "never"})
+    body = run_script(server, {"say": "kept "}, {"gate": "never"})
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "time_limit"})
     assert text(body) == "kept "
 
 
 def test_a_loop_that_never_ends_is_ended(server: Server) -> None:
-    body = run(server, call("again"))
+    body = run_script(server, call("again"))
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_iterations"})
     assert len(server.query(LEDGER, body["id"])) == 90
 
 
 def test_files_written_in_one_turn_are_there_in_the_next(server: Server) -> None:
-    run(server, call("write_file", path="notes/a.txt", content="remember me"))
-    body = run(server, call("read_file", path="notes/a.txt"))
+    run_script(server, call("write_file", path="notes/a.txt", content="remember me"))
+    body = run_script(server, call("read_file", path="notes/a.txt"))
     assert "remember me" in body["output"][1]["output"]
 
 
 def test_the_terminal_keeps_its_folder_and_its_environment(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_TERMINAL="unsandboxed", HERMES_API_KEY="not-for-tools")
-    run(server, call("terminal", command="mkdir -p deep && cd deep && export COLOUR=blue"))
-    body = run(server, call("terminal", command="pwd; echo $COLOUR; env"))
+    run_script(server, call("terminal", command="mkdir -p deep && cd deep && export COLOUR=blue"))
+    body = run_script(server, call("terminal", command="pwd; echo $COLOUR; env"))
     said = body["output"][1]["output"]
     assert "/deep" in said
     assert "blue" in said

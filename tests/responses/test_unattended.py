@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.responses.test_approvals import ask, decide, until_waiting
-from tests.responses.test_tool_runs import call
+from tests.support.approvals import decide, until_waiting
 from tests.support.checker import check_log
+from tests.support.scripted_requests import call, start_background
 from tests.support.server import (
     Server,
     eventually,
@@ -46,9 +46,9 @@ def test_only_what_nobody_reads_is_ended(make_server: Callable[..., Server]) -> 
 
 def test_what_waits_for_consent_does_not_run(make_server: Callable[..., Server]) -> None:
     server = make_server(**QUICK)
-    waiting = ask(server, call("guarded", text="patient"))
+    waiting = start_background(server, call("guarded", text="patient"))
     until_waiting(server, waiting)
-    alone = ask(server, {"say": "x"}, {"gate": "never"})
+    alone = start_background(server, {"say": "x"}, {"gate": "never"})
     sql = "SELECT finished_at FROM responses_app_response WHERE id = ?"
     eventually(lambda: server.query(sql, alone) != [(None,)], what="the end of what nobody reads")
     decide(server, waiting, "once")
@@ -56,7 +56,7 @@ def test_what_waits_for_consent_does_not_run(make_server: Callable[..., Server])
 
 
 def test_a_cancellation_from_within_ends_the_response(server: Server) -> None:
-    response_id = ask(server, call("deserter"))
+    response_id = start_background(server, call("deserter"))
     body = server.ended(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
     check_log(server, response_id)

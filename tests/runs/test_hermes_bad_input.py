@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.sessions.test_session_api import make
 from tests.support.hermes_client import get, post
 from tests.support.server import Server
+from tests.support.session_client import create_session
 
 ODD: list[Any] = [True, 0, -1.5, "", "x" * 500, "a\nb", "ü", [], {}, [None], [[]], [{}], {"a": None}, [{"content": {}}]]
 FIELDS = {
@@ -29,7 +29,7 @@ CASES = [(path, field) for path, fields in FIELDS.items() for field in fields]
 
 @pytest.mark.parametrize(("path", "field"), CASES)
 def test_odd_values_are_taken_or_named(server: Server, path: str, field: str) -> None:
-    path = path.format(make(server)["id"])
+    path = path.format(create_session(server)["id"])
     filling = {"input": "x"} if path == "/v1/runs" else {"message": "x"} if path.endswith("chat") else {}
     if field in ("input", "message"):
         filling = {}
@@ -43,7 +43,7 @@ def test_odd_values_are_taken_or_named(server: Server, path: str, field: str) ->
 def test_odd_changes_are_taken_or_named(server: Server) -> None:
     with server.http() as client:
         for field in ("title", "end_reason", "pinned", "archived", "hidden", "unread", "turn_policy", "id", "odd"):
-            session_id = make(server)["id"]
+            session_id = create_session(server)["id"]
             for value in [*ODD, None]:
                 answer = client.patch(f"/api/sessions/{session_id}", json={field: value})
                 assert answer.status_code < 500, (field, value, answer.text)
@@ -53,7 +53,7 @@ def test_odd_changes_are_taken_or_named(server: Server) -> None:
 
 @pytest.mark.parametrize("path", ["/api/sessions", "/v1/runs", "/api/sessions/{}/messages"])
 def test_odd_queries_are_taken_or_named(server: Server, path: str) -> None:
-    path = path.format(make(server)["id"])
+    path = path.format(create_session(server)["id"])
     names = ("limit", "offset", "after", "before", "order", "source", "title", "status", "session_id", "include_hidden")
     for name in names:
         for value in ("", "x", "-1", "1" * 30, "\0", "ü", "true"):
@@ -63,7 +63,7 @@ def test_odd_queries_are_taken_or_named(server: Server, path: str) -> None:
 
 
 def test_odd_ids_and_methods(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     with server.http() as client:
         for odd in ("%00", "%0A", "%C3%BC", "x" * 3000, "..%5C"):
             for path in (f"/v1/runs/{odd}", f"/v1/runs/{odd}/events", f"/api/sessions/{odd}"):

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.responses.test_tool_runs import call, effects
 from tests.support.checker import check_log
 from tests.support.hermes_client import (
     all_run_events,
@@ -22,6 +21,7 @@ from tests.support.hermes_client import (
     told,
     until_status,
 )
+from tests.support.scripted_requests import call, effects
 from tests.support.server import (
     Server,
     eventually,

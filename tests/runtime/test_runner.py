@@ -12,7 +12,6 @@ from gateway_app.runtime.runner import Runner
 from responses_app.database import database
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
-from tests.eventlog.test_writer import make_response, opening, unexpected
 from tests.support.checker import check_log
 from tests.support.server import (
     Server,
@@ -20,6 +19,7 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_logs import make_response, opening, unexpected
 
 
 def test_without_any_hint_work_starts_waits_its_turn_and_is_cancelled(make_server: Callable[..., Server]) -> None:

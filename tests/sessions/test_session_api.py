@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.responses.test_tool_runs import call
 from tests.support.hermes_client import (
     ended_run,
     get,
@@ -14,7 +13,9 @@ from tests.support.hermes_client import (
     run_status,
     start_run,
 )
+from tests.support.scripted_requests import call
 from tests.support.server import Server, eventually, script
+from tests.support.session_client import create_session, read_messages, read_session, send_message, update_session
 
 SESSION_KEYS = {
     *("id", "source", "user_id", "model", "title", "started_at", "ended_at", "end_reason", "message_count"),
@@ -28,54 +29,19 @@ MESSAGE_KEYS = {
 }
 
 
-def make(server: Server, **fields: Any) -> dict[str, Any]:
-    answer = post(server, "/api/sessions", fields)
-    assert answer.status_code == 201, answer.text
-    assert answer.json()["object"] == "hermes.session"
-    session: dict[str, Any] = answer.json()["session"]
-    return session
-
-
-def look(server: Server, session_id: str) -> dict[str, Any]:
-    answer = get(server, f"/api/sessions/{session_id}")
-    assert answer.status_code == 200, answer.text
-    session: dict[str, Any] = answer.json()["session"]
-    return session
-
-
-def messages(server: Server, session_id: str, **params: Any) -> list[dict[str, Any]]:
-    answer = get(server, f"/api/sessions/{session_id}/messages", **params)
-    assert answer.status_code == 200, answer.text
-    data: list[dict[str, Any]] = answer.json()["data"]
-    return data
-
-
-def say(server: Server, session_id: str, *steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    body = {"message": script(*steps) if steps else "hello", **fields}
-    answer = post(server, f"/api/sessions/{session_id}/chat", body)
-    assert answer.status_code == 200, answer.text
-    said: dict[str, Any] = answer.json()
-    return said
-
-
-def change(server: Server, session_id: str, **fields: Any) -> Any:
-    with server.http() as client:
-        return client.patch(f"/api/sessions/{session_id}", json=fields)
-
-
 def test_a_session_is_made_read_and_changed(server: Server) -> None:
-    made = make(server, title="A title of its own", system_prompt="Be kind.")
+    made = create_session(server, title="A title of its own", system_prompt="Be kind.")
     assert set(made) >= SESSION_KEYS
     assert re.fullmatch(r"api_\d+_[0-9a-f]{8}", made["id"])
     assert (made["message_count"], made["has_system_prompt"], made["turn_policy"]) == (0, True, "queue")
     assert "Be kind." not in str(made)
-    changed = change(server, made["id"], title="Another", pinned=True, archived=True, end_reason="done").json()
+    changed = update_session(server, made["id"], title="Another", pinned=True, archived=True, end_reason="done").json()
     assert changed["object"] == "hermes.session"
     session = changed["session"]
     assert (session["title"], session["pinned"], session["archived"]) == ("Another", True, True)
     assert (session["end_reason"], isinstance(session["ended_at"], float)) == ("done", True)
-    say(server, made["id"])
-    assert look(server, made["id"])["ended_at"] is None
+    send_message(server, made["id"])
+    assert read_session(server, made["id"])["ended_at"] is None
     assert "Be kind." in server.model_calls("hello")[-1]["instructions"]
 
 
@@ -106,8 +72,8 @@ def test_bad_sessions_are_named(server: Server, body: dict[str, Any], status: in
 
 
 def test_bad_changes_are_named(server: Server) -> None:
-    session_id = make(server)["id"]
-    make(server, title="somebody has this")
+    session_id = create_session(server)["id"]
+    create_session(server, title="somebody has this")
     for fields, code in (
         ({"model": "x"}, "unsupported_session_field"),
         ({"title": "somebody has this"}, "invalid_title"),
@@ -115,14 +81,14 @@ def test_bad_changes_are_named(server: Server) -> None:
         ({"turn_policy": "x"}, "invalid_value"),
         ({"end_reason": 3}, "invalid_type"),
     ):
-        refused = change(server, session_id, **fields)
+        refused = update_session(server, session_id, **fields)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, code)
         assert refused.json()["error"]["param"] == next(iter(fields))
 
 
 def test_sessions_are_listed_by_activity_in_pages(server: Server) -> None:
-    made = [make(server, source="paged")["id"] for _ in range(5)]
-    say(server, made[0])
+    made = [create_session(server, source="paged")["id"] for _ in range(5)]
+    send_message(server, made[0])
     newest_first = [made[0], *made[:0:-1]]
     by_number = [get(server, "/api/sessions", source="paged", limit=2, offset=n).json() for n in (0, 2, 4)]
     assert [session["id"] for page in by_number for session in page["data"]] == newest_first
@@ -137,7 +103,7 @@ def test_sessions_are_listed_by_activity_in_pages(server: Server) -> None:
         page = get(server, "/api/sessions", source="paged", limit=2, after=page["last_id"]).json()
         seen += [session["id"] for session in page["data"]]
     assert seen == newest_first
-    change(server, made[1], pinned=True)
+    update_session(server, made[1], pinned=True)
     pages = [get(server, "/api/sessions", source="paged", limit=2, offset=n).json() for n in (0, 2, 4)]
     assert [[session["id"] for session in page["data"]] for page in pages] == [
         [*newest_first[:2], made[1]],
@@ -147,21 +113,21 @@ def test_sessions_are_listed_by_activity_in_pages(server: Server) -> None:
     assert (pages[0]["last_id"], pages[0]["has_more"]) == (newest_first[1], True)
     by_cursor = get(server, "/api/sessions", source="paged", limit=2, after=newest_first[1]).json()
     assert [session["id"] for session in by_cursor["data"]] == newest_first[2:4]
-    change(server, made[1], hidden=True)
+    update_session(server, made[1], hidden=True)
     assert made[1] not in [s["id"] for s in get(server, "/api/sessions", source="paged").json()["data"]]
     shown = get(server, "/api/sessions", source="paged", include_hidden="true").json()["data"]
     assert made[1] in [session["id"] for session in shown]
-    change(server, made[2], title="findable")
+    update_session(server, made[2], title="findable")
     assert [s["id"] for s in get(server, "/api/sessions", title="findable").json()["data"]] == [made[2]]
     for params, param in (({"limit": 201}, "limit"), ({"offset": "x"}, "offset"), ({"after": "nobody"}, "after")):
         assert get(server, "/api/sessions", **params).json()["error"]["param"] == param
 
 
 def test_messages_tell_the_whole_turn(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     steps = ({"think": "let me see"}, {"say": "I look. "}, call("effect", text="seen"), call("_hidden", text="no"))
-    say(server, session_id, *steps)
-    found = messages(server, session_id)
+    send_message(server, session_id, *steps)
+    found = read_messages(server, session_id)
     assert all(set(message) == MESSAGE_KEYS for message in found)
     assert [message["role"] for message in found] == ["user", "assistant", "tool", "assistant"]
     _, called, answered, last = found
@@ -170,25 +136,25 @@ def test_messages_tell_the_whole_turn(server: Server) -> None:
     assert tool_call["function"] == {"name": "effect", "arguments": '{"text":"seen"}'}
     assert (answered["tool_call_id"], answered["tool_name"]) == (tool_call["id"], "effect")
     assert (answered["content"], last["finish_reason"]) == ("seen", "stop")
-    session = look(server, session_id)
+    session = read_session(server, session_id)
     assert (session["message_count"], session["tool_call_count"]) == (4, 1)
     assert session["preview"].startswith('{"script"')
     assert session["output_tokens"] > 0
 
 
 def test_messages_in_pages(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     for _ in range(3):
-        say(server, session_id)
-    ids = [message["id"] for message in messages(server, session_id)]
-    assert len(ids) == len(set(ids)) == 6 == look(server, session_id)["message_count"]
+        send_message(server, session_id)
+    ids = [message["id"] for message in read_messages(server, session_id)]
+    assert len(ids) == len(set(ids)) == 6 == read_session(server, session_id)["message_count"]
     answer = get(server, f"/api/sessions/{session_id}/messages", limit=2).json()
     assert answer["pagination"] == {"limit": 2, "offset": 0, "order": "latest", "returned": 2}
     assert (answer["object"], answer["session_id"]) == ("list", session_id)
     assert [message["id"] for message in answer["data"]] == ids[4:]
 
     def page(**params: Any) -> list[str]:
-        return [message["id"] for message in messages(server, session_id, **params)]
+        return [message["id"] for message in read_messages(server, session_id, **params)]
 
     assert page(limit=2, offset=2) == ids[2:4]
     assert page(limit=2, order="oldest") == ids[:2]
@@ -201,20 +167,23 @@ def test_messages_in_pages(server: Server) -> None:
 
 
 def test_turns_of_every_door_are_in_the_session(server: Server) -> None:
-    session_id = make(server)["id"]
-    say(server, session_id, {"say": "from the chat"})
+    session_id = create_session(server)["id"]
+    send_message(server, session_id, {"say": "from the chat"})
     client = server.openai()
     client.responses.create(model="hermes-agent", input="by header", extra_headers={"X-Hermes-Session-Id": session_id})
     run_id = start_run(server, {"input": "by run", "session_id": session_id})
     assert ended_run(server, run_id)["session_id"] == session_id
     assert "from the chat" in server.model_calls("by run")[0]["texts"]
-    assert [m["content"] for m in messages(server, session_id) if m["role"] == "user"][1:] == ["by header", "by run"]
+    assert [m["content"] for m in read_messages(server, session_id) if m["role"] == "user"][1:] == [
+        "by header",
+        "by run",
+    ]
 
 
 def test_deleting_a_session_erases_its_turns(make_server: Callable[..., Server]) -> None:
     server = make_server()
-    session_id = make(server, title="gone")["id"]
-    ended = say(server, session_id, {"say": "erase me"})["response_id"]
+    session_id = create_session(server, title="gone")["id"]
+    ended = send_message(server, session_id, {"say": "erase me"})["response_id"]
     running = start_run(server, {"input": script({"say": "x "}, {"gate": "never"}), "session_id": session_id})
     eventually(lambda: run_status(server, running)["output"] == "x ")
     with server.http() as client:
@@ -228,12 +197,12 @@ def test_deleting_a_session_erases_its_turns(make_server: Callable[..., Server])
     assert server.query("SELECT count(*) FROM responses_app_inputitem") == [(0,)]
     statuses = server.query("SELECT status FROM responses_app_response ORDER BY turn")
     assert statuses == [("completed",), ("cancelled",)]
-    again = make(server, id=session_id, title="gone")
+    again = create_session(server, id=session_id, title="gone")
     assert again["message_count"] == 0
 
 
 def test_sessions_of_others_do_not_exist(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     stranger = server.manage("createkey", "session-stranger", "--owner", "session-stranger").split()[-1]
     with server.http(stranger) as client:
         path = f"/api/sessions/{session_id}"

@@ -5,13 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.responses.test_tool_runs import call
-from tests.sessions.test_session_api import (
-    look,
-    make,
-    messages,
-    say,
-)
 from tests.support.checker import check_log
 from tests.support.hermes_client import (
     all_run_events,
@@ -22,17 +15,19 @@ from tests.support.hermes_client import (
     run_status,
     start_run,
 )
+from tests.support.scripted_requests import call
 from tests.support.server import (
     Server,
     eventually,
     script,
     text,
 )
+from tests.support.session_client import create_session, read_messages, read_session, send_message
 
 
 def test_chat_answers_in_one_piece(server: Server) -> None:
-    session_id = make(server)["id"]
-    said = say(server, session_id, {"say": "hello there"})
+    session_id = create_session(server)["id"]
+    said = send_message(server, session_id, {"say": "hello there"})
     assert said["object"] == "hermes.session.chat.completion"
     assert said["session_id"] == session_id
     assert said["message"] == {"role": "assistant", "content": "hello there"}
@@ -43,7 +38,7 @@ def test_chat_answers_in_one_piece(server: Server) -> None:
 
 
 def test_chat_streams_the_events_of_hermes(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     steps = ({"think": "hm "}, {"say": "I look. "}, call("effect", text="seen"), call("explode"), call("_hidden"))
     received = chat_stream(server, session_id, {"message": script(*steps)})
     kinds = [name for name, _ in received]
@@ -76,7 +71,7 @@ def test_chat_streams_the_events_of_hermes(server: Server) -> None:
 
 
 def test_a_failed_turn(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     received = chat_stream(server, session_id, {"message": script({"fail": "it broke"})})
     assert [name for name, _ in received][-2:] == ["error", "done"]
     assert received[-2][1]["message"] == "it broke"
@@ -87,7 +82,7 @@ def test_a_failed_turn(server: Server) -> None:
 
 
 def test_what_a_failed_turn_says_it_says_again(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     body = {"message": script({"fail": "it broke"}), "provider": "x"}
     first, again = (
         post(server, f"/api/sessions/{session_id}/chat", body, Idempotency_Key="failed-session-turn") for _ in range(2)
@@ -100,7 +95,7 @@ def test_what_a_failed_turn_says_it_says_again(server: Server) -> None:
 
 @pytest.mark.parametrize("door", ["/v1/responses", "/v1/runs", "/api/sessions/{}/chat"])
 def test_headers_mean_the_same_at_every_door(server: Server, door: str) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     body = {"input": script({"call": "effect", "arguments": {"text": "door"}})}
     answer = post(server, door.format(session_id), body, X_Hermes_Tool_Items="mcp_call")
     response_id = answer.json().get("response_id") or answer.json()["id"]
@@ -110,7 +105,7 @@ def test_headers_mean_the_same_at_every_door(server: Server, door: str) -> None:
 
 
 def test_a_session_header_that_is_not_followed_is_named(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     chat = f"/api/sessions/{session_id}/chat"
     other = post(server, chat, {"message": "x"}, X_Hermes_Session_Id="another")
     assert other.headers["x-hermes-session-id"] == session_id
@@ -119,7 +114,7 @@ def test_a_session_header_that_is_not_followed_is_named(server: Server) -> None:
 
 
 def test_a_chat_can_be_stopped_as_a_run(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     body = {"message": script({"say": "half "}, {"gate": "never"})}
     with server.http() as client, client.stream("POST", f"/api/sessions/{session_id}/chat/stream", json=body) as answer:
         lines = answer.iter_lines()
@@ -129,20 +124,20 @@ def test_a_chat_can_be_stopped_as_a_run(server: Server) -> None:
         assert post(server, f"/v1/runs/{run_id}/stop", {}).json()["status"] == "stopping"
         kinds = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
     assert kinds == ["assistant.completed", "run.completed", "done"]
-    assert messages(server, session_id)[-1]["finish_reason"] == "cancelled"
+    assert read_messages(server, session_id)[-1]["finish_reason"] == "cancelled"
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_three_turns_are_one_session_and_remember(server: Server, is_streamed: bool) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     for word in ("alpha", "beta", "gamma"):
         if is_streamed:
             answer = chat_stream(server, session_id, {"input": word})[-3][1]["content"]
         else:
-            answer = say(server, session_id, message=word)["message"]["content"]
+            answer = send_message(server, session_id, message=word)["message"]["content"]
     assert 'you wrote 2 times, first: "alpha"' in answer
-    assert look(server, session_id)["turn_count"] == 3
-    assert look(server, session_id)["message_count"] == 6
+    assert read_session(server, session_id)["turn_count"] == 3
+    assert read_session(server, session_id)["message_count"] == 6
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
@@ -173,37 +168,37 @@ def test_which_session_a_run_joins(server: Server) -> None:
     elsewhere, last = session_of({**chain, "session_id": "run-elsewhere"})
     assert elsewhere == "run-elsewhere"
     assert 'you wrote 1 times, first: "which"' in text(server.ended(last))
-    assert len(messages(server, "run-elsewhere")) == 4
+    assert len(read_messages(server, "run-elsewhere")) == 4
     assert session_of({})[0] not in ("run-body", "run-header", "run-elsewhere")
 
 
 def test_history_in_the_body_comes_before_all_other(server: Server) -> None:
-    session_id = make(server)["id"]
-    say(server, session_id, message="not this")
+    session_id = create_session(server)["id"]
+    send_message(server, session_id, message="not this")
     history = [{"role": "user", "content": "older"}, {"role": "assistant", "content": "answered"}]
     body = {"input": [{"content": "history-marker"}], "conversation_history": history, "session_id": session_id}
     run_id = start_run(server, body)
     server.ended(f"resp_{run_id[4:]}")
     assert server.model_calls("history-marker")[0]["texts"] == ["older", "answered", "history-marker"]
-    say(server, session_id, message="after-marker")
+    send_message(server, session_id, message="after-marker")
     assert server.model_calls("after-marker")[0]["texts"][:2] == ["older", "answered"]
 
 
 def test_a_fork_goes_on_from_any_turn(server: Server) -> None:
-    session_id = make(server)["id"]
-    first = say(server, session_id, message="fork-alpha")
-    say(server, session_id, message="fork-beta")
+    session_id = create_session(server)["id"]
+    first = send_message(server, session_id, message="fork-alpha")
+    send_message(server, session_id, message="fork-beta")
     answer = post(server, f"/api/sessions/{session_id}/fork", {"title": "a fork", "response_id": first["response_id"]})
     assert answer.status_code == 201
     fork = answer.json()["session"]
     assert (fork["parent_session_id"], fork["title"], fork["message_count"]) == (session_id, "a fork", 2)
     assert fork["preview"] == "fork-alpha"
-    parent = look(server, session_id)
+    parent = read_session(server, session_id)
     assert (parent["end_reason"], parent["message_count"]) == ("branched", 4)
-    say(server, fork["id"], message="fork-gamma")
+    send_message(server, fork["id"], message="fork-gamma")
     asked = server.model_calls("fork-gamma")[0]["texts"]
     assert (asked[0], asked[-1], len(asked)) == ("fork-alpha", "fork-gamma", 3)
-    users = [message["content"] for message in messages(server, fork["id"]) if message["role"] == "user"]
+    users = [message["content"] for message in read_messages(server, fork["id"]) if message["role"] == "user"]
     assert users == ["fork-alpha", "fork-gamma"]
     whole = post(server, f"/api/sessions/{session_id}/fork", {}).json()["session"]
     assert whole["message_count"] == 4
@@ -217,13 +212,13 @@ def test_a_fork_goes_on_from_any_turn(server: Server) -> None:
 
 
 def test_forks_of_cancelled_and_running_turns(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     cut = start_run(server, {"input": script({"say": "half a "}, {"gate": "never"}), "session_id": session_id})
     eventually(lambda: run_status(server, cut)["output"] == "half a ")
     post(server, f"/v1/runs/{cut}/stop", {})
     server.ended(f"resp_{cut[4:]}")
     fork = post(server, f"/api/sessions/{session_id}/fork", {"response_id": cut}).json()["session"]
-    say(server, fork["id"], message="behind-the-cut")
+    send_message(server, fork["id"], message="behind-the-cut")
     assert "half a " in server.model_calls("behind-the-cut")[0]["texts"]
     gated = script({"gate": "fork-running"}, {"say": "said at last"})
     running = start_run(server, {"input": gated, "session_id": session_id})
@@ -237,14 +232,14 @@ def test_forks_of_cancelled_and_running_turns(server: Server) -> None:
 
 def test_a_fork_of_a_crashed_turn(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_RECOVERY="incomplete")
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     run_id = start_run(server, {"input": script({"say": "lost "}, {"gate": "never"}), "session_id": session_id})
     eventually(lambda: run_status(server, run_id)["output"] == "lost ")
     server.kill()
     server.start()
     assert server.ended(f"resp_{run_id[4:]}")["status"] == "incomplete"
     fork = post(server, f"/api/sessions/{session_id}/fork", {"response_id": run_id}).json()["session"]
-    say(server, fork["id"], message="behind-the-crash")
+    send_message(server, fork["id"], message="behind-the-crash")
     assert "lost " in server.model_calls("behind-the-crash")[0]["texts"]
 
 
@@ -262,7 +257,7 @@ def test_a_fork_of_a_crashed_turn(make_server: Callable[..., Server]) -> None:
     ],
 )
 def test_bad_chats_are_named(server: Server, body: dict[str, Any], param: str) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     for path in ("chat", "chat/stream"):
         refused = post(server, f"/api/sessions/{session_id}/{path}", body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
@@ -270,12 +265,12 @@ def test_bad_chats_are_named(server: Server, body: dict[str, Any], param: str) -
 
 
 def test_a_session_has_a_model_of_its_own(server: Server) -> None:
-    session_id = make(server)["id"]
+    session_id = create_session(server)["id"]
     locked = post(server, f"/api/sessions/{session_id}/model", {"model": "default"})
     assert locked.json() == {
         "object": "hermes.session.model_lock",
         "session_id": session_id,
         "runtime": {"model": "hermes-agent"},
     }
-    assert say(server, session_id)["runtime"] == {"model": "hermes-agent"}
-    assert look(server, session_id)["has_model_config"] is True
+    assert send_message(server, session_id)["runtime"] == {"model": "hermes-agent"}
+    assert read_session(server, session_id)["has_model_config"] is True

@@ -7,8 +7,6 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.responses.test_tool_runs import call
-from tests.sessions.test_session_api import change, make
 from tests.support.checker import check_log
 from tests.support.hermes_client import (
     ended_run,
@@ -16,13 +14,15 @@ from tests.support.hermes_client import (
     run_status,
     start_run,
 )
+from tests.support.scripted_requests import call
 from tests.support.server import Server, eventually, script
+from tests.support.session_client import create_session, update_session
 from tests.support.websockets import socket
 
 
 def busy(server: Server, *steps: dict[str, Any], **session: Any) -> tuple[str, str]:
     """A session, and the run that keeps it busy."""
-    session_id = make(server, **session)["id"]
+    session_id = create_session(server, **session)["id"]
     run_id = start_run(server, {"input": script({"say": "busy "}, *steps), "session_id": session_id})
     eventually(lambda: run_status(server, run_id)["output"] == "busy ")
     return session_id, run_id
@@ -84,7 +84,7 @@ def test_reject_by_header(server: Server) -> None:
 def test_interrupt(server: Server, steps: tuple[dict[str, Any], ...]) -> None:
     """Whether it speaks, uses a tool or waits for consent: it ends, and its open calls are closed for the model."""
     session_id, first = busy(server, *steps)
-    change(server, session_id, turn_policy="interrupt")
+    update_session(server, session_id, turn_policy="interrupt")
     waiting = start_run(server, {"input": "waits", "session_id": session_id}, X_Hermes_Turn_Policy="queue")
     word = f"instead-{first}"
     last = start_run(server, {"input": word, "session_id": session_id})
@@ -107,7 +107,7 @@ def test_a_turn_that_brings_its_history_is_never_refused(server: Server) -> None
 
 
 def test_of_many_at_once_one_is_taken(server: Server) -> None:
-    session_id = make(server, turn_policy="reject")["id"]
+    session_id = create_session(server, turn_policy="reject")["id"]
     body = {"input": script({"gate": "policy-race"}, {"say": "x"}), "session_id": session_id}
     barrier = threading.Barrier(10)
     answers: list[httpx.Response] = []

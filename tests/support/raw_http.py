@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -84,3 +85,13 @@ def _link_targets(folder: Path) -> Iterator[str]:
 
 def open_sockets(server: Server) -> int:
     return sum(path.startswith("socket:") for path in open_files(server))
+
+
+SMALL_BUFFER = 4096
+
+
+def is_dropped(connection: socket.socket) -> bool:
+    """The reset is seen without reading: what came before it is still there to be read."""
+    poll = select.poll()
+    poll.register(connection, 0)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))

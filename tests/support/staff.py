@@ -75,3 +75,14 @@ def make_staff(server: Server, name: str, *codenames: str) -> None:
     """A staff account with exactly these permissions, and ``STAFF_PASSWORD``."""
     code = _MAKE_STAFF.format(name=name, password=STAFF_PASSWORD, codenames=list(codenames))
     server.manage("shell", "-v0", "-c", code)
+
+
+def log_in(client: httpx.Client, name: str, password: str) -> httpx.Response:
+    fields = {"username": name, "password": password, "csrfmiddlewaretoken": csrf(client, "/admin/login/")}
+    return client.post("/admin/login/", data={**fields, "next": "/"})
+
+
+def csrf(client: httpx.Client, path: str) -> str:
+    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get(path).text)
+    assert found is not None
+    return found[1]

@@ -13,8 +13,8 @@ import pytest
 from gateway_app.tools.support import cgroups
 from gateway_app.tools.support.limits import counts_processes
 from gateway_app.tools.support.sandbox import bubblewrap
-from tests.conftest import Database
 from tests.support import hostile_commands as hostile
+from tests.support.migrated_database import Database
 from tests.support.server import Server, eventually, script
 
 pytestmark = [

@@ -13,17 +13,17 @@ from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, MODEL_FINISHED, TOOL_CALLED
+from tests.support.output_builders import RESPONSE_ID, created_event
 from tests.support.providers import CALL
-from tests.unit.test_snapshot import RESPONSE_ID, opening
 
 ROUND = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))}
 
 
 def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> ResumedTurn:
     """As after a crash behind what is said."""
-    first = OutputBuilder(RESPONSE_ID, [opening()])
+    first = OutputBuilder(RESPONSE_ID, [created_event()])
     say(first)
-    log = [opening(), *first.take()]
+    log = [created_event(), *first.take()]
     second = OutputBuilder(RESPONSE_ID, log)
     second.close("incomplete")
     return read_progress(log, second, ledger or {})

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from responses_app.eventlog.merging import merge
 from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import CREATED, Event
-from responses_app.protocol.response_object import initial_body, json_body
+from responses_app.protocol.events import Event
+from responses_app.protocol.response_object import json_body
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.sse import decode_frames, split_frames
 from responses_app.protocol.status import Status
+from tests.support.output_builders import RESPONSE_ID, created_event
 
-RESPONSE_ID = "resp_" + "0" * 32
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("text"), st.text(max_size=5)),
@@ -26,11 +26,6 @@ STEPS = st.lists(
     ),
     max_size=12,
 )
-
-
-def opening() -> Event:
-    body = initial_body(RESPONSE_ID, model="m", created_at=1, status=Status.IN_PROGRESS, echo={})
-    return {"type": CREATED, "response": body}
 
 
 def play(steps: list[tuple[str, str]], builder: OutputBuilder) -> list[Event]:
@@ -55,8 +50,8 @@ def play(steps: list[tuple[str, str]], builder: OutputBuilder) -> list[Event]:
 
 
 def whole_log(steps: list[tuple[str, str]], status: Status) -> list[Event]:
-    builder = OutputBuilder(RESPONSE_ID, [opening()])
-    log = [opening(), *play(steps, builder)]
+    builder = OutputBuilder(RESPONSE_ID, [created_event()])
+    log = [created_event(), *play(steps, builder)]
     builder.finish(status)
     return log + builder.take()
 
@@ -76,8 +71,8 @@ def test_the_terminal_event_equals_the_fold_of_what_came_before(steps: list[tupl
 @settings(deadline=None)
 @given(STEPS, st.data())
 def test_a_log_cut_anywhere_can_be_taken_up_again(steps: list[tuple[str, str]], data: st.DataObject) -> None:
-    builder = OutputBuilder(RESPONSE_ID, [opening()])
-    log = [opening(), *play(steps, builder)]
+    builder = OutputBuilder(RESPONSE_ID, [created_event()])
+    log = [created_event(), *play(steps, builder)]
     cut = data.draw(st.integers(1, len(log)))
     kept = log[:cut]
     second = OutputBuilder(RESPONSE_ID, kept)
@@ -120,7 +115,7 @@ def test_segments_cut_and_merged_give_back_the_same_bytes(steps: list[tuple[str,
 
 
 def test_a_text_that_grows_costs_no_more_room_than_its_words() -> None:
-    builder = OutputBuilder(RESPONSE_ID, [opening()])
+    builder = OutputBuilder(RESPONSE_ID, [created_event()])
     builder.text("first ")
     tracemalloc.start()
     try:

@@ -8,16 +8,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.faults.test_shutdown import signalled
-from tests.faults.test_slow_readers import SMALL_BUFFER, is_dropped
 from tests.support.checker import check_log
-from tests.support.raw_http import connected, open_sockets, resident_bytes
+from tests.support.raw_http import SMALL_BUFFER, connected, is_dropped, open_sockets, resident_bytes
 from tests.support.server import (
     Server,
     eventually,
     script,
     text,
 )
+from tests.support.shutdowns import stop_with_signal
 
 MEGABYTE = 1_000_000
 FLOOD_BYTES = 100 * MEGABYTE
@@ -88,4 +87,4 @@ def test_a_client_that_does_not_close_holds_up_no_shutdown(make_server: Callable
     server = make_server(HERMES_SHUTDOWN_GRACE="20")
     with connected(server) as connection:
         open_raw(server, connection)
-        assert signalled(server) < 5
+        assert stop_with_signal(server) < 5

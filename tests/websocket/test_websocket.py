@@ -9,8 +9,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from responses_app.protocol.sse import decode_frame
-from tests.faults.test_other_servers import PlainDaphne, Uvicorn
 from tests.support.checker import check_log
+from tests.support.other_servers import PlainDaphne, Uvicorn
 from tests.support.server import (
     Server,
     eventually,

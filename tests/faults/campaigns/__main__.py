@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import Database
 from tests.faults.campaigns import KINDS, Campaign
 from tests.support.databases import find_program, postgres_cluster
+from tests.support.migrated_database import Database
 from tests.support.server import Server, free_port
 
 HEAD = (

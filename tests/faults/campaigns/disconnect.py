@@ -7,7 +7,6 @@ from typing import Any
 
 from responses_app.protocol.sse import decode_frame
 from tests.faults.campaigns.base import Campaign
-from tests.responses.test_tool_runs import call
 from tests.support.checker import DONE, Seen
 from tests.support.hermes_client import (
     all_run_events,
@@ -15,6 +14,7 @@ from tests.support.hermes_client import (
     run_events,
     start_run,
 )
+from tests.support.scripted_requests import call
 from tests.support.server import Server, frames, script
 
 CUTS = 5  # of each response

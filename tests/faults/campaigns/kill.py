@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.faults.campaigns.base import Campaign
-from tests.responses.test_tool_runs import call
 from tests.support.checker import (
     DONE,
     STUCK_SECS,
     Seen,
     open_responses,
 )
+from tests.support.scripted_requests import call
 from tests.support.server import eventually, script
 
 CLIENTS = 8

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from tests.faults.campaigns.base import Campaign
-from tests.responses.test_tool_runs import call
 from tests.support.checker import traces
+from tests.support.scripted_requests import call
 from tests.support.server import eventually, script, text
 
 CALLS = 6

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from tests.faults.campaigns.base import Campaign
-from tests.responses.test_tool_runs import call
 from tests.support.checker import DONE, Seen
+from tests.support.scripted_requests import call
 from tests.support.server import eventually, script
 
 READERS = 10

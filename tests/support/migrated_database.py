@@ -1,0 +1,28 @@
+"""Databases that are migrated once: each server of the suite gets a copy."""
+
+from pathlib import Path
+
+from tests.support.databases import PostgresCluster
+from tests.support.server import Server, copy_home
+
+
+class Database:
+    """Makes servers, each on a migrated database of its own."""
+
+    def __init__(self, template: Path, cluster: PostgresCluster | None) -> None:
+        self.template = template
+        self.cluster = cluster
+        self.made = 0
+        self.env: dict[str, str] = {}
+        if cluster is not None:
+            cluster.execute("CREATE DATABASE template_home")
+            self.env = {"DATABASE_URL": cluster.url("template_home")}
+        Server(template, **self.env).manage("migrate", "--verbosity", "0")
+
+    def server(self, home: Path, kind: type[Server], **env: str) -> Server:
+        self.made += 1
+        if self.cluster is not None:
+            name = f"home_{self.made}"
+            self.cluster.execute(f"CREATE DATABASE {name} TEMPLATE template_home")
+            env = {"DATABASE_URL": self.cluster.url(name), **env}
+        return kind(copy_home(self.template, home), **env)
