@@ -9,7 +9,7 @@ from tests.support.server import Server, eventually, text
 SET_FORMAT = "UPDATE responses_app_eventsegment SET format_version = ?"
 ROWS = "SELECT id, status, attempt, crashes, is_log_merged FROM responses_app_response ORDER BY id"
 LOGS = "SELECT response_id, first_position, format_version, frames FROM responses_app_eventsegment ORDER BY id"
-ENDED_BEFORE = "UPDATE responses_app_response SET finished_at = datetime('now', '-9 seconds') WHERE id = ?"
+ENDED_BEFORE = "UPDATE responses_app_response SET finished_at = datetime('now', '-1 minute') WHERE id = ?"
 
 
 def test_logs_of_a_newer_version_wait_for_it_unchanged(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from responses_app.eventlog import Numbering, Segment
 from responses_app.eventlog.tails import TAIL_BYTES, Tail
 from tests.support.event_logs import MESSAGE, PART, word
 
-WORDS = 100_000
+WORDS = 40_000
 
 
 def some_words(count: int) -> list[str]:

@@ -26,7 +26,7 @@ from tests.support.event_logs import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-READERS = 400
+READERS = 100
 SEGMENTS = "responses_app_eventsegment"
 LONG_AGO = timezone.now() - timedelta(days=1)
 

@@ -49,15 +49,25 @@ def refused(http: httpx.Client, method: str, path: str, **options: object) -> No
 
 def check_health(http: httpx.Client) -> None:
     """Every route for monitors answers, and names what is not known."""
-    assert http.get("/health", timeout=HEALTH_SECS).status_code == 200
-    detailed = http.get("/health/detailed", timeout=HEALTH_SECS).json()
-    assert (detailed["status"], detailed["work"], detailed["processes"]) == ("degraded", None, None)
-    assert "state_db" in detailed["degraded"]
-    assert "answer" in detailed["readiness"]["checks"]["state_db"]["error"]
     proxied = {"X-Forwarded-For": "192.0.2.1"}  # needs a key: root's is known without the database
-    assert http.get("/health/detailed", headers=proxied, timeout=HEALTH_SECS).status_code == 200
-    assert http.get("/api/status", timeout=HEALTH_SECS).json()["active_sessions"] is None
-    assert 'hermes_responses_open{state="running"} NaN' in http.get("/metrics", timeout=HEALTH_SECS).text
+
+    def get(path: str, headers: dict[str, str]) -> httpx.Response:
+        return http.get(path, headers=headers, timeout=HEALTH_SECS)
+
+    with ThreadPoolExecutor() as monitors:  # each waits for the database
+        health = monitors.submit(get, "/health", {})
+        detailed = monitors.submit(get, "/health/detailed", {})
+        proxied_health = monitors.submit(get, "/health/detailed", proxied)
+        status = monitors.submit(get, "/api/status", {})
+        metrics = monitors.submit(get, "/metrics", {})
+    assert health.result().status_code == 200
+    found = detailed.result().json()
+    assert (found["status"], found["work"], found["processes"]) == ("degraded", None, None)
+    assert "state_db" in found["degraded"]
+    assert "answer" in found["readiness"]["checks"]["state_db"]["error"]
+    assert proxied_health.result().status_code == 200
+    assert status.result().json()["active_sessions"] is None
+    assert 'hermes_responses_open{state="running"} NaN' in metrics.result().text
 
 
 def threads_of(server: Server) -> int:

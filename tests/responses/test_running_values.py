@@ -57,6 +57,7 @@ def test_rows_hold_what_a_walk_finds_and_a_migration_finds_it_again(
     assert {stored for stored, _ in migrated["counts"]} == {None}
 
 
+@pytest.mark.any_database
 def test_what_leaves_a_conversation_is_no_longer_counted(
     make_server: Callable[..., Server],
 ) -> None:
@@ -77,6 +78,7 @@ def test_what_leaves_a_conversation_is_no_longer_counted(
     assert [stored - counted for stored, counted in values(server)["counts"][-1:]] == [0]
 
 
+@pytest.mark.any_database
 def test_the_output_of_a_call_is_taken_however_many_turns_ago_it_was_made(server: Server) -> None:
     client = server.openai()
     call = {"type": "function_call", "call_id": "old-call", "name": "f", "arguments": "{}"}
@@ -95,6 +97,7 @@ def test_the_output_of_a_call_is_taken_however_many_turns_ago_it_was_made(server
     assert refused.value.param == "input[0].call_id"
 
 
+@pytest.mark.any_database
 def test_a_deleted_turn_far_back_is_reported_and_the_rest_is_shown(server: Server) -> None:
     client = server.openai()
     ids: list[str] = []

@@ -30,7 +30,7 @@ UPDATE responses_app_response SET lease_owner = 'gone', lease_until = created_at
 """
 ISOLATE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 SKEW_SECS = 30
-ENV = {"HERMES_LEASE_SECS": "4", "HERMES_SWEEP_SECS": "0.1"}
+ENV = {"HERMES_LEASE_SECS": "3", "HERMES_SWEEP_SECS": "0.1"}
 
 
 class SkewedServer(Server):

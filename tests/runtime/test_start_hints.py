@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.server import Server, eventually, script
 
-BURST = 300
+BURST = 160  # the channel holds 100 hints
 SLOTS = 32
 ENDED = "SELECT count(*) FROM responses_app_response WHERE status = 'completed'"
 

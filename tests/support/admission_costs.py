@@ -30,6 +30,7 @@ from tests.support.long_chains import (
 
 FETCHED = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables"
 WIDE = 10**7  # tokens
+LATE = 400  # turns: a cost for each of them shows at once
 
 
 class Cost:
@@ -144,9 +145,9 @@ def compact(owner_id: int, response_id: str) -> None:
 
 def main() -> None:
     """An early and a late turn of each kind, as JSON."""
-    led = [stored(10), stored(2000)]
-    resent = [store_chain(f"resent {turns:05}", turns, waits_for_turn=False) for turns in (60, 2000)]
-    longer = [stored(61), stored(2001)]
+    led = [stored(10), stored(LATE)]
+    resent = [store_chain(f"resent {turns:05}", turns, waits_for_turn=False) for turns in (60, LATE)]
+    longer = [stored(61), stored(LATE + 1)]
     analyze()
     found = {
         "admissions": [admissions(*chains) for chains in zip(led, resent, strict=True)],

@@ -84,10 +84,14 @@ def _run(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr
     os.environ.clear()
     os.environ.update(env)
     os.chdir(ROOT)
-    sys.argv = args
     sys.path.insert(0, str(ROOT))
     try:
-        runpy.run_path(str(ROOT / args[0]), run_name="__main__")
+        if args[0] == "-m":
+            sys.argv = args[1:]
+            runpy.run_module(args[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = args
+            runpy.run_path(str(ROOT / args[0]), run_name="__main__")
     finally:
         atexit._run_exitfuncs()  # multiprocessing leaves without them
 
