@@ -10,7 +10,7 @@ from tests.support.forked import Forked
 from tests.support.left_out import LeftOut
 from tests.support.migrated_database import Database
 from tests.support.model_stub import ModelStub
-from tests.support.providers import Cast
+from tests.support.providers import Providers
 from tests.support.server import Server, free_port
 
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
@@ -77,8 +77,8 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest_asyncio.fixture
-async def cast(stub: ModelStub) -> AsyncIterator[Cast]:
-    made = Cast(stub)
+async def made_providers(stub: ModelStub) -> AsyncIterator[Providers]:
+    made = Providers(stub)
     yield made
     for provider in made.made:
         await provider.aclose()

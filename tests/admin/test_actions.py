@@ -19,9 +19,9 @@ from tests.support.staff import (
     SESSIONS,
     Operator,
     logged_in,
+    page_messages,
     response_page,
     session_page,
-    told,
 )
 
 KEYS = "/admin/responses_app/apikey/"
@@ -54,9 +54,9 @@ def test_cancel_ends_what_runs_and_skips_what_has_ended(server: Server, operator
     ended = create(server, "quick")
     running = create(server, script({"say": "kept "}, {"gate": "never-opened"}), background=True)
     page = operator.act(RESPONSES, "cancel", running, ended)
-    assert "1 cancelled." in told(page)
-    assert "1 skipped." in told(page)
-    assert ended in told(page)
+    assert "1 cancelled." in page_messages(page)
+    assert "1 skipped." in page_messages(page)
+    assert ended in page_messages(page)
     assert server.ended(running)["status"] == "cancelled"
     assert history(server, running) == [("admin", "Cancellation requested.")]
     assert history(server, ended) == []
@@ -74,8 +74,8 @@ def test_retry_asks_the_same_again_behind_the_same_history(server: Server, opera
     create(server, "what came before", "retried")
     failed = create(server, script({"fail": "not now"}), "retried", instructions="be kind", metadata={"a": "b"})
     page = operator.act(RESPONSES, "retry", failed)
-    found = re.search(r"1 tried again\. New: <a [^>]+>(resp_\w+)</a>\.", told(page))
-    assert found is not None, told(page)
+    found = re.search(r"1 tried again\. New: <a [^>]+>(resp_\w+)</a>\.", page_messages(page))
+    assert found is not None, page_messages(page)
     again = server.ended(found[1])
     assert again["status"] == "failed"
     assert (again["instructions"], again["metadata"]) == ("be kind", {"a": "b"})
@@ -93,14 +93,14 @@ def test_retry_skips_what_can_not_be_asked_again(server: Server, operator: Opera
     deleted = create(server, "hello")
     server.openai().responses.delete(deleted)
     page = operator.act(RESPONSES, "retry", conversation, unstored, deleted)
-    assert "3 skipped." in told(page)
+    assert "3 skipped." in page_messages(page)
 
 
 def test_a_fork_continues_behind_its_turn_and_leaves_the_session_alone(server: Server, operator: Operator) -> None:
     first = create(server, "the first turn", "forked")
     create(server, "the second turn", "forked")
     page = operator.act(RESPONSES, "fork", first)
-    found = re.search(r"New session: <a [^>]+>(sess_\w+)</a>\.", told(page))
+    found = re.search(r"New session: <a [^>]+>(sess_\w+)</a>\.", page_messages(page))
     assert found is not None
     after = create(server, "the other second turn", found[1])
     asked = server.model_calls("the other second turn")[0]["texts"]
@@ -110,7 +110,7 @@ def test_a_fork_continues_behind_its_turn_and_leaves_the_session_alone(server: S
     assert session_page(operator, "forked") in operator.page(session_page(operator, found[1]))
     assert server.query("SELECT previous_id FROM responses_app_response WHERE id = ?", after) == [(first,)]
     newest = operator.act(SESSIONS, "fork", re.findall(r"\d+", session_page(operator, "forked"))[0])
-    assert "1 forked." in told(newest)
+    assert "1 forked." in page_messages(newest)
 
 
 def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -> None:
@@ -119,19 +119,19 @@ def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -
     assert "can&#x27;t be brought back" in page.text or "can't be brought back" in page.text
     assert server.body(response_id)["status"] == "completed"
     page = operator.act(RESPONSES, "erase", response_id, confirmed="1")
-    assert "1 deleted." in told(page)
+    assert "1 deleted." in page_messages(page)
     with server.http() as client:
         assert client.get(f"/v1/responses/{response_id}").status_code == 404
     assert "a secret wish" not in operator.page(response_page(response_id))
     assert history(server, response_id) == [("admin", "Content deleted.")]
-    assert "1 skipped." in told(operator.act(RESPONSES, "erase", response_id, confirmed="1"))
+    assert "1 skipped." in page_messages(operator.act(RESPONSES, "erase", response_id, confirmed="1"))
 
 
 def test_a_session_with_a_title_is_forked_too(server: Server, operator: Operator) -> None:
     response_id = create(server, "titled", "with-a-title")
     with server.http() as client:
         assert client.patch("/api/sessions/with-a-title", json={"title": "One of a kind"}).status_code == 200
-    assert "1 forked." in told(operator.act(RESPONSES, "fork", response_id))
+    assert "1 forked." in page_messages(operator.act(RESPONSES, "fork", response_id))
 
 
 def exported(answer: httpx.Response) -> list[dict[str, Any]]:
@@ -162,10 +162,10 @@ def test_a_new_key_works_and_its_secret_is_shown_once(server: Server, operator: 
     assert text(server.openai(secret[1]).responses.create(input="hi").to_dict())
     key = re.findall(rf"{KEYS}(\d+)/change/", operator.page(KEYS, q="made by hand"))[0]
     assert secret[1] not in operator.page(f"{KEYS}{key}/change/")
-    assert "1 revoked." in told(operator.act(KEYS, "revoke", key))
+    assert "1 revoked." in page_messages(operator.act(KEYS, "revoke", key))
     with server.http(secret[1]) as client:
         assert client.get("/v1/models").status_code == 401
-    assert "1 skipped" in told(operator.act(KEYS, "revoke", key))
+    assert "1 skipped" in page_messages(operator.act(KEYS, "revoke", key))
     assert history(server, key)[-1] == ("admin", "Revoked.")
     operator.post(f"{KEYS}{key}/change/", name="renamed", owner="1")
     assert "renamed" in operator.page(KEYS)
@@ -199,7 +199,7 @@ def test_staff_who_may_only_look_see_no_actions(server: Server, operator: Operat
         assert 'value="erase"' not in page
         assert viewer.client.get(KEYS).status_code == 403
         refused = viewer.post(RESPONSES, at=response_page(running), action="cancel", _selected_action=running)
-        assert "cancelled." not in told(refused)
+        assert "cancelled." not in page_messages(refused)
     assert server.body(running)["status"] in ("queued", "in_progress")
     server.open_gate("viewer-gate")
     server.ended(running)

@@ -30,7 +30,7 @@ def test_a_good_profile_is_saved(browser: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "reported"),
     [
         ("provider", "oracle", "provider must be one of"),
         ("provider", "custom", "base_url is required"),
@@ -40,8 +40,8 @@ def test_a_good_profile_is_saved(browser: Client) -> None:
         ("fallback_models", '[{"who": "knows"}]', "who is not one of"),
     ],
 )
-def test_a_bad_one_is_refused_by_name(browser: Client, field: str, value: str, told: str) -> None:
+def test_a_bad_one_is_refused_by_name(browser: Client, field: str, value: str, reported: str) -> None:
     answer = save(browser, **({"upstream_model": "m"} if value == "custom" else {}), **{field: value})
     assert answer.status_code == 200
-    assert told in answer.content.decode()
+    assert reported in answer.content.decode()
     assert not Profile.objects.exists()

@@ -8,10 +8,10 @@ import pytest
 from tests.support.chat_client import (
     PATH,
     complete,
-    hear,
     post,
     response_id,
     scripted,
+    stream_completion,
     user,
 )
 from tests.support.checker import check_log
@@ -30,37 +30,37 @@ def ask(server: Server, messages: Any, **fields: Any) -> Any:
 def test_the_same_prompt_gives_the_same_over_both_doors_streamed_or_not(server: Server, prompt: str) -> None:
     over_responses = server.openai().responses.create(model="hermes-agent", input=prompt)
     plain = ask(server, [user(prompt)])
-    heard = hear(server, [user(prompt)], stream_options={"include_usage": True})
-    assert plain.choices[0].message.content == over_responses.output_text == heard.joined("content")
+    completion = stream_completion(server, [user(prompt)], stream_options={"include_usage": True})
+    assert plain.choices[0].message.content == over_responses.output_text == completion.joined("content")
     assert plain.choices[0].finish_reason == "stop"
-    assert heard.reasons == ["stop"]
+    assert completion.reasons == ["stop"]
     spent = over_responses.usage
     assert spent is not None
     counted = (spent.input_tokens, spent.output_tokens, spent.total_tokens)
     assert (plain.usage.prompt_tokens, plain.usage.completion_tokens, plain.usage.total_tokens) == counted
-    assert heard.chunks[-1]["usage"] == plain.usage.to_dict()
+    assert completion.chunks[-1]["usage"] == plain.usage.to_dict()
     thought = plain.choices[0].message.to_dict().get("reasoning_content", "")
-    assert heard.joined("reasoning_content") == thought
+    assert completion.joined("reasoning_content") == thought
     assert bool(thought) == ("think" in prompt)
     check_log(server, response_id(plain.id))
 
 
 def test_the_chunks_are_as_clients_expect_them(server: Server) -> None:
-    heard = hear(server, [user("hello")], model="hermes-agent")
-    first, last = heard.chunks[0], heard.chunks[-1]
+    completion = stream_completion(server, [user("hello")], model="hermes-agent")
+    first, last = completion.chunks[0], completion.chunks[-1]
     assert first["choices"][0]["delta"] == {"role": "assistant"}
     assert (last["choices"][0]["delta"], last["choices"][0]["finish_reason"]) == ({}, "stop")
-    assert {(c["id"], c["object"], c["model"]) for c in heard.chunks} == {
+    assert {(c["id"], c["object"], c["model"]) for c in completion.chunks} == {
         (first["id"], "chat.completion.chunk", "hermes-agent")
     }
-    assert all("usage" not in chunk for chunk in heard.chunks)
-    assert heard.headers["x-hermes-session-id"]
-    assert heard.headers["x-request-id"]
+    assert all("usage" not in chunk for chunk in completion.chunks)
+    assert completion.headers["x-hermes-session-id"]
+    assert completion.headers["x-request-id"]
 
 
 def test_usage_comes_in_a_last_chunk_without_choices_when_asked_for(server: Server) -> None:
-    heard = hear(server, [user("hello")], stream_options={"include_usage": True})
-    *others, last = heard.chunks
+    completion = stream_completion(server, [user("hello")], stream_options={"include_usage": True})
+    *others, last = completion.chunks
     assert all(chunk["usage"] is None for chunk in others)
     assert last["choices"] == []
     assert last["usage"]["total_tokens"] == last["usage"]["prompt_tokens"] + last["usage"]["completion_tokens"]
@@ -100,9 +100,9 @@ def test_a_limit_ends_with_length_and_says_so(server: Server) -> None:
         assert len(made["choices"][0]["message"]["content"].split()) == 5
         assert made["hermes"]["error_code"] == "output_truncated"
         assert answer.headers["x-hermes-completed"] == "false"
-        heard = hear(server, [user("write 50 words")], **limit)
-        assert heard.reasons == ["length"]
-        assert heard.joined("content") == made["choices"][0]["message"]["content"]
+        completion = stream_completion(server, [user("write 50 words")], **limit)
+        assert completion.reasons == ["length"]
+        assert completion.joined("content") == made["choices"][0]["message"]["content"]
 
 
 def test_an_answer_without_a_word_can_be_sent_back(server: Server) -> None:
@@ -117,8 +117,8 @@ def test_stop_sequences_cut_the_text(server: Server, stop: Any, kept: str | None
     kept = kept or "A river keeps "
     made = complete(server, [user("write 50 words")], stop=stop)
     assert (made["choices"][0]["message"]["content"], made["choices"][0]["finish_reason"]) == (kept, "stop")
-    heard = hear(server, [user("write 50 words")], stop=stop)
-    assert (heard.joined("content"), heard.reasons) == (kept, ["stop"])
+    completion = stream_completion(server, [user("write 50 words")], stop=stop)
+    assert (completion.joined("content"), completion.reasons) == (kept, ["stop"])
 
 
 def test_text_that_only_begins_like_a_stop_sequence_is_kept(server: Server) -> None:

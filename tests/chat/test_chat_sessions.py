@@ -6,10 +6,10 @@ from typing import Any
 from tests.support.chat_client import (
     WEATHER,
     complete,
-    hear,
     post,
     response_id,
     scripted,
+    stream_completion,
     streamed,
     user,
 )
@@ -37,12 +37,12 @@ def status_of(server: Server, marker: str) -> str:
 def test_the_session_is_the_same_for_all_turns_of_a_conversation(server: Server) -> None:
     opening = [{"role": "system", "content": "Be brief."}, user("stable opening")]
     first = post(server, opening)
-    said = first.json()["choices"][0]["message"]
-    later = [*opening, said, user("and then?")]
-    edited = [*opening, {**said, "content": "something else"}, user("and then?")]
+    reply = first.json()["choices"][0]["message"]
+    later = [*opening, reply, user("and then?")]
+    edited = [*opening, {**reply, "content": "something else"}, user("and then?")]
     assert {session_of(server, one) for one in (later, edited, opening)} == {first.headers[SESSION]}
     assert session_of(server, opening, store=False) == first.headers[SESSION]
-    assert hear(server, later).headers[SESSION] == first.headers[SESSION]
+    assert stream_completion(server, later).headers[SESSION] == first.headers[SESSION]
     for other in ([user("stable opening")], [opening[0], user("another opening")], [user([picture()]), opening[1]]):
         assert session_of(server, other) != first.headers[SESSION]
 
@@ -105,8 +105,8 @@ def test_a_named_session_takes_the_answers_of_tools(server: Server) -> None:
     question = user("What is the weather?")
     made = complete(server, [question], tools=[WEATHER], headers=named)
     message = made["choices"][0]["message"]
-    told = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "foggy"}
-    final = complete(server, [question, message, told], tools=[WEATHER], headers=named)
+    reported = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "foggy"}
+    final = complete(server, [question, message, reported], tools=[WEATHER], headers=named)
     assert final["choices"][0]["message"]["content"] == "The result is foggy."
     empty = post(server, [question, message], headers=named)
     assert (empty.status_code, empty.json()["error"]["param"]) == (400, "messages")

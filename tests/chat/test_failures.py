@@ -8,11 +8,11 @@ import pytest
 from tests.support.chat_client import (
     PATH,
     WEATHER,
-    Heard,
-    hear,
+    StreamedCompletion,
     post,
     response_id,
     scripted,
+    stream_completion,
     streamed,
     user,
 )
@@ -122,10 +122,10 @@ def test_once_a_tool_has_run_nobody_should_retry(server: Server, name: str) -> N
 
 def test_a_failed_stream_ends_with_an_error_and_done(server: Server) -> None:
     asked: Any = scripted({"say": "so far "}, {"fail": "it broke"})
-    heard = hear(server, asked, stream_options={"include_usage": True})
-    assert heard.joined("content") == "so far "
-    assert heard.error == {"message": "it broke", "type": "server_error", "param": None, "code": "server_error"}
-    assert heard.reasons == []
+    completion = stream_completion(server, asked, stream_options={"include_usage": True})
+    assert completion.joined("content") == "so far "
+    assert completion.error == {"message": "it broke", "type": "server_error", "param": None, "code": "server_error"}
+    assert completion.reasons == []
     with pytest.raises(openai.APIError, match="it broke"):
         for _ in server.openai().chat.completions.create(model="hermes-agent", messages=asked, stream=True):
             pass
@@ -133,12 +133,12 @@ def test_a_failed_stream_ends_with_an_error_and_done(server: Server) -> None:
 
 def test_a_completion_that_is_cancelled_from_elsewhere_stops(server: Server) -> None:
     with streamed(server, scripted({"say": "chat-half "}, {"gate": "never"})) as (answer, received):
-        heard = Heard(answer.headers)
-        heard.note(next(received))
-        heard.note(next(received))
+        completion = StreamedCompletion(answer.headers)
+        completion.note(next(received))
+        completion.note(next(received))
         with server.http() as client:
-            client.post(f"/v1/responses/{response_id(heard.chunks[0]['id'])}/cancel")
+            client.post(f"/v1/responses/{response_id(completion.chunks[0]['id'])}/cancel")
         for frame in received:
-            heard.note(frame)
-    assert (heard.joined("content"), heard.reasons, heard.is_done) == ("chat-half ", ["stop"], True)
-    assert heard.chunks[-1]["hermes"]["reason"] == "cancelled"
+            completion.note(frame)
+    assert (completion.joined("content"), completion.reasons, completion.is_done) == ("chat-half ", ["stop"], True)
+    assert completion.chunks[-1]["hermes"]["reason"] == "cancelled"

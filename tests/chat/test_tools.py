@@ -9,12 +9,12 @@ from langchain_openai import ChatOpenAI
 
 from tests.support.chat_client import (
     WEATHER,
-    Heard,
+    StreamedCompletion,
     complete,
-    hear,
     post,
     response_id,
     scripted,
+    stream_completion,
     streamed,
     user,
 )
@@ -53,20 +53,20 @@ def test_a_call_ends_the_completion(server: Server) -> None:
 
 
 def test_a_streamed_call_names_itself_first_and_then_comes_in_pieces(server: Server) -> None:
-    heard = hear(server, [QUESTION], tools=[WEATHER])
-    pieces = [delta["tool_calls"][0] for delta in heard.deltas if "tool_calls" in delta]
-    assert heard.reasons == ["tool_calls"]
+    completion = stream_completion(server, [QUESTION], tools=[WEATHER])
+    pieces = [delta["tool_calls"][0] for delta in completion.deltas if "tool_calls" in delta]
+    assert completion.reasons == ["tool_calls"]
     assert pieces[0]["function"] == {"name": "get_weather", "arguments": ""}
     assert (pieces[0]["index"], pieces[0]["type"]) == (0, "function")
     assert all(set(piece) == {"index", "function"} for piece in pieces[1:])
     assert "".join(piece["function"]["arguments"] for piece in pieces) == '{"city":"sample"}'
-    assert heard.progress == []
+    assert completion.progress == []
 
 
 def test_parallel_calls_go_round(server: Server) -> None:
     both = scripted(call("get_weather", city="Paris"), call("get_weather", city="Rome"))
-    heard = hear(server, both, tools=[WEATHER])
-    pieces = [delta["tool_calls"][0] for delta in heard.deltas if "tool_calls" in delta]
+    completion = stream_completion(server, both, tools=[WEATHER])
+    pieces = [delta["tool_calls"][0] for delta in completion.deltas if "tool_calls" in delta]
     assert [piece["index"] for piece in pieces if "id" in piece] == [0, 1]
     made = complete(server, both, tools=[WEATHER])
     cities = [json.loads(one["function"]["arguments"])["city"] for one in made["choices"][0]["message"]["tool_calls"]]
@@ -141,25 +141,25 @@ def test_langchain_streams_and_runs_its_tools(server: Server) -> None:
 
 # -- tools of the server ----------------------------------------------------------------
 def test_a_tool_of_the_server_shows_as_frames_before_the_final_text(server: Server) -> None:
-    heard = hear(server, [user("calculate 6*7")])
-    running, completed = heard.progress
+    completion = stream_completion(server, [user("calculate 6*7")])
+    running, completed = completion.progress
     assert running["status"] == "running"
     assert (running["tool"], running["emoji"], running["label"]) == ("calculate", "🧮", "6*7")
     assert (completed["tool"], completed["status"]) == ("calculate", "completed")
     assert running["toolCallId"] == completed["toolCallId"]
     assert "input" not in running
     assert "output" not in completed
-    assert heard.told_after == ["Let me see. "] * 2
-    assert heard.joined("content") == "Let me see. The result is 42."
-    assert heard.reasons == ["stop"]
-    assert not any("tool_calls" in delta for delta in heard.deltas)
-    assert all(frame["choices"] == [] for frame in heard.progress), "for SDKs that take every frame for a chunk"
+    assert completion.text_before == ["Let me see. "] * 2
+    assert completion.joined("content") == "Let me see. The result is 42."
+    assert completion.reasons == ["stop"]
+    assert not any("tool_calls" in delta for delta in completion.deltas)
+    assert all(frame["choices"] == [] for frame in completion.progress), "for SDKs that take every frame for a chunk"
 
 
 @pytest.mark.parametrize("form", ["function_call", "mcp_call"])
 def test_full_detail_shows_input_and_output(server: Server, form: str) -> None:
     headers = {"X-Hermes-Tool-Detail": "full", "X-Hermes-Tool-Items": form}
-    running, completed = hear(server, [user("calculate 6*7")], headers=headers).progress
+    running, completed = stream_completion(server, [user("calculate 6*7")], headers=headers).progress
     assert running["input"] == completed["input"] == {"expression": "6*7"}
     assert completed["output"] == "42"
     bad = post(server, [user("x")], headers={"X-Hermes-Tool-Detail": "loud"})
@@ -170,7 +170,7 @@ def test_full_detail_shows_a_failure_in_the_same_words_in_either_form(server: Se
     shown = []
     for form in ("function_call", "mcp_call"):
         headers = {"X-Hermes-Tool-Detail": "full", "X-Hermes-Tool-Items": form}
-        shown.append(hear(server, scripted(call("explode")), headers=headers).progress[-1]["output"])
+        shown.append(stream_completion(server, scripted(call("explode")), headers=headers).progress[-1]["output"])
     assert shown == ["Error: the tool exploded"] * 2
 
 
@@ -178,47 +178,51 @@ def test_a_call_that_waits_for_consent_says_so_and_how_to_decide(server: Server)
     asked = scripted(call("guarded", command="rm  -r x"))
     usage = {"include_usage": True}
     with streamed(server, asked, stream_options=usage) as (answer, received):
-        heard = Heard(answer.headers)
+        completion = StreamedCompletion(answer.headers)
         for frame in received:
-            heard.note(frame)
-            if heard.consents and not heard.progress and len(heard.consents) == 1:
-                run_id = heard.chunks[0]["id"].replace("chatcmpl-", "run_")
+            completion.note(frame)
+            if completion.consents and not completion.progress and len(completion.consents) == 1:
+                run_id = completion.chunks[0]["id"].replace("chatcmpl-", "run_")
                 decided = post_to(server, f"/v1/runs/{run_id}/approval", {"choice": "approve"})
                 assert decided.status_code == 200, decided.text
-    (_, request), (_, responded) = heard.consents
-    assert [name for name, _ in heard.consents] == ["request", "responded"]
+    (_, request), (_, responded) = completion.consents
+    assert [name for name, _ in completion.consents] == ["request", "responded"]
     asked_for = request["approval"]
     assert (asked_for["tool"], asked_for["command"]) == ("guarded", "rm -r x")
     assert asked_for["choices"] == ["once", "session", "always", "deny"]
-    assert request["toolCallId"] == asked_for["request_id"] == heard.progress[0]["toolCallId"]
+    assert request["toolCallId"] == asked_for["request_id"] == completion.progress[0]["toolCallId"]
     assert (responded["approval"]["choice"], responded["toolCallId"]) == ("once", request["toolCallId"])
-    assert [frame["status"] for frame in heard.progress] == ["running", "completed"]
-    beside = [request, responded, *heard.progress]
+    assert [frame["status"] for frame in completion.progress] == ["running", "completed"]
+    beside = [request, responded, *completion.progress]
     assert all(frame["choices"] == [] and frame["usage"] is None for frame in beside), "chunks, to SDKs"
-    assert [chunk["usage"] is None for chunk in heard.chunks] == [True] * (len(heard.chunks) - 1) + [False]
+    assert [chunk["usage"] is None for chunk in completion.chunks] == [True] * (len(completion.chunks) - 1) + [False]
 
 
 def test_internal_tools_are_never_shown(server: Server) -> None:
-    heard = hear(server, scripted(call("_hidden", text="chat-hidden"), call("effect", text="chat-shown")))
-    assert [frame["tool"] for frame in heard.progress] == ["effect", "effect"]
-    assert "_hidden" not in json.dumps(heard.chunks)
+    completion = stream_completion(
+        server, scripted(call("_hidden", text="chat-hidden"), call("effect", text="chat-shown"))
+    )
+    assert [frame["tool"] for frame in completion.progress] == ["effect", "effect"]
+    assert "_hidden" not in json.dumps(completion.chunks)
 
 
 @pytest.mark.parametrize("detail", ["short", "full"])
 def test_a_call_that_never_started_never_completes(server: Server, detail: str) -> None:
     """It needs consent, which a completion that is not stored can't wait for."""
     asked = scripted(call("guarded", text="chat-denied"))
-    heard = hear(server, asked, store=False, headers={"X-Hermes-Tool-Detail": detail})
-    assert heard.progress == []
-    assert "Denied" in heard.joined("content")
+    completion = stream_completion(server, asked, store=False, headers={"X-Hermes-Tool-Detail": detail})
+    assert completion.progress == []
+    assert "Denied" in completion.joined("content")
 
 
 def test_parallel_calls_each_complete_once_under_their_own_id(server: Server) -> None:
-    heard = hear(server, scripted(call("effect", text="a"), call("explode"), call("effect", text="b")))
-    ids = [frame["toolCallId"] for frame in heard.progress]
+    completion = stream_completion(
+        server, scripted(call("effect", text="a"), call("explode"), call("effect", text="b"))
+    )
+    ids = [frame["toolCallId"] for frame in completion.progress]
     assert len(ids) == 6
     for call_id in set(ids):
-        states = [frame["status"] for frame in heard.progress if frame["toolCallId"] == call_id]
+        states = [frame["status"] for frame in completion.progress if frame["toolCallId"] == call_id]
         assert states == ["running", "completed"]
 
 
@@ -234,7 +238,7 @@ def test_progress_arrives_while_the_tool_runs(server: Server) -> None:
 def test_a_call_for_the_client_beside_one_for_the_server(server: Server) -> None:
     own: Any = {"type": "mcp", "server_label": "hermes", "allowed_tools": ["effect"]}
     both = scripted(call("effect", text="chat-mixed"), call("get_weather", city="Rome"))
-    heard = hear(server, both, tools=[WEATHER, own])
-    assert [frame["tool"] for frame in heard.progress] == ["effect", "effect"]
-    assert heard.reasons == ["tool_calls"]
+    completion = stream_completion(server, both, tools=[WEATHER, own])
+    assert [frame["tool"] for frame in completion.progress] == ["effect", "effect"]
+    assert completion.reasons == ["tool_calls"]
     assert eventually(lambda: (server.home / "effects.txt").read_text().splitlines().count("chat-mixed") == 1)

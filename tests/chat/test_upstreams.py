@@ -9,8 +9,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.support.chat_client import (
     WEATHER,
-    hear,
     post,
+    stream_completion,
     user,
 )
 from tests.support.checker import check_log
@@ -86,30 +86,33 @@ def test_a_stop_sequence_cuts_an_upstream_that_does_not_know_it(upstream: Upstre
 
 
 def test_thoughts_and_refusals_have_fields_of_their_own(upstream: Upstream) -> None:
-    said = (Thought("hm "), Thought("no"), Refusal("I can't."), Finish())
-    upstream.stub.play(*said)
+    reply = (Thought("hm "), Thought("no"), Refusal("I can't."), Finish())
+    upstream.stub.play(*reply)
     message = post(upstream.server, HI).json()["choices"][0]["message"]
     assert (message["reasoning_content"], message["refusal"], message["content"]) == ("hm no", "I can't.", None)
-    upstream.stub.play(*said)
-    heard = hear(upstream.server, HI)
-    assert (heard.joined("reasoning_content"), heard.joined("refusal")) == ("hm no", "I can't.")
+    upstream.stub.play(*reply)
+    streamed_completion = stream_completion(upstream.server, HI)
+    assert (streamed_completion.joined("reasoning_content"), streamed_completion.joined("refusal")) == (
+        "hm no",
+        "I can't.",
+    )
 
 
 def sure(token: str, **more: Any) -> dict[str, Any]:
     return {"token": token, "logprob": -0.5, "bytes": None, **more}
 
 
-def said_surely(mode: str, text: str) -> Raw:
+def certain_text(mode: str, text: str) -> Raw:
     entries = [sure(word, top_logprobs=[sure("ö", bytes=[1])]) for word in text.split("|")]
-    said = text.replace("|", "")
+    reply = text.replace("|", "")
     if mode == "chat_completions":
-        choice = {"index": 0, "delta": {"content": said}, "logprobs": {"content": entries, "refusal": None}}
+        choice = {"index": 0, "delta": {"content": reply}, "logprobs": {"content": entries, "refusal": None}}
         return Raw(sse({"id": "x", "choices": [choice]}))
-    return Raw(sse({"type": "response.output_text.delta", "output_index": 0, "delta": said, "logprobs": entries}))
+    return Raw(sse({"type": "response.output_text.delta", "output_index": 0, "delta": reply, "logprobs": entries}))
 
 
 def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> None:
-    answer = (said_surely(upstream.mode, "Grüße|, "), said_surely(upstream.mode, "du E|ND| da"), Finish())
+    answer = (certain_text(upstream.mode, "Grüße|, "), certain_text(upstream.mode, "du E|ND| da"), Finish())
     asked: dict[str, Any] = {"logprobs": True, "top_logprobs": 1}
     for _ in range(4):
         upstream.stub.play(*answer)
@@ -126,7 +129,7 @@ def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> N
     assert [entry.token for entry in entries] == ["Grüße", ", ", "du E", "ND", " da"]
     assert entries[0].bytes == list("Grüße".encode())
     assert (entries[0].top_logprobs[0].token, entries[0].top_logprobs[0].bytes) == ("ö", [1])
-    raw = hear(upstream.server, HI, **asked).chunks
+    raw = stream_completion(upstream.server, HI, **asked).chunks
     probabilities = [chunk["choices"][0]["logprobs"] for chunk in raw]
     assert all(one is None or one["refusal"] is None for one in probabilities)
     chunks = [ChatCompletionChunk.model_validate(chunk) for chunk in raw]
@@ -144,16 +147,16 @@ def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> N
 
 
 def test_log_probabilities_that_nobody_asked_for_are_not_kept(upstream: Upstream) -> None:
-    upstream.stub.play(said_surely(upstream.mode, "a"), Finish())
+    upstream.stub.play(certain_text(upstream.mode, "a"), Finish())
     assert post(upstream.server, HI).json()["choices"][0]["logprobs"] is None
-    upstream.stub.play(said_surely(upstream.mode, "a"), Finish())
+    upstream.stub.play(certain_text(upstream.mode, "a"), Finish())
     alone = post(upstream.server, HI, top_logprobs=3)
     assert alone.headers["x-hermes-ignored"] == "top_logprobs"
 
 
 def test_a_content_filter_is_named(upstream: Upstream) -> None:
     upstream.stub.play(Text("well"), Finish("content_filter"))
-    assert hear(upstream.server, HI).reasons == ["content_filter"]
+    assert stream_completion(upstream.server, HI).reasons == ["content_filter"]
 
 
 def test_a_call_cut_off_in_a_stream_is_an_error_and_never_half_a_call(upstream: Upstream) -> None:
@@ -161,10 +164,10 @@ def test_a_call_cut_off_in_a_stream_is_an_error_and_never_half_a_call(upstream: 
     cut = (Begun(Call("c1", "get_weather", ('{"city": "Pa',))), Cut())
     upstream.stub.play(*cut)
     upstream.stub.play(Calls((whole,)), Finish("tool_calls"))
-    heard = hear(upstream.server, HI, tools=[WEATHER])
-    assert heard.error is not None
-    assert heard.error["code"] == "tool_call_dropped"
-    assert heard.reasons == []
+    streamed_completion = stream_completion(upstream.server, HI, tools=[WEATHER])
+    assert streamed_completion.error is not None
+    assert streamed_completion.error["code"] == "tool_call_dropped"
+    assert streamed_completion.reasons == []
     upstream.stub.play(*cut)
     upstream.stub.play(Calls((whole,)), Finish("tool_calls"))
     [made] = post(upstream.server, HI, tools=[WEATHER]).json()["choices"][0]["message"]["tool_calls"]

@@ -87,12 +87,12 @@ def test_what_was_changed_is_refused_and_the_rest_is_taken(make_server: Callable
     bad = [*lines, [], {"record": "response", "format": 1}]
     data = b"\n".join(json.dumps(line).encode() for line in bad) + b"\nnot json\n"
     done = target.managed("import_responses", "-", stdin=data)
-    told = done.stderr.decode()
+    reported = done.stderr.decode()
     assert done.returncode == 1
-    assert f"Line 1 ({plain['response']['id']}): its events do not add up to its output" in told
-    assert f"Line 2 ({follower['response']['id']}): it continues" in told
-    assert "is not JSON" in told
-    assert "5 of 13 records were refused" in told
+    assert f"Line 1 ({plain['response']['id']}): its events do not add up to its output" in reported
+    assert f"Line 2 ({follower['response']['id']}): it continues" in reported
+    assert "is not JSON" in reported
+    assert "5 of 13 records were refused" in reported
     assert "8 added" in done.stdout.decode()
     missing = {**lines[2], "events": lines[2]["events"][:3] + lines[2]["events"][4:]}
     missing["response"]["id"] = "resp_" + "0" * 32

@@ -21,7 +21,7 @@ from tests.support.server import (
 pytestmark = pytest.mark.any_database
 
 
-def told(done: "subprocess.CompletedProcess[bytes]") -> str:
+def printed(done: "subprocess.CompletedProcess[bytes]") -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout.decode()
 
@@ -32,7 +32,7 @@ def test_a_replay_is_the_stream_as_it_was(server: Server) -> None:
     stream = server.replay(response_id)
     assert server.managed("replay_response", response_id).stdout == b"".join(stream)
     assert server.managed("replay_response", response_id, "--after", "3").stdout == b"".join(stream[4:])
-    assert "event: hermes.tool.finished" in told(server.managed("replay_response", response_id, "--internal"))
+    assert "event: hermes.tool.finished" in printed(server.managed("replay_response", response_id, "--internal"))
 
 
 def test_a_paced_replay_takes_its_time(server: Server) -> None:
@@ -66,8 +66,8 @@ def test_unreadable_responses_say_why(server: Server) -> None:
 
 
 def left_behind(server: Server) -> str:
-    told = script({"say": "kept words "}, {"gate": "after-recovery"}, {"say": "and the rest"})
-    asked = script(call("effect", text=told))
+    printed = script({"say": "kept words "}, {"gate": "after-recovery"}, {"say": "and the rest"})
+    asked = script(call("effect", text=printed))
     response_id = server.openai().responses.create(input=asked, background=True).id
     eventually(lambda: [item["type"] for item in server.body(response_id)["output"]][2:] == ["message"])
     server.kill()
@@ -77,11 +77,11 @@ def left_behind(server: Server) -> str:
 def test_recovery_frees_what_may_go_on(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_LEASE_SECS="3600")
     response_id = left_behind(server)
-    assert "Would free 1 responses and end 0" in told(server.managed("recover_responses", "--dry-run"))
+    assert "Would free 1 responses and end 0" in printed(server.managed("recover_responses", "--dry-run"))
     done = server.managed("recover_responses")
-    assert "1 dead processes. Freed 1 responses, ended 0" in told(done)
+    assert "1 dead processes. Freed 1 responses, ended 0" in printed(done)
     assert "No server runs" in done.stderr.decode()
-    assert "0 dead processes. Freed 0 responses" in told(server.managed("recover_responses"))
+    assert "0 dead processes. Freed 0 responses" in printed(server.managed("recover_responses"))
     server.open_gate("after-recovery")
     server.start()
     assert server.ended(response_id)["status"] == "completed"
@@ -91,7 +91,7 @@ def test_recovery_frees_what_may_go_on(make_server: Callable[..., Server]) -> No
 def test_recovery_settles_what_nobody_may_continue(make_server: Callable[..., Server]) -> None:
     server = make_server()
     response_id = left_behind(server)
-    assert "ended 1 as incomplete" in told(server.managed("recover_responses", "--settle"))
+    assert "ended 1 as incomplete" in printed(server.managed("recover_responses", "--settle"))
     server.start()
     body = server.body(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
@@ -102,14 +102,14 @@ def test_recovery_settles_what_nobody_may_continue(make_server: Callable[..., Se
 
 def test_recovery_leaves_a_live_server_its_work(server: Server) -> None:
     response_id = server.openai().responses.create(input=script({"gate": "live-gate"}), background=True).id
-    assert "Freed 0 responses, ended 0" in told(server.managed("recover_responses", "--settle"))
+    assert "Freed 0 responses, ended 0" in printed(server.managed("recover_responses", "--settle"))
     server.open_gate("live-gate")
     assert server.ended(response_id)["status"] == "completed"
 
 
 def test_a_healthy_server_passes_the_doctor(server: Server) -> None:
     server.home.chmod(0o700)
-    out = told(server.managed("doctor"))
+    out = printed(server.managed("doctor"))
     assert "FAIL" not in out
     for subject in ("settings", "home", "files", "database", "work", "terminal", "model", "mcp", "layer"):
         assert f" {subject} " in out, subject

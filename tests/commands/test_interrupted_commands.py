@@ -32,20 +32,20 @@ def test_an_interrupted_import_tells_how_far_it_came(server: Server) -> None:
     response_id = server.openai().responses.create(input="exported and imported").id
     record = server.managed("export_responses", response_id).stdout
     with begun(server, "import_responses", "-") as command:
-        given, told = command.stdin, command.stderr
+        given, reported = command.stdin, command.stderr
         assert given is not None
-        assert told is not None
-        os.set_blocking(told.fileno(), False)
+        assert reported is not None
+        os.set_blocking(reported.fileno(), False)
 
         def is_on_its_way() -> bool:
             given.write(record)
             given.flush()
-            return b" read" in (told.read() or b"")
+            return b" read" in (reported.read() or b"")
 
         eventually(is_on_its_way, 30, "a line of progress")
         command.send_signal(signal.SIGINT)
-        os.set_blocking(told.fileno(), True)
-        last_words = told.read().decode()
+        os.set_blocking(reported.fileno(), True)
+        last_words = reported.read().decode()
     assert command.returncode == 130
     assert "Interrupted: " in last_words
     assert "Traceback" not in last_words
@@ -59,11 +59,11 @@ def _break_off() -> None:
 
 
 def test_an_interruption_counts_whatever_else_it_breaks() -> None:
-    told = StringIO()
-    with pytest.raises(KeyboardInterrupt), Progress(OutputWrapper(told), "read"):
+    reported = StringIO()
+    with pytest.raises(KeyboardInterrupt), Progress(OutputWrapper(reported), "read"):
         _break_off()
-    assert "Interrupted: 0 read" in told.getvalue()
-    with pytest.raises(RuntimeError), Progress(OutputWrapper(told), "read"):
+    assert "Interrupted: 0 read" in reported.getvalue()
+    with pytest.raises(RuntimeError), Progress(OutputWrapper(reported), "read"):
         raise RuntimeError("nobody interrupted it")
 
 

@@ -117,7 +117,9 @@ def test_reading_goes_on_where_the_connection_broke(server: Server, operator: Op
     server.ended(response_id)
     operator.context.set_offline(False)
     expect(page.locator("#log .text")).to_have_text("before after")
-    operator.complaints[:] = [said for said in operator.complaints if "ERR_INTERNET_DISCONNECTED" not in said]
+    operator.console_errors[:] = [
+        reply for reply in operator.console_errors if "ERR_INTERNET_DISCONNECTED" not in reply
+    ]
 
 
 def test_what_models_tools_and_clients_write_stays_text(server: Server, operator: Operator) -> None:
@@ -229,4 +231,4 @@ def test_a_page_that_nobody_sees_asks_for_nothing_and_one_that_lost_its_server_s
     expect(page.locator("#stale")).to_be_visible()
     operator.context.set_offline(False)
     expect(page.locator("#stale")).to_be_hidden()
-    operator.complaints.clear()
+    operator.console_errors.clear()

@@ -44,9 +44,9 @@ async def test_an_append_that_no_driver_can_encode_fails_alone(store: EventStore
 
 
 @pytest.mark.row_locks
-@pytest.mark.parametrize("is_heard", [True, False])
+@pytest.mark.parametrize("is_delivered", [True, False])
 async def test_a_broken_commit_is_answered_though_the_next_batch_fails(
-    cutter: WriteCutter, store: EventStore, is_heard: bool
+    cutter: WriteCutter, store: EventStore, is_delivered: bool
 ) -> None:
     row = await store.database.write(make_response)
     numbering, first = opening(row)
@@ -54,7 +54,7 @@ async def test_a_broken_commit_is_answered_though_the_next_batch_fails(
     store.append(first, tail, unexpected)
     await store.database.write(lambda: None)
     refused: list[Exception] = []
-    cutter.cut(2, is_heard=is_heard)  # the UPDATE is the first write, its COMMIT the second
+    cutter.cut(2, is_delivered=is_delivered)  # the UPDATE is the first write, its COMMIT the second
     answered = store.database.submit(lambda: Session.objects.filter(pk=row.session_id).update(title="once"))
     bad = replace(delta(numbering), response_id="resp_\ud800")
     while not cutter.cuts:  # noqa: ASYNC110

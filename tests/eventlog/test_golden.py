@@ -33,7 +33,7 @@ def test_the_current_format_has_a_golden_set() -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_database_of_that_version_says_the_same_and_goes_on(name: str, tmp_path: Path) -> None:
-    told: dict[str, dict[str, Any]] = json.loads(gzip.decompress((GOLDEN / f"{name}.json.gz").read_bytes()))
+    reported: dict[str, dict[str, Any]] = json.loads(gzip.decompress((GOLDEN / f"{name}.json.gz").read_bytes()))
     with closing(sqlite3.connect(tmp_path / "hermes.sqlite3")) as database:
         database.executescript(gzip.decompress((GOLDEN / f"{name}.sql.gz").read_bytes()).decode())
         database.executescript(STILL_WAITING + ENDLESS)
@@ -43,7 +43,7 @@ def test_a_database_of_that_version_says_the_same_and_goes_on(name: str, tmp_pat
     server.start()
     try:
         waiting = []
-        for response_id, expected in told.items():
+        for response_id, expected in reported.items():
             assert server.body(response_id) == expected["body"]
             if expected["frames"]:
                 assert [frame.decode() for frame in server.replay(response_id)] == expected["frames"]
@@ -53,11 +53,11 @@ def test_a_database_of_that_version_says_the_same_and_goes_on(name: str, tmp_pat
         decide(server, parked, "once")
         assert server.ended(parked)["status"] == "completed"
         assert text(server.body(parked)).startswith("may I? ")
-        completed = [pk for pk, expected in told.items() if expected["body"]["status"] == "completed"]
+        completed = [pk for pk, expected in reported.items() if expected["body"]["status"] == "completed"]
         answer = server.openai().responses.create(
             model="hermes-agent", input="go on", previous_response_id=completed[0]
         )
         assert answer.status == "completed"
-        assert check_every_log(server) == len(told) + 1
+        assert check_every_log(server) == len(reported) + 1
     finally:
         server.kill()

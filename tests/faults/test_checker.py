@@ -25,7 +25,7 @@ from tests.support.server import Server
 RESPONSE = "resp_" + "0" * 32
 
 
-def spoken() -> list[Event]:
+def answer_events() -> list[Event]:
     body = initial_body(RESPONSE, model="m", created_at=1, status=Status.IN_PROGRESS, echo={})
     opening: list[Event] = [{"type": CREATED, "response": body}]
     builder = OutputBuilder(RESPONSE, opening)
@@ -51,17 +51,17 @@ class Stored:
 
 
 def test_a_good_log_passes() -> None:
-    check_log(Stored(spoken()), RESPONSE)
+    check_log(Stored(answer_events()), RESPONSE)
 
 
 def test_a_gap_is_found() -> None:
-    log = spoken()
+    log = answer_events()
     with pytest.raises(AssertionError):
         check_log(Stored(log, [*range(3), *range(4, len(log) + 1)]), RESPONSE)
 
 
 def test_a_second_end_and_a_missing_one_are_found() -> None:
-    log = spoken()
+    log = answer_events()
     assert log[-1]["type"] == COMPLETED
     for bad in ([*log, log[-1]], log[:-1]):
         with pytest.raises(AssertionError):
@@ -69,7 +69,7 @@ def test_a_second_end_and_a_missing_one_are_found() -> None:
 
 
 def test_a_lost_delta_is_found() -> None:
-    log = spoken()
+    log = answer_events()
     deltas = [event for event in log if event["type"] == "response.output_text.delta"]
     log.remove(deltas[0])
     with pytest.raises(AssertionError):
@@ -77,7 +77,7 @@ def test_a_lost_delta_is_found() -> None:
 
 
 def test_what_was_seen_and_is_not_stored_is_found() -> None:
-    stored, history = Stored(spoken()), History()
+    stored, history = Stored(answer_events()), History()
     client = history.client()
     for frame in stored.frames[:4]:
         client.note(frame)
@@ -132,7 +132,7 @@ def test_a_second_run_upstream_is_found() -> None:
 def test_a_refusal_is_not_passed_over() -> None:
     history = History()
     history.client().refusal = "503 later"
-    check_seen(Stored(spoken()), history)
+    check_seen(Stored(answer_events()), history)
     history.client().refusal = "500 never"
     with pytest.raises(AssertionError):
-        check_seen(Stored(spoken()), history)
+        check_seen(Stored(answer_events()), history)

@@ -125,7 +125,7 @@ def test_a_database_that_hangs_keeps_nobody_from_being_told_of_the_shutdown(star
         asking.join(10)
         with pytest.raises(ConnectionClosed) as closed:
             connected.turn()
-    assert reader.was_told_it_goes_on()
+    assert reader.was_cut_with_notice()
     assert late.refusal.startswith("503 ")
     assert "request_interrupted" in late.refusal
     assert closed.value.rcvd is not None
@@ -134,9 +134,9 @@ def test_a_database_that_hangs_keeps_nobody_from_being_told_of_the_shutdown(star
     assert [text(server.body(found)) for found in (reader.response_id, turn_id)] == ["before after"] * 2
 
 
-@pytest.mark.parametrize("is_heard", [True, False])
+@pytest.mark.parametrize("is_delivered", [True, False])
 def test_a_connection_lost_in_any_write_loses_and_repeats_nothing(
-    start: Callable[[], Server], own_cluster: PostgresCluster, is_heard: bool
+    start: Callable[[], Server], own_cluster: PostgresCluster, is_delivered: bool
 ) -> None:
     server, history = start(), History()
     with WriteCutter(own_cluster.port) as cutter:
@@ -145,9 +145,9 @@ def test_a_connection_lost_in_any_write_loses_and_repeats_nothing(
 
         def disturb(nth: int) -> bool:
             before = cutter.cuts
-            cutter.cut(nth, is_heard=is_heard)
+            cutter.cut(nth, is_delivered=is_delivered)
             ask_until_stored(server, history, f"cut {nth}")
-            cutter.cut(0, is_heard=is_heard)
+            cutter.cut(0, is_delivered=is_delivered)
             return cutter.cuts > before
 
         disturb_every_write(disturb)

@@ -66,7 +66,7 @@ def test_twenty_readers_are_told_and_find_the_rest_after_the_next_start(
     readers = [Reader(server, input=GOES_ON) for _ in range(STREAMS)]
     eventually(lambda: all(reader.has_read(b"before ") for reader in readers), 20)
     assert stop_with_signal(server) < grace + EXIT_SECS
-    assert all(reader.was_told_it_goes_on() for reader in readers)
+    assert all(reader.was_cut_with_notice() for reader in readers)
     assert server.query("SELECT DISTINCT lease_owner, crashes FROM responses_app_response") == [("", 0)]
     server.start()
     server.open_gate("later")
@@ -83,7 +83,7 @@ def test_a_half_sent_request_holds_up_nobody(make_server: Callable[..., Server])
     with socket.create_connection(("127.0.0.1", server.port)) as half:
         half.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         assert stop_with_signal(server) < 1 + EXIT_SECS
-    assert reader.was_told_it_goes_on()
+    assert reader.was_cut_with_notice()
     assert "Traceback" not in server.log
 
 
@@ -131,7 +131,7 @@ def test_a_signal_that_make_passes_on_is_not_a_second_one(make_server: Callable[
         eventually(lambda: reader.has_read(b"before "))
         os.killpg(group.pid, signal.SIGTERM)
         group.wait(10)
-    assert reader.was_told_it_goes_on()
+    assert reader.was_cut_with_notice()
     assert server.query("SELECT state FROM gateway_app_runtimeprocess ORDER BY started_at DESC LIMIT 1") == [
         ("stopped",)
     ]
@@ -239,7 +239,7 @@ def test_under_uvicorn_it_is_the_same(make_server: Callable[..., Server]) -> Non
     reader = Reader(server, input=GOES_ON)
     eventually(lambda: reader.has_read(b"before "))
     assert stop_with_signal(server) < 1 + EXIT_SECS
-    assert reader.was_told_it_goes_on()
+    assert reader.was_cut_with_notice()
     assert server.query("SELECT lease_owner, crashes FROM responses_app_response") == [("", 0)]
     server.start()
     server.open_gate("later")

@@ -116,12 +116,12 @@ def test_who_takes_a_little_is_not_dropped(make_server: Callable[..., Server]) -
 @pytest.mark.fault
 def test_a_response_ends_well_without_its_stuck_reader(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_CLIENT_WRITE_TIMEOUT="1")
-    spoken = " ".join(f"{number:0200d}" for number in range(10_000))
-    asked = script({"say": spoken})
+    words = " ".join(f"{number:0200d}" for number in range(10_000))
+    asked = script({"say": words})
     with connected(server, SMALL_BUFFER) as connection:
         response_id = _ask_for_a_stream(server, connection, asked)
         eventually(lambda: is_dropped(connection), 30, "the end of the connection")
-    assert text(server.ended(response_id)) == spoken
+    assert text(server.ended(response_id)) == words
     check_log(server, response_id)
 
 

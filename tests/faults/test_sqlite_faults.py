@@ -119,7 +119,7 @@ def full_tmpfs(server: Server, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def no_growing_file(server: Server, folder: Path) -> Iterator[None]:
+def no_larger_file(server: Server, folder: Path) -> Iterator[None]:
     """Every write fails, at whatever place in whatever file."""
     assert server.process is not None
     pid = server.process.pid
@@ -148,7 +148,7 @@ def test_a_full_disk(home: Path, tmpfs: Path) -> None:
 
 
 def test_a_file_that_may_not_grow(home: Path) -> None:
-    _run_out_of_room(home, home, no_growing_file)
+    _run_out_of_room(home, home, no_larger_file)
 
 
 def _run_out_of_room(home: Path, folder: Path, no_room: Callable[[Server, Path], AbstractContextManager[None]]) -> None:
@@ -190,14 +190,14 @@ def _until_refused(server: Server, history: History) -> None:
 
 def test_every_write_of_a_run_may_fail(home: Path) -> None:
     history = History()
-    wish = home / "fail_write"
+    order_path = home / "fail_write"
     with started(home, TEST_SQLITE_ENGINE="tests.support.failing_sqlite") as server:
 
         def disturb(nth: int) -> bool:
-            wish.write_text(str(nth))
+            order_path.write_text(str(nth))
             ask_until_stored(server, history, f"failed {nth}")
-            is_left = wish.exists()
-            wish.unlink(missing_ok=True)
+            is_left = order_path.exists()
+            order_path.unlink(missing_ok=True)
             return not is_left
 
         disturb_every_write(disturb)

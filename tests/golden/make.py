@@ -29,7 +29,7 @@ def main() -> None:
         server.start()
         try:
             _fill(server)
-            told = {body["id"]: _told(server, body) for body in listed(server)}
+            reported = {body["id"]: _stored(server, body) for body in listed(server)}
         finally:
             server.kill()
         with closing(sqlite3.connect(Path(home) / "hermes.sqlite3")) as database:
@@ -40,7 +40,7 @@ def main() -> None:
     if (FOLDER / f"{name}.sql.gz").exists():
         sys.exit(f"The golden set {name} is there; a new one needs a new format version.")
     (FOLDER / f"{name}.sql.gz").write_bytes(gzip.compress(dump.encode(), mtime=0))
-    (FOLDER / f"{name}.json.gz").write_bytes(gzip.compress(json.dumps(told, indent=1).encode(), mtime=0))
+    (FOLDER / f"{name}.json.gz").write_bytes(gzip.compress(json.dumps(reported, indent=1).encode(), mtime=0))
 
 
 def _fill(server: Server) -> None:
@@ -63,7 +63,7 @@ def _fill(server: Server) -> None:
     server.ended(start_background(server, {"say": "not merged"}))
 
 
-def _told(server: Server, body: dict[str, Any]) -> dict[str, Any]:
+def _stored(server: Server, body: dict[str, Any]) -> dict[str, Any]:
     is_open = body["status"] in ("queued", "in_progress")
     frames = [] if is_open else [frame.decode() for frame in server.replay(body["id"])]
     return {"body": body, "frames": frames}

@@ -19,8 +19,8 @@ from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset
 from tests.support.mcp_harness import (
     QUICK,
-    Cast,
     HttpServer,
+    StartedToolset,
     children,
     eventually,
     is_alive,
@@ -29,18 +29,18 @@ from tests.support.mcp_harness import (
 )
 from tests.support.server import free_port
 
-Start = Callable[..., Cast]
+Start = Callable[..., StartedToolset]
 
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
     started: list[McpToolset] = []
 
-    def begin(*servers: McpServer, limits: Limits = QUICK) -> Cast:
+    def begin(*servers: McpServer, limits: Limits = QUICK) -> StartedToolset:
         toolset = McpToolset(servers, limits)
         toolset.start()
         started.append(toolset)
-        return Cast(toolset)
+        return StartedToolset(toolset)
 
     yield begin
     for toolset in started:
@@ -55,28 +55,28 @@ def http_server(tmp_path: Path) -> Iterator[HttpServer]:
 
 
 @pytest.fixture(params=["stdio", "http"])
-async def cast(request: pytest.FixtureRequest, start: Start, http_server: HttpServer) -> Cast:
+async def started_toolset(request: pytest.FixtureRequest, start: Start, http_server: HttpServer) -> StartedToolset:
     """A ready toolset over each transport."""
-    cast = start(local() if request.param == "stdio" else http_server.start())
-    await cast.ready()
-    return cast
+    started_toolset = start(local() if request.param == "stdio" else http_server.start())
+    await started_toolset.ready()
+    return started_toolset
 
 
-async def test_tools_appear_as_the_server_describes_them(cast: Cast) -> None:
-    add = cast.tool("files.add")
+async def test_tools_appear_as_the_server_describes_them(started_toolset: StartedToolset) -> None:
+    add = started_toolset.tool("files.add")
     assert add.description == "Add two numbers."
     assert add.parameters["required"] == ["a", "b"]
     assert (add.server_label, add.time_limit_secs, add.asks_approval) == ("files", 120, None)
     assert add.is_replay_safe
-    assert cast.tool("files.environment").is_replay_safe
-    assert not cast.tool("files.fail").is_replay_safe
-    assert cast.state("files") == {"label": "files", "state": "ready", "tools": 8, "error": ""}
+    assert started_toolset.tool("files.environment").is_replay_safe
+    assert not started_toolset.tool("files.fail").is_replay_safe
+    assert started_toolset.state("files") == {"label": "files", "state": "ready", "tools": 8, "error": ""}
 
 
-async def test_results_are_text(cast: Cast) -> None:
-    assert await cast.call("files.add", a=2, b=3) == "5"
-    assert json.loads(await cast.call("files.whoami"))["pid"] > 0
-    assert (await cast.call("files.picture")).splitlines() == [
+async def test_results_are_text(started_toolset: StartedToolset) -> None:
+    assert await started_toolset.call("files.add", a=2, b=3) == "5"
+    assert json.loads(await started_toolset.call("files.whoami"))["pid"] > 0
+    assert (await started_toolset.call("files.picture")).splitlines() == [
         "a dot",
         "[image, image/png, 5 bytes]",
         "[resource file:///note.txt, text/plain, 4 characters]",
@@ -85,84 +85,84 @@ async def test_results_are_text(cast: Cast) -> None:
     ]
 
 
-async def test_progress_is_reported_as_it_comes(cast: Cast) -> None:
-    assert await cast.call("files.count", to=3) == "counted"
-    assert cast.reported == ["1/3\n", "step 2\n", "step 3\n"]
+async def test_progress_is_reported_as_it_comes(started_toolset: StartedToolset) -> None:
+    assert await started_toolset.call("files.count", to=3) == "counted"
+    assert started_toolset.reported == ["1/3\n", "step 2\n", "step 3\n"]
 
 
-async def test_a_failure_tells_what_the_tool_said(cast: Cast) -> None:
+async def test_a_failure_tells_what_the_tool_said(started_toolset: StartedToolset) -> None:
     with pytest.raises(RuntimeError, match="the disk is full"):
-        await cast.call("files.fail")
+        await started_toolset.call("files.fail")
     with pytest.raises(RuntimeError, match=r"validation error|missing|required|refused"):
-        await cast.call("files.add", a=1)
+        await started_toolset.call("files.add", a=1)
 
 
-async def test_cancelling_a_call_cancels_it_on_the_server(cast: Cast, tmp_path: Path) -> None:
-    call = asyncio.create_task(cast.call("files.wait", folder=str(tmp_path)))
+async def test_cancelling_a_call_cancels_it_on_the_server(started_toolset: StartedToolset, tmp_path: Path) -> None:
+    call = asyncio.create_task(started_toolset.call("files.wait", folder=str(tmp_path)))
     await eventually((tmp_path / "started").exists)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     await eventually((tmp_path / "cancelled").exists)
-    assert await cast.call("files.add", a=1, b=1) == "2"
+    assert await started_toolset.call("files.add", a=1, b=1) == "2"
 
 
 async def test_a_server_killed_in_mid_call_is_an_error_and_comes_back(
-    cast: Cast, http_server: HttpServer, tmp_path: Path
+    started_toolset: StartedToolset, http_server: HttpServer, tmp_path: Path
 ) -> None:
-    pid = await cast.pid()
-    call = asyncio.create_task(cast.call("files.wait", folder=str(tmp_path)))
+    pid = await started_toolset.pid()
+    call = asyncio.create_task(started_toolset.call("files.wait", folder=str(tmp_path)))
     await eventually((tmp_path / "started").exists)
-    old = cast.tool("files.add")
+    old = started_toolset.tool("files.add")
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="files went away during the call"):
         await asyncio.wait_for(call, 20)
     if http_server.process is not None:
-        await eventually(lambda: cast.state("files")["state"] != "ready")
+        await eventually(lambda: started_toolset.state("files")["state"] != "ready")
         with pytest.raises(RuntimeError, match="files is not connected"):
             await old.run({"a": 1, "b": 1}, ToolContext(Path(), print))
         http_server.kill()
         http_server.start()
-    await eventually(lambda: "files.add" in cast.names())
+    await eventually(lambda: "files.add" in started_toolset.names())
     assert await old.run({"a": 1, "b": 1}, ToolContext(Path(), print)) == "2"
-    assert await cast.pid() != pid
+    assert await started_toolset.pid() != pid
 
 
 async def test_an_http_server_that_restarts_unnoticed_is_found_again(start: Start, http_server: HttpServer) -> None:
-    cast = start(http_server.start())
-    await cast.ready()
-    before = await cast.pid()
+    started_toolset = start(http_server.start())
+    await started_toolset.ready()
+    before = await started_toolset.pid()
     http_server.kill()
-    await eventually(lambda: cast.names() == set())
+    await eventually(lambda: started_toolset.names() == set())
     http_server.start()
-    await eventually(lambda: cast.names() != set())
-    assert await cast.pid() != before
+    await eventually(lambda: started_toolset.names() != set())
+    assert await started_toolset.pid() != before
 
 
-async def test_list_changed_adds_a_tool(cast: Cast) -> None:
-    assert "files.grown" not in cast.names()
-    await cast.call("files.grow")
-    await eventually(lambda: "files.grown" in cast.names())
-    assert await cast.call("files.grown", a=1, b=2) == "3"
+async def test_list_changed_adds_a_tool(started_toolset: StartedToolset) -> None:
+    assert "files.grown" not in started_toolset.names()
+    await started_toolset.call("files.grow")
+    await eventually(lambda: "files.grown" in started_toolset.names())
+    assert await started_toolset.call("files.grown", a=1, b=2) == "3"
 
 
 async def test_the_time_limit_of_a_server_ends_a_call(start: Start, tmp_path: Path) -> None:
-    cast = start(local(timeout_secs=0.5, approval="client"))
-    await cast.ready()
-    assert cast.tool("files.wait").time_limit_secs == 0.5
+    started_toolset = start(local(timeout_secs=0.5, approval="client"))
+    await started_toolset.ready()
+    assert started_toolset.tool("files.wait").time_limit_secs == 0.5
     with pytest.raises(RuntimeError, match=r"did not answer within 0\.5 s"):
-        await cast.call("files.wait", folder=str(tmp_path))
-    asks = cast.tool("files.add").asks_approval
+        await started_toolset.call("files.wait", folder=str(tmp_path))
+    asks = started_toolset.tool("files.add").asks_approval
     assert asks is not None
-    assert cast.tool("files.add").approver == "client"
+    assert started_toolset.tool("files.add").approver == "client"
     assert "files" in asks({})
 
 
 async def test_a_child_gets_its_own_variables_and_none_of_ours(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_API_KEY", "sk-not-for-children")
-    cast = start(local(env={"GIVEN": "a value"}))
-    await cast.ready()
-    seen = await cast.call("files.environment")
+    started_toolset = start(local(env={"GIVEN": "a value"}))
+    await started_toolset.ready()
+    seen = await started_toolset.call("files.environment")
     assert "a value" in seen
     assert "PATH" in seen
     assert "HERMES" not in seen
@@ -173,13 +173,15 @@ async def test_servers_that_are_down_cost_only_their_tools(start: Start) -> None
     missing = McpServer("missing", command="no-such-command-anywhere")
     refused = McpServer("refused", url=f"http://127.0.0.1:{free_port()}/mcp?key=very-secret")
     broken = McpServer("broken", command=sys.executable, args=("-c", "raise SystemExit('no token-1234')"))
-    cast = start(missing, refused, McpServer("broken", broken.command, broken.args, {"T": "token-1234"}), local())
-    await cast.ready()
-    await eventually(lambda: all(cast.state(label)["error"] for label in ("missing", "refused", "broken")))
-    assert cast.state("missing")["error"] == "there is no command no-such-command-anywhere"
-    assert "no ***" in cast.state("broken")["error"]
-    assert "very-secret" not in str(cast.toolset.states())
-    assert {tool.server_label for tool in cast.toolset.tools()} == {"files"}
+    started_toolset = start(
+        missing, refused, McpServer("broken", broken.command, broken.args, {"T": "token-1234"}), local()
+    )
+    await started_toolset.ready()
+    await eventually(lambda: all(started_toolset.state(label)["error"] for label in ("missing", "refused", "broken")))
+    assert started_toolset.state("missing")["error"] == "there is no command no-such-command-anywhere"
+    assert "no ***" in started_toolset.state("broken")["error"]
+    assert "very-secret" not in str(started_toolset.toolset.states())
+    assert {tool.server_label for tool in started_toolset.toolset.tools()} == {"files"}
 
 
 async def test_a_refusal_names_its_status(start: Start) -> None:
@@ -198,60 +200,60 @@ async def test_a_refusal_names_its_status(start: Start) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as refusing:
         threading.Thread(target=refusing.serve_forever).start()
         url = f"http://127.0.0.1:{refusing.server_port}/mcp"
-        cast = start(McpServer("closed", url=url, headers={"Authorization": "Bearer abc123"}))
-        await eventually(lambda: cast.state("closed")["error"])
+        started_toolset = start(McpServer("closed", url=url, headers={"Authorization": "Bearer abc123"}))
+        await eventually(lambda: started_toolset.state("closed")["error"])
         refusing.shutdown()
-    assert "HTTP 401 Unauthorized" in cast.state("closed")["error"]
+    assert "HTTP 401 Unauthorized" in started_toolset.state("closed")["error"]
     assert set(seen) == {"Bearer abc123"}
 
 
 async def test_a_server_that_never_answers_is_given_up_and_tried_again(start: Start) -> None:
     limits = Limits(connect_secs=1, first_retry_secs=0.05, last_retry_secs=0.1)
-    cast = start(raw("mute"), limits=limits)
-    await eventually(lambda: cast.state("raw")["state"] == "down")
-    assert "it does not answer" in cast.state("raw")["error"]
-    assert "the raw server starts" in cast.state("raw")["error"]
-    await eventually(lambda: cast.state("raw")["state"] == "connecting")
+    started_toolset = start(raw("mute"), limits=limits)
+    await eventually(lambda: started_toolset.state("raw")["state"] == "down")
+    assert "it does not answer" in started_toolset.state("raw")["error"]
+    assert "the raw server starts" in started_toolset.state("raw")["error"]
+    await eventually(lambda: started_toolset.state("raw")["state"] == "connecting")
 
 
 async def test_an_older_server_that_prints_garbage_and_pages_its_list(start: Start) -> None:
-    cast = start(raw("garbage", "paged"))
-    await cast.ready("raw")
-    (odd,) = cast.names() - {"raw.alpha", "raw.beta"}
+    started_toolset = start(raw("garbage", "paged"))
+    await started_toolset.ready("raw")
+    (odd,) = started_toolset.names() - {"raw.alpha", "raw.beta"}
     assert odd.startswith("raw.odd_n_me_")
-    assert await cast.call(odd) == "odd/näme was called"
-    await cast.call("raw.beta")
-    await eventually(lambda: "raw.gamma" in cast.names())
+    assert await started_toolset.call(odd) == "odd/näme was called"
+    await started_toolset.call("raw.beta")
+    await eventually(lambda: "raw.gamma" in started_toolset.names())
 
 
 async def test_a_server_that_exits_at_the_newer_protocol_is_asked_in_the_older_one(start: Start) -> None:
-    cast = start(raw("rude"))
-    await cast.ready("raw")
-    assert await cast.call("raw.alpha") == "alpha was called"
+    started_toolset = start(raw("rude"))
+    await started_toolset.ready("raw")
+    assert await started_toolset.call("raw.alpha") == "alpha was called"
 
 
 async def test_two_servers_may_have_tools_of_the_same_name(start: Start) -> None:
-    cast = start(raw(label="one"), raw(label="two"))
-    await cast.ready("one")
-    await cast.ready("two")
-    assert {"one.alpha", "two.alpha"} < cast.names()
-    assert await cast.call("two.alpha") == "alpha was called"
+    started_toolset = start(raw(label="one"), raw(label="two"))
+    await started_toolset.ready("one")
+    await started_toolset.ready("two")
+    assert {"one.alpha", "two.alpha"} < started_toolset.names()
+    assert await started_toolset.call("two.alpha") == "alpha was called"
 
 
 async def test_nothing_is_left_after_stop(start: Start, tmp_path: Path) -> None:
-    cast = start(local(), raw("stubborn"), raw("mute", label="mute"))
-    await cast.ready()
-    await cast.ready("raw")
+    started_toolset = start(local(), raw("stubborn"), raw("mute", label="mute"))
+    await started_toolset.ready()
+    await started_toolset.ready("raw")
     await eventually(lambda: len(children()) == 3)
     running = children()
-    call = asyncio.create_task(cast.call("files.wait", folder=str(tmp_path)))
+    call = asyncio.create_task(started_toolset.call("files.wait", folder=str(tmp_path)))
     await eventually((tmp_path / "started").exists)
-    await asyncio.wait_for(cast.toolset.stop(), 20)
+    await asyncio.wait_for(started_toolset.toolset.stop(), 20)
     with pytest.raises(RuntimeError, match="went away"):
         await call
     assert not any(is_alive(pid) for pid in running)
-    assert cast.toolset.tools() == ()
-    assert {state["state"] for state in cast.toolset.states()} == {"down"}
+    assert started_toolset.toolset.tools() == ()
+    assert {state["state"] for state in started_toolset.toolset.states()} == {"down"}
 
 
 async def test_a_loop_that_ends_can_cancel_a_connection_at_any_moment() -> None:

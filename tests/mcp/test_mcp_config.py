@@ -36,7 +36,7 @@ def test_both_kinds_of_servers_are_read_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "entry", "complaint"),
+    ("label", "entry", "problem"),
     [
         ("files", {"command": 7}, "mcp_servers.files.command must be text"),
         ("files", {"command": ""}, "mcp_servers.files.command must be text"),
@@ -73,8 +73,8 @@ def test_both_kinds_of_servers_are_read_in_their_order() -> None:
         (7, {"command": "a"}, "mcp_servers.7 must be named with"),
     ],
 )
-def test_what_is_wrong_is_named(label: Any, entry: Any, complaint: str) -> None:
-    with pytest.raises(ValueError, match=f"^config.yaml: .*{complaint}"):
+def test_what_is_wrong_is_named(label: Any, entry: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^config.yaml: .*{problem}"):
         read_mcp_servers({"mcp_servers": {label: entry}})
 
 
@@ -100,8 +100,8 @@ def test_names_are_kept_where_models_take_them_and_unique_where_not() -> None:
 
 def test_secrets_of_the_configuration_are_not_repeated() -> None:
     server = McpServer("s", url="https://h/mcp?k=in-the-query", headers={"Authorization": "Bearer in-a-header"})
-    said = redacted(server, "bad token in-a-header at https://h/mcp?k=in-the-query; in-the-query is bad, too")
-    assert said == "bad token *** at https://h/mcp?***; *** is bad, too"
+    reply = redacted(server, "bad token in-a-header at https://h/mcp?k=in-the-query; in-the-query is bad, too")
+    assert reply == "bad token *** at https://h/mcp?***; *** is bad, too"
 
 
 def test_without_servers_the_package_is_never_loaded(tmp_path: Path) -> None:

@@ -41,17 +41,17 @@ def test_it_says_what_runs_waits_and_lives(make_server: Callable[..., Server]) -
     with server.http() as client:
         for gate in ("one", "two"):
             client.post("/v1/responses", json={"input": script({"gate": gate}), "background": True})
-    said = eventually(lambda: (body := detailed(server).json())["work"]["running"] == 1 and body)
-    assert [name for name in HERMES_FIELDS if name not in said] == []
-    assert (said["status"], said["gateway_state"], said["active_agents"]) == ("ok", "running", 1)
+    reply = eventually(lambda: (body := detailed(server).json())["work"]["running"] == 1 and body)
+    assert [name for name in HERMES_FIELDS if name not in reply] == []
+    assert (reply["status"], reply["gateway_state"], reply["active_agents"]) == ("ok", "running", 1)
     assert server.process is not None
-    assert said["pid"] == server.process.pid
-    assert said["work"]["queued"] == 1
-    assert said["work"]["oldest_queued_secs"] > 0
-    assert said["processes"][0]["state"] == "running"
-    assert said["storage"]["database_bytes"] > 0
-    assert said["readiness"]["checks"]["state_db"]["status"] == "ok"
-    assert said["mcp_servers"] == []
+    assert reply["pid"] == server.process.pid
+    assert reply["work"]["queued"] == 1
+    assert reply["work"]["oldest_queued_secs"] > 0
+    assert reply["processes"][0]["state"] == "running"
+    assert reply["storage"]["database_bytes"] > 0
+    assert reply["readiness"]["checks"]["state_db"]["status"] == "ok"
+    assert reply["mcp_servers"] == []
 
 
 def test_a_process_that_fell_is_named(make_server: Callable[..., Server]) -> None:
@@ -74,10 +74,10 @@ def test_an_mcp_server_that_is_down_degrades(make_server: Callable[..., Server])
     server.kill()
     (server.home / "config.yaml").write_text("mcp_servers: {away: {command: /nonexistent-program}}\n")
     server.start()
-    said = eventually(lambda: (body := detailed(server).json())["degraded"] == ["mcp"] and body, 20)
-    assert said["status"] == "degraded"
-    assert said["mcp_servers"][0]["label"] == "away"
-    assert said["mcp_servers"][0]["state"] == "down"
+    reply = eventually(lambda: (body := detailed(server).json())["degraded"] == ["mcp"] and body, 20)
+    assert reply["status"] == "degraded"
+    assert reply["mcp_servers"][0]["label"] == "away"
+    assert reply["mcp_servers"][0]["state"] == "down"
 
 
 def test_what_cannot_be_found_out_is_null_and_no_error(make_server: Callable[..., Server]) -> None:
@@ -85,11 +85,11 @@ def test_what_cannot_be_found_out_is_null_and_no_error(make_server: Callable[...
     rename = "ALTER TABLE gateway_app_runtimeprocess RENAME TO elsewhere"
     server.manage("shell", "-v0", "-c", f"from django.db import connection; connection.cursor().execute('{rename}')")
     answer = detailed(server)
-    said = answer.json()
+    reply = answer.json()
     assert answer.status_code == 200
-    assert said["degraded"][0] == "state_db"
-    assert (said["gateway_state"], said["updated_at"], said["processes"], said["work"]) == (None, None, None, None)
-    assert (said["active_agents"], said["platforms"]) == (0, {})
+    assert reply["degraded"][0] == "state_db"
+    assert (reply["gateway_state"], reply["updated_at"], reply["processes"], reply["work"]) == (None, None, None, None)
+    assert (reply["active_agents"], reply["platforms"]) == (0, {})
 
 
 def test_every_check_is_there(server: Server) -> None:
@@ -117,9 +117,9 @@ def test_a_temporary_database_is_said_everywhere(tmp_path: Path) -> None:
     try:
         server.start()
         assert httpx.get(f"{server.url}/health").json()["status"] == "degraded"
-        said = eventually(lambda: (body := detailed(server).json())["degraded"] == ["home"] and body)
-        assert said["status"] == "degraded"
-        assert "/proc/hermes-data" in said["readiness"]["checks"]["home"]["error"]
+        reply = eventually(lambda: (body := detailed(server).json())["degraded"] == ["home"] and body)
+        assert reply["status"] == "degraded"
+        assert "/proc/hermes-data" in reply["readiness"]["checks"]["home"]["error"]
         with httpx.Client(base_url=server.url, timeout=30, follow_redirects=True) as staff:
             assert "DEGRADED" not in staff.get("/admin/login/").text  # strangers are not told of our folders
             log_in(staff, *credentials(server))
@@ -135,8 +135,8 @@ def test_a_database_that_takes_no_writes_makes_the_writer_lag(make_server: Calla
         pytest.skip("PostgreSQL locks rows, not the database")
     with sqlite3.connect(server.home / "hermes.sqlite3", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        said = eventually(lambda: "writer" in (body := detailed(server).json())["degraded"] and body, 20)
-        assert said["readiness"]["checks"]["writer"]["lag_secs"] >= 5
+        reply = eventually(lambda: "writer" in (body := detailed(server).json())["degraded"] and body, 20)
+        assert reply["readiness"]["checks"]["writer"]["lag_secs"] >= 5
         other.execute("ROLLBACK")
     other.close()
     eventually(lambda: detailed(server).json()["status"] == "ok", 20)

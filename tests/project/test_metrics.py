@@ -34,15 +34,15 @@ def test_what_is_appended_read_and_ended_is_counted(make_server: Callable[..., S
         assert scraped(server)["hermes_responses_open state=running"] == 1
         server.open_gate("metrics")
         received = answer.read()
-    said = eventually(lambda: (found := scraped(server))["hermes_streams_open"] == 0 and found)
+    reply = eventually(lambda: (found := scraped(server))["hermes_streams_open"] == 0 and found)
     (stored,) = server.query("SELECT SUM(last_position - first_position + 1) FROM responses_app_eventsegment")[0]
-    assert said["hermes_events_appended_total"] == stored
-    assert received.count(b"event: ") <= said["hermes_events_delivered_total"] <= stored
-    assert said["hermes_responses_total status=completed"] == 1
-    assert said["hermes_tool_seconds_count status=completed tool=effect"] == 1
-    assert said["hermes_commit_seconds_count"] > 0
-    assert said["hermes_log_lag_seconds"] < 5
-    assert (said["hermes_queue_age_seconds"], said["hermes_responses_open state=queued"]) == (0, 0)
+    assert reply["hermes_events_appended_total"] == stored
+    assert received.count(b"event: ") <= reply["hermes_events_delivered_total"] <= stored
+    assert reply["hermes_responses_total status=completed"] == 1
+    assert reply["hermes_tool_seconds_count status=completed tool=effect"] == 1
+    assert reply["hermes_commit_seconds_count"] > 0
+    assert reply["hermes_log_lag_seconds"] < 5
+    assert (reply["hermes_queue_age_seconds"], reply["hermes_responses_open state=queued"]) == (0, 0)
 
 
 def test_what_waits_has_an_age(make_server: Callable[..., Server]) -> None:
@@ -62,20 +62,20 @@ def test_upstreams_are_timed_and_their_errors_are_named(make_server: Callable[..
     with server.http() as client:
         assert client.get(readiness).json()["readiness"]["checks"]["model"]["asked_at"] is None
         assert client.post("/v1/responses", json={"input": "hi"}).json()["status"] == "completed"
-        said = scraped(server)
-        assert said[f"hermes_upstream_seconds_count {labels}"] == 1
-        assert said[f"hermes_upstream_first_event_seconds_count {labels}"] == 1
+        reply = scraped(server)
+        assert reply[f"hermes_upstream_seconds_count {labels}"] == 1
+        assert reply[f"hermes_upstream_first_event_seconds_count {labels}"] == 1
         assert client.get(readiness).json()["readiness"]["checks"]["model"]["status"] == "ok"
         stub.play(Answer(503, b"{}"))
         assert client.post("/v1/responses", json={"input": "hi"}).json()["status"] == "failed"
-        said = client.get(readiness).json()
+        reply = client.get(readiness).json()
     assert scraped(server)[f"hermes_upstream_errors_total code=server_error {labels}"] >= 1
-    assert (said["degraded"], said["readiness"]["checks"]["model"]["error"]) == (["model"], "server_error")
+    assert (reply["degraded"], reply["readiness"]["checks"]["model"]["error"]) == (["model"], "server_error")
 
 
 def test_a_name_that_a_model_made_up_is_no_series(server: Server) -> None:
     with server.http() as client:
         client.post("/v1/responses", json={"input": script({"call": "made-up-tool", "arguments": {}})})
-    said = scraped(server)
-    assert said["hermes_tool_seconds_count status=failed tool=unknown"] >= 1
-    assert [name for name in said if "made-up" in name] == []
+    reply = scraped(server)
+    assert reply["hermes_tool_seconds_count status=failed tool=unknown"] >= 1
+    assert [name for name in reply if "made-up" in name] == []

@@ -114,8 +114,8 @@ def test_the_response_has_every_key() -> None:
 def test_streams_have_the_events_that_are_told() -> None:
     listed = (ROOT / "docs/api.md").read_text().split("## Events")[1].split("## Errors")[0]
     assert events.EVENTS.keys() == set(re.findall(r"`(response\.[\w.]+)`", listed))
-    told = set(re.findall(r'_told\("([\w.]+)"', (ROOT / "gateway_app/api/runs/renderers.py").read_text()))
-    assert runs.EVENTS.keys() == told
+    reported = set(re.findall(r'_told\("([\w.]+)"', (ROOT / "gateway_app/api/runs/renderers.py").read_text()))
+    assert runs.EVENTS.keys() == reported
     written = (ROOT / "gateway_app/api/sessions/renderers.py").read_text()
     yielded = re.findall(r'yield "([\w.]+)"(?: if [^"]+ else "([\w.]+)")?', written)
     assert session_events.EVENTS.keys() == {name for pair in yielded for name in pair if name}

@@ -67,8 +67,8 @@ def responses(client: Client) -> None:
         name = {"function": "look", "custom": "write"}.get(str(tools[0]["type"]), "explode")
         steps = ({"say": "I call."}, {"call": name, "arguments": {}})
         asked = {"input": script(*steps), "tools": tools, "stream": True}
-        told = client.post("/v1/responses", asked)
-        assert told[-1] == "[DONE]"
+        event_data = client.post("/v1/responses", asked)
+        assert event_data[-1] == "[DONE]"
     client.post("/v1/responses", {"input": script(*WORK), "stream": True, "tool_choice": "auto"})
     client.post("/v1/responses", {"input": script({"fail": "no"}), "stream": True})
     client.post("/v1/responses", {"input": "one two three", "max_output_tokens": 1, "store": False})
@@ -119,8 +119,8 @@ def approvals(client: Client) -> None:
 
 def conversations(client: Client) -> None:
     image = {"type": "input_image", "image_url": "https://x.example/y.png"}
-    said = {"role": "user", "content": [image, {"type": "input_text", "text": "a"}]}
-    made = client.post("/v1/conversations", {"items": [said], "metadata": {"a": "b"}, "name": "openapi"})
+    reply = {"role": "user", "content": [image, {"type": "input_text", "text": "a"}]}
+    made = client.post("/v1/conversations", {"items": [reply], "metadata": {"a": "b"}, "name": "openapi"})
     path = f"/v1/conversations/{made['id']}"
     client.post("/v1/responses", {"input": script(*WORK), "conversation": made["id"]})
     client.get(path)
@@ -145,8 +145,8 @@ def chat(client: Client) -> None:
     guarded = {"messages": scripted({"call": "guarded", "arguments": {"text": "ok"}}), "store": True, **options}
     key = {"Idempotency-Key": "openapi-consent"}
     client.post(f"/v1/runs/{left_waiting(client.http, guarded, key)}/approval", {"choice": "once"})
-    told = client.post(path, guarded, headers=key)
-    assert [said["approval"]["tool"] for said in told if "approval" in said] == ["guarded"] * 2
+    event_data = client.post(path, guarded, headers=key)
+    assert [reply["approval"]["tool"] for reply in event_data if "approval" in reply] == ["guarded"] * 2
     client.post(path, {"messages": scripted({"fail": "no"}), **options})
     client.post(path, {"messages": scripted({"fail": "no"})}, 500)
     client.post(path, {"messages": scripted({"fail": "slow", "code": "rate_limit_exceeded"})}, 429)
@@ -201,13 +201,13 @@ def sessions(client: Client) -> None:
     client.get("/api/sessions", params={"limit": 10})
 
 
-DOORS = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions)
+SURFACES = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions)
 
 
 # -- the tests --------------------------------------------------------------------------
 def test_every_operation_answers_as_described(client: Client) -> None:
-    for door in DOORS:
-        door(client)
+    for surface in SURFACES:
+        surface(client)
     answered = {(method, path) for method, path, status in client.reader.seen if status < "300"}
     assert answered == {(method, path) for method, path, _ in client.reader.operations()}
 

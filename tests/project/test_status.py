@@ -47,19 +47,19 @@ def test_either_address_of_a_gateway_will_do(given: str) -> None:
 def test_a_gateway_here_is_told_of_and_nobody_else_is_asked(make_server: Callable[..., Server]) -> None:
     remote = make_server()
     here = make_server(GATEWAY_HEALTH_URL=remote.url)
-    said = eventually(lambda: (found := status(here))["gateway_running"] and found)
-    assert (said["gateway_pid"], said["gateway_is_remote"], said["gateway_state"]) == (pid(here), False, "running")
-    assert said["gateway_health_url"] == remote.url
-    assert said["gateway_platforms"] == {"api_server": {"state": "connected"}}
+    reply = eventually(lambda: (found := status(here))["gateway_running"] and found)
+    assert (reply["gateway_pid"], reply["gateway_is_remote"], reply["gateway_state"]) == (pid(here), False, "running")
+    assert reply["gateway_health_url"] == remote.url
+    assert reply["gateway_platforms"] == {"api_server": {"state": "connected"}}
 
 
 def test_without_one_here_the_remote_one_is_asked(make_server: Callable[..., Server]) -> None:
     remote = make_server()
     here = without_gateway(make_server(GATEWAY_HEALTH_URL=f"{remote.url}/health/", GATEWAY_HEALTH_KEY=remote.key))
-    said = status(here)
-    assert (said["gateway_running"], said["gateway_is_remote"]) == (True, True)
-    assert (said["gateway_pid"], said["gateway_state"]) == (pid(remote), "running")
-    assert said["gateway_updated_at"]
+    reply = status(here)
+    assert (reply["gateway_running"], reply["gateway_is_remote"]) == (True, True)
+    assert (reply["gateway_pid"], reply["gateway_state"]) == (pid(remote), "running")
+    assert reply["gateway_updated_at"]
     with httpx.Client(base_url=here.url, timeout=30, follow_redirects=True) as staff:
         log_in(staff, *credentials(here))
         shown = f"at {remote.url}/health/, pid {pid(remote)}"
@@ -85,16 +85,16 @@ def test_without_the_key_a_remote_on_loopback_is_known_to_run(make_server: Calla
 def test_without_the_key_plain_health_says_that_it_runs(make_server: Callable[..., Server]) -> None:
     remote = make_server(API_SERVER_HOST="0.0.0.0")
     here = without_gateway(make_server(GATEWAY_HEALTH_URL=remote.url))
-    said = status(here)
-    assert (said["gateway_running"], said["gateway_pid"], said["gateway_state"]) == (True, None, "running")
+    reply = status(here)
+    assert (reply["gateway_running"], reply["gateway_pid"], reply["gateway_state"]) == (True, None, "running")
 
 
 def test_nobody_anywhere_is_said_and_no_error(make_server: Callable[..., Server]) -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     here = without_gateway(make_server(GATEWAY_HEALTH_URL=nobody, GATEWAY_HEALTH_TIMEOUT="0.5"))
-    said = status(here)
-    assert (said["gateway_running"], said["gateway_pid"], said["gateway_state"]) == (False, None, "stopped")
+    reply = status(here)
+    assert (reply["gateway_running"], reply["gateway_pid"], reply["gateway_state"]) == (False, None, "stopped")
     rename = "ALTER TABLE gateway_app_runtimeprocess RENAME TO elsewhere"
     here.manage("shell", "-v0", "-c", f"from django.db import connection; connection.cursor().execute('{rename}')")
-    said = status(here)
-    assert (said["gateway_running"], said["gateway_state"], said["active_sessions"]) == (False, None, None)
+    reply = status(here)
+    assert (reply["gateway_running"], reply["gateway_state"], reply["active_sessions"]) == (False, None, None)

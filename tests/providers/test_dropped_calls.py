@@ -23,7 +23,7 @@ from tests.support.model_stub import (
     Text,
     sse,
 )
-from tests.support.providers import CALL, Cast, hear
+from tests.support.providers import CALL, Providers, record_round
 
 WRITE = Begun(Call("c1", "write_file", ('{"text": "lo',)))
 PATCH = Begun(Call("c1", "patch", ('{"text": "lo',)))
@@ -38,98 +38,108 @@ def drop(request: pytest.FixtureRequest) -> Step:
     return DROPS[str(request.param)]
 
 
-async def run(cast: Cast, mode: str, ran: list[ToolCall]) -> list[AgentEvent]:
+async def run(made_providers: Providers, mode: str, ran: list[ToolCall]) -> list[AgentEvent]:
     async def run_tool(call: ToolCall) -> ToolResult:
         ran.append(call)
         return ToolResult("done")
 
-    return [event async for event in run_turn([cast.provider(mode)], CALL, run_tool, TurnProgress(), retries=2)]
+    return [
+        event async for event in run_turn([made_providers.provider(mode)], CALL, run_tool, TurnProgress(), retries=2)
+    ]
 
 
-async def test_after_the_second_drop_of_a_tool_the_model_is_told_to_split(cast: Cast, mode: str, drop: Step) -> None:
+async def test_after_the_second_drop_of_a_tool_the_model_is_told_to_split(
+    made_providers: Providers, mode: str, drop: Step
+) -> None:
     for step in (WRITE, WRITE, DONE):
-        cast.stub.play(step, Finish("tool_calls") if step is DONE else drop)
-    heard = await hear(cast.provider(mode))
-    assert heard.calls == [("write_file", '{"text": "x"}')]
-    assert "`write_file` was cut off" in cast.shown(1)
-    assert SPLIT not in cast.shown(1)
+        made_providers.stub.play(step, Finish("tool_calls") if step is DONE else drop)
+    recorded = await record_round(made_providers.provider(mode))
+    assert recorded.calls == [("write_file", '{"text": "x"}')]
+    assert "`write_file` was cut off" in made_providers.shown(1)
+    assert SPLIT not in made_providers.shown(1)
     for word in ("`write_file`", SPLIT, "Split the content", "`patch`", "8,000 tokens"):
-        assert word in cast.shown(2)
+        assert word in made_providers.shown(2)
 
 
-async def test_drops_of_different_tools_are_not_in_a_row(cast: Cast, mode: str, drop: Step) -> None:
+async def test_drops_of_different_tools_are_not_in_a_row(made_providers: Providers, mode: str, drop: Step) -> None:
     for step in (WRITE, PATCH, WRITE):
-        cast.stub.play(step, drop)
-    heard = await hear(cast.provider(mode))
-    assert heard.text == "Hello wörld 🎉"
-    assert SPLIT not in cast.shown(3)
+        made_providers.stub.play(step, drop)
+    recorded = await record_round(made_providers.provider(mode))
+    assert recorded.text == "Hello wörld 🎉"
+    assert SPLIT not in made_providers.shown(3)
 
 
-async def test_four_drops_end_the_turn_with_a_message(cast: Cast, mode: str, drop: Step) -> None:
+async def test_four_drops_end_the_turn_with_a_message(made_providers: Providers, mode: str, drop: Step) -> None:
     for _ in range(9):
-        cast.stub.play(WRITE, drop)
+        made_providers.stub.play(WRITE, drop)
     ran: list[ToolCall] = []
-    end = (await run(cast, mode, ran))[-1]
+    end = (await run(made_providers, mode, ran))[-1]
     assert isinstance(end, TurnFinished)
     assert end.incomplete_reason == "tool_call_dropped"
     assert "write_file" in end.message
-    assert (cast.requests, ran) == (4, [])
+    assert (made_providers.requests, ran) == (4, [])
 
 
-async def test_a_good_tool_round_resets_the_count(cast: Cast, mode: str, drop: Step) -> None:
+async def test_a_good_tool_round_resets_the_count(made_providers: Providers, mode: str, drop: Step) -> None:
     for _ in range(3):
         for step in (WRITE, WRITE, WRITE, DONE):
-            cast.stub.play(step, Finish("tool_calls") if step is DONE else drop)
+            made_providers.stub.play(step, Finish("tool_calls") if step is DONE else drop)
     ran: list[ToolCall] = []
-    end = (await run(cast, mode, ran))[-1]
+    end = (await run(made_providers, mode, ran))[-1]
     assert isinstance(end, TurnFinished)
     assert (end.incomplete_reason, len(ran)) == (None, 3)
     assert len({call.call_id for call in ran}) == 3
-    assert SPLIT not in cast.shown(1).split("`write_file` was cut off")[1]
+    assert SPLIT not in made_providers.shown(1).split("`write_file` was cut off")[1]
 
 
-async def test_a_limit_of_the_client_stays_its_limit(cast: Cast, mode: str) -> None:
-    cast.stub.play(WRITE, Finish("length"))
-    heard = await hear(cast.provider(mode), call=replace(CALL, max_output_tokens=50))
-    assert (heard.finish.reason, heard.calls, cast.requests) == ("length", [], 1)
+async def test_a_limit_of_the_client_stays_its_limit(made_providers: Providers, mode: str) -> None:
+    made_providers.stub.play(WRITE, Finish("length"))
+    recorded = await record_round(made_providers.provider(mode), call=replace(CALL, max_output_tokens=50))
+    assert (recorded.finish.reason, recorded.calls, made_providers.requests) == ("length", [], 1)
 
 
-async def test_the_calls_before_a_cut_one_are_kept_and_run(cast: Cast, mode: str, drop: Step) -> None:
-    cast.stub.play(Calls((WHOLE,)), WRITE, drop)
-    cast.stub.play(DONE, Finish("tool_calls"))
+async def test_the_calls_before_a_cut_one_are_kept_and_run(made_providers: Providers, mode: str, drop: Step) -> None:
+    made_providers.stub.play(Calls((WHOLE,)), WRITE, drop)
+    made_providers.stub.play(DONE, Finish("tool_calls"))
     ran: list[ToolCall] = []
-    events = await run(cast, mode, ran)
+    events = await run(made_providers, mode, ran)
     assert [(call.name, call.arguments) for call in ran] == [("look", '{"at": 1}'), ("write_file", '{"text": "x"}')]
     assert ToolFinished(ran[0].call_id, "done") in events
-    assert "`write_file` was cut off" in cast.shown(1)
-    assert "lo" not in cast.shown(1).replace("look", "")
+    assert "`write_file` was cut off" in made_providers.shown(1)
+    assert "lo" not in made_providers.shown(1).replace("look", "")
     started = [event.call_id for event in events if isinstance(event, CallStarted)]
     assert len(set(started)) == 3  # the stub uses one id again
     assert isinstance(events[-1], TurnFinished)
     assert events[-1].incomplete_reason is None
 
 
-async def test_a_cut_right_after_a_whole_call_runs_it(cast: Cast, mode: str, drop: Step) -> None:
-    cast.stub.play(Begun(WHOLE), drop)
-    heard = await hear(cast.provider(mode))
-    assert (heard.calls, heard.finish.reason, heard.finish.notes) == ([("look", '{"at": 1}')], "tool_calls", ())
+async def test_a_cut_right_after_a_whole_call_runs_it(made_providers: Providers, mode: str, drop: Step) -> None:
+    made_providers.stub.play(Begun(WHOLE), drop)
+    recorded = await record_round(made_providers.provider(mode))
+    assert (recorded.calls, recorded.finish.reason, recorded.finish.notes) == (
+        [("look", '{"at": 1}')],
+        "tool_calls",
+        (),
+    )
 
 
-async def test_a_call_that_is_told_of_in_the_text_is_not_said_again(cast: Cast, mode: str, drop: Step) -> None:
-    cast.stub.play(Text("I write it. "), WRITE, drop)
-    cast.stub.play(Text("Now."), Finish())
-    heard = await hear(cast.provider(mode))
-    assert heard.text == "I write it. Now."
-    assert "I write it. " in cast.shown(1)
+async def test_a_call_that_is_told_of_in_the_text_is_not_said_again(
+    made_providers: Providers, mode: str, drop: Step
+) -> None:
+    made_providers.stub.play(Text("I write it. "), WRITE, drop)
+    made_providers.stub.play(Text("Now."), Finish())
+    recorded = await record_round(made_providers.provider(mode))
+    assert recorded.text == "I write it. Now."
+    assert "I write it. " in made_providers.shown(1)
 
 
-async def test_a_call_that_never_gets_a_name_is_a_broken_answer(cast: Cast) -> None:
+async def test_a_call_that_never_gets_a_name_is_a_broken_answer(made_providers: Providers) -> None:
     nameless = {"index": 0, "id": "x", "function": {"arguments": "{}"}}
     broken = Raw(sse({"choices": [{"index": 0, "delta": {"tool_calls": [nameless]}, "finish_reason": "tool_calls"}]}))
-    cast.stub.play(broken)
-    assert (await hear(cast.provider("chat_completions"))).text == "Hello wörld 🎉"
+    made_providers.stub.play(broken)
+    assert (await record_round(made_providers.provider("chat_completions"))).text == "Hello wörld 🎉"
     item = {"type": "function_call", "id": "x", "call_id": "x", "arguments": "{}"}
     added = {"type": "response.output_item.done", "output_index": 0, "item": item}
-    cast.stub.play(Raw(sse(added)), Finish())
-    assert (await hear(cast.provider("codex_responses"))).text == "Hello wörld 🎉"
-    assert cast.requests == 4
+    made_providers.stub.play(Raw(sse(added)), Finish())
+    assert (await record_round(made_providers.provider("codex_responses"))).text == "Hello wörld 🎉"
+    assert made_providers.requests == 4

@@ -32,6 +32,6 @@ def test_the_turn_names_the_tool_and_the_next_one_is_told(make_server: Callable[
     stub.play(Text("in smaller steps"), Finish())
     with server.http() as client:
         client.post("/v1/responses", json={"input": "continue", "previous_response_id": body["id"]})
-    told = str(stub.asked[-1].body["messages"])
-    assert "write_file was cut off" in told
-    assert "was not carried out" in told
+    reported = str(stub.asked[-1].body["messages"])
+    assert "write_file was cut off" in reported
+    assert "was not carried out" in reported

@@ -21,8 +21,8 @@ from tests.support.model_stub import (
     Finish,
     Raw,
     Refusal,
-    Spoken,
     Step,
+    StreamStyle,
     Text,
     Thought,
     sse,
@@ -30,9 +30,9 @@ from tests.support.model_stub import (
 from tests.support.providers import (
     CALL,
     COUNTED,
-    Cast,
-    Heard,
-    hear,
+    Providers,
+    RecordedRound,
+    record_round,
 )
 
 CODEX = "codex_responses"
@@ -54,26 +54,26 @@ def event(kind: str, **fields: Any) -> Raw:
 
 # -- relays without response.created ----------------------------------------------------
 @pytest.mark.parametrize("opening", OPENINGS)
-async def test_a_relay_without_the_first_event_just_works(cast: Cast, opening: str) -> None:
-    cast.stub.play(Spoken(has_opening=False, has_output=False), Raw(sse(OPENINGS[opening])), *TALK)
-    heard = await hear(cast.provider(CODEX))
-    assert (heard.thought, heard.text, heard.calls) == ("Hm. ", "Well. ", [("look", '{"at": 1}')])
-    assert heard.quirks == [f"no response.created before {OPENINGS[opening]['type']}"]
-    assert (cast.requests, heard.cuts) == (1, 0)
-    assert (heard.finish.reason, heard.finish.usage) == ("tool_calls", COUNTED)
-    deltas = [type(e) for e in heard.events if isinstance(e, ReasoningDelta | TextDelta | CallArguments)]
+async def test_a_relay_without_the_first_event_just_works(made_providers: Providers, opening: str) -> None:
+    made_providers.stub.play(StreamStyle(has_opening=False, has_output=False), Raw(sse(OPENINGS[opening])), *TALK)
+    recorded = await record_round(made_providers.provider(CODEX))
+    assert (recorded.thought, recorded.text, recorded.calls) == ("Hm. ", "Well. ", [("look", '{"at": 1}')])
+    assert recorded.quirks == [f"no response.created before {OPENINGS[opening]['type']}"]
+    assert (made_providers.requests, recorded.cuts) == (1, 0)
+    assert (recorded.finish.reason, recorded.finish.usage) == ("tool_calls", COUNTED)
+    deltas = [type(e) for e in recorded.events if isinstance(e, ReasoningDelta | TextDelta | CallArguments)]
     assert deltas == [ReasoningDelta, TextDelta, CallArguments, CallArguments]
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
-async def test_the_same_from_openai_is_an_error_and_not_asked_again(cast: Cast, opening: str) -> None:
+async def test_the_same_from_openai_is_an_error_and_not_asked_again(made_providers: Providers, opening: str) -> None:
     first = OPENINGS[opening]
-    cast.stub.play(Spoken(has_opening=False), Raw(sse(first)), *TALK)
+    made_providers.stub.play(StreamStyle(has_opening=False), Raw(sse(first)), *TALK)
     with pytest.raises(ModelFailed, match=f"expected response.created before {first['type']}"):
-        await hear(cast.provider(CODEX, name="openai"))
-    assert cast.requests == 1
-    cast.stub.play(*TALK)
-    assert (await hear(cast.provider(CODEX, name="openai"))).quirks == []
+        await record_round(made_providers.provider(CODEX, name="openai"))
+    assert made_providers.requests == 1
+    made_providers.stub.play(*TALK)
+    assert (await record_round(made_providers.provider(CODEX, name="openai"))).quirks == []
 
 
 CALLED = {"type": "function_call", "id": "f", "call_id": "c1", "name": "look", "arguments": '{"at": 1}'}
@@ -115,18 +115,18 @@ REBUILT: dict[str, tuple[Step, ...]] = {
 
 
 @pytest.mark.parametrize("source", REBUILT)
-async def test_the_output_is_put_together_from_what_there_is(cast: Cast, source: str) -> None:
-    cast.stub.play(Raw(sse(OPENINGS["in progress"])), *REBUILT[source])
-    heard = await hear(cast.provider(CODEX))
-    assert (heard.text, heard.calls) == ("Well. ", [("look", '{"at": 1}')])
-    assert (cast.requests, heard.finish.reason) == (1, "tool_calls")
+async def test_the_output_is_put_together_from_what_there_is(made_providers: Providers, source: str) -> None:
+    made_providers.stub.play(Raw(sse(OPENINGS["in progress"])), *REBUILT[source])
+    recorded = await record_round(made_providers.provider(CODEX))
+    assert (recorded.text, recorded.calls) == ("Well. ", [("look", '{"at": 1}')])
+    assert (made_providers.requests, recorded.finish.reason) == (1, "tool_calls")
 
 
-async def test_two_calls_with_one_index_stay_two(cast: Cast) -> None:
+async def test_two_calls_with_one_index_stay_two(made_providers: Providers) -> None:
     calls = [{**CALLED, "call_id": call_id, "arguments": "{}"} for call_id in ("c1", "c2")]
     steps = [event("output_item.done", output_index=0, item=call) for call in calls]
-    cast.stub.play(event("created", response={}), *steps, EMPTY)
-    assert (await hear(cast.provider(CODEX))).calls == [("look", "{}"), ("look", "{}")]
+    made_providers.stub.play(event("created", response={}), *steps, EMPTY)
+    assert (await record_round(made_providers.provider(CODEX))).calls == [("look", "{}"), ("look", "{}")]
 
 
 def _twin(kind: str, index: int, at: int, **fields: Any) -> Raw:
@@ -163,52 +163,52 @@ TWINS: dict[str, tuple[Step, ...]] = {
 
 
 @pytest.mark.parametrize("way", TWINS)
-async def test_two_calls_with_one_call_id_stay_two(cast: Cast, way: str) -> None:
-    cast.stub.play(event("created", response={}), *TWINS[way], EMPTY)
-    heard = await hear(cast.provider(CODEX))
-    assert sorted(heard.calls) == [("look", '{"at": 1}'), ("look", '{"at": 2}')]
-    started = [given.call_id for given in heard.events if isinstance(given, CallStarted)]
+async def test_two_calls_with_one_call_id_stay_two(made_providers: Providers, way: str) -> None:
+    made_providers.stub.play(event("created", response={}), *TWINS[way], EMPTY)
+    recorded = await record_round(made_providers.provider(CODEX))
+    assert sorted(recorded.calls) == [("look", '{"at": 1}'), ("look", '{"at": 2}')]
+    started = [given.call_id for given in recorded.events if isinstance(given, CallStarted)]
     assert len(set(started)) == 2
 
 
 # -- answers without an end -------------------------------------------------------------
-async def test_an_answer_without_an_end_is_whole_with_its_usage(cast: Cast, mode: str) -> None:
+async def test_an_answer_without_an_end_is_whole_with_its_usage(made_providers: Providers, mode: str) -> None:
     marks = {
         "chat_completions": Raw(sse({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}})),
         CODEX: Raw(sse({"type": "vendor.usage", "usage": {"input_tokens": 3, "output_tokens": 1}})),
     }
-    cast.stub.play(Text("so"), marks[mode])
-    heard = await hear(cast.provider(mode))
-    assert (heard.text, heard.cuts, cast.requests) == ("so", 0, 1)
-    assert heard.finish.usage.input_tokens == 3
-    assert heard.quirks == ["no end of the answer"]
-    cast.stub.play(Spoken(), marks[mode])  # usage, but nothing said
-    assert (await hear(cast.provider(mode))).text == "Hello wörld 🎉"
-    assert cast.requests == 3
+    made_providers.stub.play(Text("so"), marks[mode])
+    recorded = await record_round(made_providers.provider(mode))
+    assert (recorded.text, recorded.cuts, made_providers.requests) == ("so", 0, 1)
+    assert recorded.finish.usage.input_tokens == 3
+    assert recorded.quirks == ["no end of the answer"]
+    made_providers.stub.play(StreamStyle(), marks[mode])  # usage, but nothing said
+    assert (await record_round(made_providers.provider(mode))).text == "Hello wörld 🎉"
+    assert made_providers.requests == 3
 
 
-async def test_items_that_are_done_and_a_clean_end_are_a_whole_answer(cast: Cast) -> None:
+async def test_items_that_are_done_and_a_clean_end_are_a_whole_answer(made_providers: Providers) -> None:
     steps = (event("created", response={}), event("output_item.done", output_index=0, item=SAID))
-    cast.stub.play(*steps)
-    assert (await hear(cast.provider(CODEX))).quirks == ["no end of the answer"]
-    cast.stub.play(*steps, Cut())
-    assert (await hear(cast.provider(CODEX))).cuts == 1
+    made_providers.stub.play(*steps)
+    assert (await record_round(made_providers.provider(CODEX))).quirks == ["no end of the answer"]
+    made_providers.stub.play(*steps, Cut())
+    assert (await record_round(made_providers.provider(CODEX))).cuts == 1
 
 
-async def test_usage_with_every_chunk_is_no_end(cast: Cast) -> None:
+async def test_usage_with_every_chunk_is_no_end(made_providers: Providers) -> None:
     counting = {"choices": [{"index": 0, "delta": {"content": "so "}}], "usage": {"prompt_tokens": 3}}
-    cast.stub.play(Raw(sse(counting)))
-    heard = await hear(cast.provider("chat_completions"))
-    assert (heard.text, heard.cuts) == ("so Hello wörld 🎉", 1)
+    made_providers.stub.play(Raw(sse(counting)))
+    recorded = await record_round(made_providers.provider("chat_completions"))
+    assert (recorded.text, recorded.cuts) == ("so Hello wörld 🎉", 1)
 
 
 # -- servers that do not stream ---------------------------------------------------------
 FULL: tuple[Step, ...] = (Thought("Hm. "), *TALK[1:])
 
 
-def check_whole(heard: Heard) -> None:
-    assert (heard.thought, heard.text, heard.calls) == ("Hm. ", "Well. ", [("look", '{"at": 1}')])
-    assert (heard.finish.reason, heard.finish.usage) == ("tool_calls", COUNTED)
+def check_whole(recorded: RecordedRound) -> None:
+    assert (recorded.thought, recorded.text, recorded.calls) == ("Hm. ", "Well. ", [("look", '{"at": 1}')])
+    assert (recorded.finish.reason, recorded.finish.usage) == ("tool_calls", COUNTED)
 
 
 @pytest.mark.parametrize(
@@ -222,61 +222,63 @@ def check_whole(heard: Heard) -> None:
     ],
 )
 async def test_a_server_that_cannot_stream_is_asked_for_the_whole(
-    cast: Cast, mode: str, status: int, message: str
+    made_providers: Providers, mode: str, status: int, message: str
 ) -> None:
-    provider = cast.provider(mode)
-    cast.stub.play(Answer(status, json.dumps({"error": {"message": message}}).encode()))
-    cast.stub.play(*FULL)
-    heard = await hear(provider, retries=0)
-    check_whole(heard)
-    assert "no streaming" in heard.quirks
-    assert [asked.body["stream"] for asked in cast.stub.asked] == [True, False]
-    assert "stream_options" not in cast.stub.asked[1].body
-    assert (await hear(provider)).text == "Hello wörld 🎉"
-    assert cast.stub.asked[2].body["stream"] is True
+    provider = made_providers.provider(mode)
+    made_providers.stub.play(Answer(status, json.dumps({"error": {"message": message}}).encode()))
+    made_providers.stub.play(*FULL)
+    recorded = await record_round(provider, retries=0)
+    check_whole(recorded)
+    assert "no streaming" in recorded.quirks
+    assert [asked.body["stream"] for asked in made_providers.stub.asked] == [True, False]
+    assert "stream_options" not in made_providers.stub.asked[1].body
+    assert (await record_round(provider)).text == "Hello wörld 🎉"
+    assert made_providers.stub.asked[2].body["stream"] is True
 
 
-async def test_another_refusal_is_not_answered_without_streaming(cast: Cast, mode: str) -> None:
-    cast.stub.play(Answer(400, b'{"error": {"message": "The stream of thought is too short."}}'))
+async def test_another_refusal_is_not_answered_without_streaming(made_providers: Providers, mode: str) -> None:
+    made_providers.stub.play(Answer(400, b'{"error": {"message": "The stream of thought is too short."}}'))
     with pytest.raises(ModelFailed):
-        await hear(cast.provider(mode))
-    assert cast.requests == 1
+        await record_round(made_providers.provider(mode))
+    assert made_providers.requests == 1
 
 
-async def test_options_of_the_stream_that_are_refused_are_left_out(cast: Cast, mode: str) -> None:
+async def test_options_of_the_stream_that_are_refused_are_left_out(made_providers: Providers, mode: str) -> None:
     call = replace(CALL, extras={"stream_options": {"include_obfuscation": False}})
     for status in (400, 422):
-        cast.stub.play(Answer(status, b'{"error": {"message": "Unknown field: stream_options"}}'))
-        heard = await hear(cast.provider(mode), call=call, retries=0)
-        assert heard.text == "Hello wörld 🎉"
-        first, second = cast.stub.asked[-2:]
+        made_providers.stub.play(Answer(status, b'{"error": {"message": "Unknown field: stream_options"}}'))
+        recorded = await record_round(made_providers.provider(mode), call=call, retries=0)
+        assert recorded.text == "Hello wörld 🎉"
+        first, second = made_providers.stub.asked[-2:]
         assert "stream_options" in first.body
         assert "stream_options" not in second.body
         assert second.body["stream"] is True
     for _ in range(2):
-        cast.stub.play(Answer(400, b'{"error": {"message": "Unknown field: stream_options"}}'))
+        made_providers.stub.play(Answer(400, b'{"error": {"message": "Unknown field: stream_options"}}'))
     with pytest.raises(ModelFailed, match="stream_options"):
-        await hear(cast.provider(mode), call=call)
-    assert cast.requests == 6
+        await record_round(made_providers.provider(mode), call=call)
+    assert made_providers.requests == 6
 
 
-async def test_a_whole_answer_to_a_streamed_request_is_taken_from_custom_servers(cast: Cast, mode: str) -> None:
-    cast.stub.play(*FULL)
-    await hear(cast.provider(mode))
-    whole = cast.stub.whole(mode, FULL)
-    cast.stub.play(Answer(200, whole))
-    heard = await hear(cast.provider(mode))
-    check_whole(heard)
-    assert heard.quirks == ["a whole answer"]
-    cast.stub.play(Answer(200, whole))
+async def test_a_whole_answer_to_a_streamed_request_is_taken_from_custom_servers(
+    made_providers: Providers, mode: str
+) -> None:
+    made_providers.stub.play(*FULL)
+    await record_round(made_providers.provider(mode))
+    whole = made_providers.stub.whole(mode, FULL)
+    made_providers.stub.play(Answer(200, whole))
+    recorded = await record_round(made_providers.provider(mode))
+    check_whole(recorded)
+    assert recorded.quirks == ["a whole answer"]
+    made_providers.stub.play(Answer(200, whole))
     with pytest.raises(ModelFailed, match="stream of events"):
-        await hear(cast.provider(mode, name="openai"))
-    cast.stub.play(Answer(200, cast.stub.whole(mode, (Refusal("No."), Finish()))))
-    assert (await hear(cast.provider(mode))).said.items()[0]["content"][0]["text"] == "No."
+        await record_round(made_providers.provider(mode, name="openai"))
+    made_providers.stub.play(Answer(200, made_providers.stub.whole(mode, (Refusal("No."), Finish()))))
+    assert (await record_round(made_providers.provider(mode))).answer.items()[0]["content"][0]["text"] == "No."
 
 
 # -- content in other shapes ------------------------------------------------------------
-async def test_chat_content_in_parts_is_read(cast: Cast) -> None:
+async def test_chat_content_in_parts_is_read(made_providers: Providers) -> None:
     parts = [{"type": "text", "text": "so "}, {"type": "text", "text": "far"}, {"type": "image"}]
-    cast.stub.play(Raw(sse({"choices": [{"index": 0, "delta": {"content": parts}}]})), Finish())
-    assert (await hear(cast.provider("chat_completions"))).text == "so far"
+    made_providers.stub.play(Raw(sse({"choices": [{"index": 0, "delta": {"content": parts}}]})), Finish())
+    assert (await record_round(made_providers.provider("chat_completions"))).text == "so far"

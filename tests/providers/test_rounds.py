@@ -32,8 +32,8 @@ from tests.support.model_stub import (
     ModelStub,
     Raw,
     Reset,
-    Spoken,
     Step,
+    StreamStyle,
     Text,
     Thought,
     sse,
@@ -42,8 +42,8 @@ from tests.support.providers import (
     CALL,
     COUNTED,
     KEY,
-    Cast,
-    hear,
+    Providers,
+    record_round,
 )
 
 STALE_SECS = 0.1
@@ -51,22 +51,22 @@ BUSY = Answer(503, b'{"error": {"message": "Busy."}}')
 WRITE = Begun(Call("c1", "write_file", ('{"text": "lo',)))
 
 
-async def fail(cast: Cast, mode: str, retries: int = 2) -> ModelFailed:
+async def fail(made_providers: Providers, mode: str, retries: int = 2) -> ModelFailed:
     with pytest.raises(ModelFailed) as failed:
-        await hear(cast.provider(mode), retries=retries)
+        await record_round(made_providers.provider(mode), retries=retries)
     return failed.value
 
 
 # -- retries ----------------------------------------------------------------------------
 @pytest.mark.parametrize("retries", [0, 1, 3])
 async def test_a_request_without_a_word_is_made_again_so_often_and_no_oftener(
-    cast: Cast, mode: str, retries: int
+    made_providers: Providers, mode: str, retries: int
 ) -> None:
     for _ in range(5):
-        cast.stub.play(BUSY)
-    failure = await fail(cast, mode, retries)
+        made_providers.stub.play(BUSY)
+    failure = await fail(made_providers, mode, retries)
     assert failure.message == "The model's server answered 503: Busy."
-    assert cast.requests == retries + 1
+    assert made_providers.requests == retries + 1
 
 
 @pytest.mark.parametrize(
@@ -81,41 +81,43 @@ async def test_a_request_without_a_word_is_made_again_so_often_and_no_oftener(
         Raw(sse({"error": {"message": "A policy says no."}})),
     ],
 )
-async def test_a_refusal_for_good_is_not_asked_again(cast: Cast, mode: str, answer: Step) -> None:
-    cast.stub.play(answer)
+async def test_a_refusal_for_good_is_not_asked_again(made_providers: Providers, mode: str, answer: Step) -> None:
+    made_providers.stub.play(answer)
     with ModelStub() as other, pytest.raises(ModelFailed) as failed:
-        await hear(cast.provider(mode), cast.provider(mode, base_url=other.url))
+        await record_round(made_providers.provider(mode), made_providers.provider(mode, base_url=other.url))
     assert KEY not in failed.value.message
-    assert (cast.requests, len(other.asked)) == (1, 0)
+    assert (made_providers.requests, len(other.asked)) == (1, 0)
 
 
-async def test_an_error_for_good_after_some_text_fails_and_is_not_continued(cast: Cast, mode: str) -> None:
-    cast.stub.play(Text("so f"), Raw(sse({"error": {"message": "A policy says no."}})))
-    assert (await fail(cast, mode)).message == "The model failed: A policy says no."
-    assert cast.requests == 1
+async def test_an_error_for_good_after_some_text_fails_and_is_not_continued(
+    made_providers: Providers, mode: str
+) -> None:
+    made_providers.stub.play(Text("so f"), Raw(sse({"error": {"message": "A policy says no."}})))
+    assert (await fail(made_providers, mode)).message == "The model failed: A policy says no."
+    assert made_providers.requests == 1
 
 
 @pytest.mark.parametrize("header", [{"Retry-After": "0.2"}, {"Retry-After-Ms": "200"}])
-async def test_retry_after_is_honoured(cast: Cast, mode: str, header: dict[str, str]) -> None:
-    cast.stub.play(replace(BUSY, headers=header))
+async def test_retry_after_is_honoured(made_providers: Providers, mode: str, header: dict[str, str]) -> None:
+    made_providers.stub.play(replace(BUSY, headers=header))
     start = time.monotonic()
-    await hear(cast.provider(mode))
+    await record_round(made_providers.provider(mode))
     assert 0.2 <= time.monotonic() - start < 5
 
 
-async def test_retries_wait_longer_each_time(cast: Cast, mode: str) -> None:
+async def test_retries_wait_longer_each_time(made_providers: Providers, mode: str) -> None:
     for _ in range(3):
-        cast.stub.play(BUSY)
+        made_providers.stub.play(BUSY)
     start = time.monotonic()
-    async with aclosing(ask([cast.provider(mode)], CALL, 3, AnswerBuffer(), backoff_secs=0.05)) as events:
+    async with aclosing(ask([made_providers.provider(mode)], CALL, 3, AnswerBuffer(), backoff_secs=0.05)) as events:
         assert [event async for event in events]
     assert (1 + 2 + 4) * 0.025 <= time.monotonic() - start < 5  # half of it is left to chance
 
 
-async def test_a_wait_is_capped_and_can_be_cancelled(cast: Cast, mode: str) -> None:
-    cast.stub.play(replace(BUSY, headers={"Retry-After": "999999"}))
-    asking = asyncio.create_task(hear(cast.provider(mode)))
-    while not cast.stub.asked:  # noqa: ASYNC110
+async def test_a_wait_is_capped_and_can_be_cancelled(made_providers: Providers, mode: str) -> None:
+    made_providers.stub.play(replace(BUSY, headers={"Retry-After": "999999"}))
+    asking = asyncio.create_task(record_round(made_providers.provider(mode)))
+    while not made_providers.stub.asked:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -123,19 +125,19 @@ async def test_a_wait_is_capped_and_can_be_cancelled(cast: Cast, mode: str) -> N
     assert MAX_PAUSE_SECS == 60
 
 
-async def test_a_date_in_retry_after_is_understood(cast: Cast, mode: str) -> None:
-    cast.stub.play(replace(BUSY, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}))
-    assert (await hear(cast.provider(mode))).text == "Hello wörld 🎉"
+async def test_a_date_in_retry_after_is_understood(made_providers: Providers, mode: str) -> None:
+    made_providers.stub.play(replace(BUSY, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}))
+    assert (await record_round(made_providers.provider(mode))).text == "Hello wörld 🎉"
 
 
-async def test_a_long_context_may_take_longer(cast: Cast, mode: str) -> None:
+async def test_a_long_context_may_take_longer(made_providers: Providers, mode: str) -> None:
     opened = threading.Event()
-    cast.stub.play(Spoken(has_opening=False), Gate(opened), Text("At last."), Finish())
+    made_providers.stub.play(StreamStyle(has_opening=False), Gate(opened), Text("At last."), Finish())
     later = threading.Timer(4 * STALE_SECS, opened.set)
     later.start()
     long = replace(CALL, instructions="word " * 50_000)
-    heard = await hear(cast.provider(mode, stale_secs=STALE_SECS), call=long)
-    assert (heard.text, cast.requests) == ("At last.", 1)
+    recorded = await record_round(made_providers.provider(mode, stale_secs=STALE_SECS), call=long)
+    assert (recorded.text, made_providers.requests) == ("At last.", 1)
 
 
 def test_the_stale_limit_grows_with_the_context() -> None:
@@ -146,48 +148,50 @@ def test_the_stale_limit_grows_with_the_context() -> None:
 
 
 # -- continuations ----------------------------------------------------------------------
-async def test_a_text_is_continued_four_times_and_then_incomplete(cast: Cast, mode: str) -> None:
+async def test_a_text_is_continued_four_times_and_then_incomplete(made_providers: Providers, mode: str) -> None:
     for number in range(9):
-        cast.stub.play(Text(f"{number} "), Reset())
-    heard = await hear(cast.provider(mode))
-    assert (heard.text, heard.cuts, cast.requests) == ("0 1 2 3 4 ", 5, 5)
-    assert heard.finish.reason == "upstream_cut"
-    assert [cast.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
-    texts = [item["content"][0]["text"] for item in heard.said.items()]
+        made_providers.stub.play(Text(f"{number} "), Reset())
+    recorded = await record_round(made_providers.provider(mode))
+    assert (recorded.text, recorded.cuts, made_providers.requests) == ("0 1 2 3 4 ", 5, 5)
+    assert recorded.finish.reason == "upstream_cut"
+    assert [made_providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
+    texts = [item["content"][0]["text"] for item in recorded.answer.items()]
     assert texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
 
 
-async def test_retries_count_anew_for_each_continuation(cast: Cast, mode: str) -> None:
+async def test_retries_count_anew_for_each_continuation(made_providers: Providers, mode: str) -> None:
     for word in ("a", "b"):
-        cast.stub.play(BUSY)
-        cast.stub.play(BUSY)
-        cast.stub.play(Text(word), Cut())
-    cast.stub.play(Text("c"), Finish())
-    heard = await hear(cast.provider(mode))
-    assert (heard.text, heard.finish.reason, cast.requests) == ("abc", "stop", 7)
+        made_providers.stub.play(BUSY)
+        made_providers.stub.play(BUSY)
+        made_providers.stub.play(Text(word), Cut())
+    made_providers.stub.play(Text("c"), Finish())
+    recorded = await record_round(made_providers.provider(mode))
+    assert (recorded.text, recorded.finish.reason, made_providers.requests) == ("abc", "stop", 7)
 
 
-async def test_thoughts_alone_are_not_shown_and_the_question_is_asked_again(cast: Cast, mode: str) -> None:
-    cast.stub.play(Thought("Hm. "), Cut())
-    heard = await hear(cast.provider(mode))
-    assert (heard.thought, heard.text, heard.cuts) == ("Hm. ", "Hello wörld 🎉", 1)
-    assert cast.shown(1) == cast.shown(0)
+async def test_thoughts_alone_are_not_shown_and_the_question_is_asked_again(
+    made_providers: Providers, mode: str
+) -> None:
+    made_providers.stub.play(Thought("Hm. "), Cut())
+    recorded = await record_round(made_providers.provider(mode))
+    assert (recorded.thought, recorded.text, recorded.cuts) == ("Hm. ", "Hello wörld 🎉", 1)
+    assert made_providers.shown(1) == made_providers.shown(0)
 
 
 @pytest.mark.parametrize("kind", ["json_object", "json_schema"])
-async def test_a_document_is_not_continued(cast: Cast, mode: str, kind: str) -> None:
+async def test_a_document_is_not_continued(made_providers: Providers, mode: str, kind: str) -> None:
     formatted = replace(CALL, parameters={"text": {"format": {"type": kind, "name": "n", "schema": {}}}})
-    cast.stub.play(Text('{"a":'), Cut())
-    heard = await hear(cast.provider(mode), call=formatted)
-    assert (heard.text, heard.finish.reason, cast.requests) == ('{"a":', "upstream_cut", 1)
-    cast.stub.play(BUSY)
-    assert (await hear(cast.provider(mode), call=formatted)).finish.reason == "stop"
+    made_providers.stub.play(Text('{"a":'), Cut())
+    recorded = await record_round(made_providers.provider(mode), call=formatted)
+    assert (recorded.text, recorded.finish.reason, made_providers.requests) == ('{"a":', "upstream_cut", 1)
+    made_providers.stub.play(BUSY)
+    assert (await record_round(made_providers.provider(mode), call=formatted)).finish.reason == "stop"
 
 
-async def test_a_plain_format_is_continued(cast: Cast, mode: str) -> None:
-    cast.stub.play(Text("so "), Cut())
+async def test_a_plain_format_is_continued(made_providers: Providers, mode: str) -> None:
+    made_providers.stub.play(Text("so "), Cut())
     plain = replace(CALL, parameters={"text": {"format": {"type": "text"}}})
-    assert (await hear(cast.provider(mode), call=plain)).text == "so Hello wörld 🎉"
+    assert (await record_round(made_providers.provider(mode), call=plain)).text == "so Hello wörld 🎉"
 
 
 def test_a_continued_call_shows_what_was_said_and_asks_to_go_on() -> None:
@@ -202,81 +206,85 @@ def test_a_continued_call_shows_what_was_said_and_asks_to_go_on() -> None:
 
 
 # -- fallback models --------------------------------------------------------------------
-async def test_the_next_model_takes_over_when_the_retries_are_used_up(cast: Cast, mode: str) -> None:
+async def test_the_next_model_takes_over_when_the_retries_are_used_up(made_providers: Providers, mode: str) -> None:
     for _ in range(2):
-        cast.stub.play(BUSY)
+        made_providers.stub.play(BUSY)
     with ModelStub() as other:
-        heard = await hear(cast.provider(mode), cast.provider(mode, base_url=other.url, model="m-2"), retries=1)
-        assert (cast.requests, [asked.body["model"] for asked in other.asked]) == (2, ["m-2"])
-    assert heard.text == "Hello wörld 🎉"
+        recorded = await record_round(
+            made_providers.provider(mode), made_providers.provider(mode, base_url=other.url, model="m-2"), retries=1
+        )
+        assert (made_providers.requests, [asked.body["model"] for asked in other.asked]) == (2, ["m-2"])
+    assert recorded.text == "Hello wörld 🎉"
 
 
-async def test_the_next_model_goes_on_when_the_continuations_are_used_up(cast: Cast, mode: str) -> None:
+async def test_the_next_model_goes_on_when_the_continuations_are_used_up(made_providers: Providers, mode: str) -> None:
     for number in range(5):
-        cast.stub.play(Text(f"{number} "), Cut())
+        made_providers.stub.play(Text(f"{number} "), Cut())
     with ModelStub() as other:
-        heard = await hear(cast.provider(mode), cast.provider(mode, base_url=other.url))
+        recorded = await record_round(made_providers.provider(mode), made_providers.provider(mode, base_url=other.url))
         assert "4 " in str(other.asked[0].body)
         assert CONTINUE in str(other.asked[0].body)
-    assert (heard.text, heard.finish.reason) == ("0 1 2 3 4 Hello wörld 🎉", "stop")
+    assert (recorded.text, recorded.finish.reason) == ("0 1 2 3 4 Hello wörld 🎉", "stop")
 
 
-async def test_when_no_model_is_left_the_last_failure_is_told(cast: Cast, mode: str) -> None:
+async def test_when_no_model_is_left_the_last_failure_is_told(made_providers: Providers, mode: str) -> None:
     with ModelStub() as other:
-        for stub, message in ((cast.stub, b"First."), (other, b"Last.")):
+        for stub, message in ((made_providers.stub, b"First."), (other, b"Last.")):
             stub.play(Answer(500, b'{"error": {"message": "%s"}}' % message))
         with pytest.raises(ModelFailed, match=r"Last\."):
-            await hear(cast.provider(mode), cast.provider(mode, base_url=other.url), retries=0)
+            await record_round(
+                made_providers.provider(mode), made_providers.provider(mode, base_url=other.url), retries=0
+            )
 
 
 # -- usage ------------------------------------------------------------------------------
-async def test_usage_is_summed_over_every_request_that_told_it(cast: Cast, mode: str) -> None:
+async def test_usage_is_summed_over_every_request_that_told_it(made_providers: Providers, mode: str) -> None:
     cut_with_usage: Step = Raw(sse({"choices": [{"index": 0, "delta": {}}], "usage": {"prompt_tokens": 100}}))
     if mode == "codex_responses":
         failed = {"error": {"code": "server_error"}, "usage": {"input_tokens": 100}}
         cut_with_usage = Raw(sse({"type": "response.failed", "response": failed}))
-    cast.stub.play(Text("a"), cut_with_usage, Cut())
-    cast.stub.play(WRITE, Finish("length"))
-    cast.stub.play(BUSY)
-    cast.stub.play(Text("b"), Finish())
-    heard = await hear(cast.provider(mode))
-    assert heard.finish.usage == Usage(100) + COUNTED + COUNTED
-    cast.stub.play(Text("a"), cut_with_usage, Cut())
-    cast.stub.play(Answer(400, b"{}"))
-    assert (await fail(cast, mode)).usage == Usage(100)
+    made_providers.stub.play(Text("a"), cut_with_usage, Cut())
+    made_providers.stub.play(WRITE, Finish("length"))
+    made_providers.stub.play(BUSY)
+    made_providers.stub.play(Text("b"), Finish())
+    recorded = await record_round(made_providers.provider(mode))
+    assert recorded.finish.usage == Usage(100) + COUNTED + COUNTED
+    made_providers.stub.play(Text("a"), cut_with_usage, Cut())
+    made_providers.stub.play(Answer(400, b"{}"))
+    assert (await fail(made_providers, mode)).usage == Usage(100)
 
 
-def limits_of(cast: Cast) -> list[Any]:
-    return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in cast.stub.asked]
+def limits_of(made_providers: Providers) -> list[Any]:
+    return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in made_providers.stub.asked]
 
 
-async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(cast: Cast, mode: str) -> None:
+async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(made_providers: Providers, mode: str) -> None:
     async def run_tool(call: ToolCall) -> ToolResult:
         return ToolResult("done")
 
     limited = replace(CALL, max_output_tokens=20)
-    cast.stub.play(Text("a" * 20), Cut())
-    cast.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
-    providers, so_far = [cast.provider(mode)], TurnProgress(uncounted=4)
+    made_providers.stub.play(Text("a" * 20), Cut())
+    made_providers.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
+    providers, so_far = [made_providers.provider(mode)], TurnProgress(uncounted=4)
     last = [event async for event in run_turn(providers, limited, run_tool, so_far, retries=2)][-1]
     assert isinstance(last, TurnFinished)
-    assert limits_of(cast) == [16, 11, 4]
+    assert limits_of(made_providers) == [16, 11, 4]
     spent = run_turn(providers, limited, run_tool, TurnProgress(uncounted=20), retries=2)
     assert [event async for event in spent] == [TurnFinished(Usage(), "max_output_tokens")]
-    assert cast.requests == 3
+    assert made_providers.requests == 3
 
 
-async def test_a_limit_counts_what_was_said_before_a_cut(cast: Cast, mode: str) -> None:
+async def test_a_limit_counts_what_was_said_before_a_cut(made_providers: Providers, mode: str) -> None:
     limited = replace(CALL, max_output_tokens=20)
-    cast.stub.play(Text("a" * 40), Cut())
-    assert (await hear(cast.provider(mode), call=limited)).finish.reason == "stop"
-    assert limits_of(cast) == [20, 10]
-    cast.stub.play(Text("a" * 80), Cut())
-    heard = await hear(cast.provider(mode), call=limited)
-    assert (heard.finish.reason, heard.finish.uncounted, cast.requests) == ("length", 20, 3)
+    made_providers.stub.play(Text("a" * 40), Cut())
+    assert (await record_round(made_providers.provider(mode), call=limited)).finish.reason == "stop"
+    assert limits_of(made_providers) == [20, 10]
+    made_providers.stub.play(Text("a" * 80), Cut())
+    recorded = await record_round(made_providers.provider(mode), call=limited)
+    assert (recorded.finish.reason, recorded.finish.uncounted, made_providers.requests) == ("length", 20, 3)
 
 
-async def test_a_context_that_is_too_long_has_its_own_code(cast: Cast, mode: str) -> None:
+async def test_a_context_that_is_too_long_has_its_own_code(made_providers: Providers, mode: str) -> None:
     said = b'{"error": {"message": "%s", "code": "%s"}}'
     for message, code in (
         (b"No.", b"context_length_exceeded"),
@@ -284,17 +292,17 @@ async def test_a_context_that_is_too_long_has_its_own_code(cast: Cast, mode: str
         (b"Your input exceeds the context window of this model.", b""),
         (b"prompt is too long: 210000 tokens > 200000 maximum", b""),
     ):
-        cast.stub.play(Answer(400, said % (message, code)))
-        cast.stub.play(Raw(b"data: " + said % (message, code) + b"\n\n"))
+        made_providers.stub.play(Answer(400, said % (message, code)))
+        made_providers.stub.play(Raw(b"data: " + said % (message, code) + b"\n\n"))
         for _ in range(2):
-            assert (await fail(cast, mode)).code == "context_length_exceeded"
-    assert cast.requests == 8
-    cast.stub.play(Answer(400, b'{"error": {"message": "Invalid context."}}'))
-    assert (await fail(cast, mode)).code == "invalid_prompt"
+            assert (await fail(made_providers, mode)).code == "context_length_exceeded"
+    assert made_providers.requests == 8
+    made_providers.stub.play(Answer(400, b'{"error": {"message": "Invalid context."}}'))
+    assert (await fail(made_providers, mode)).code == "invalid_prompt"
 
 
-async def test_closing_a_round_hangs_up(cast: Cast, mode: str) -> None:
-    cast.stub.play(Text("a"), Cut())
-    async with aclosing(ask([cast.provider(mode)], CALL, 2, AnswerBuffer())) as events:
+async def test_closing_a_round_hangs_up(made_providers: Providers, mode: str) -> None:
+    made_providers.stub.play(Text("a"), Cut())
+    async with aclosing(ask([made_providers.provider(mode)], CALL, 2, AnswerBuffer())) as events:
         assert await anext(events) == TextDelta("a")
-    assert cast.requests == 1
+    assert made_providers.requests == 1

@@ -78,10 +78,10 @@ def test_what_the_model_says_comes_through(front: Server, stub: ModelStub) -> No
         check_log(front, body["id"])
     stub.play(Refusal("I can't."), Finish())
     assert respond(front)["output"][0]["content"] == [{"type": "refusal", "refusal": "I can't."}]
-    for reason, told in (("length", "max_output_tokens"), ("content_filter", "content_filter")):
+    for reason, reported in (("length", "max_output_tokens"), ("content_filter", "content_filter")):
         stub.play(Text("so f"), Finish(reason))
         body = respond(front)
-        assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": told})
+        assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": reported})
     assert {asked.connection for asked in stub.asked} == {1}
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in stub.asked)
 
@@ -180,7 +180,7 @@ def test_events_survive_every_cut_and_line_ending() -> None:
 
 
 # -- servers that bend the protocols ----------------------------------------------------
-async def hear(stub: ModelStub, mode: str, *events: dict[str, Any]) -> list[ModelEvent]:
+async def received_events(stub: ModelStub, mode: str, *events: dict[str, Any]) -> list[ModelEvent]:
     opening = [{"type": "response.created", "response": {}}] if mode == "codex_responses" else []
     stub.play(*(Raw(sse(event)) for event in (*opening, *events)))
     provider = OpenAIProvider(Upstream("custom", "m", base_url=stub.url, api_mode=mode))
@@ -200,16 +200,16 @@ def fragment(call_id: str | None, name: str | None, arguments: Any) -> dict[str,
 
 
 def arguments_of(found: list[ModelEvent]) -> dict[str, str]:
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for event in found:
         if isinstance(event, CallArguments):
-            told[event.call_id] = told.get(event.call_id, "") + event.delta
-    return told
+            reported[event.call_id] = reported.get(event.call_id, "") + event.delta
+    return reported
 
 
 async def test_chat_calls_without_an_index_are_told_apart_by_id(stub: ModelStub) -> None:
     calls = [fragment("a", "add", '{"x":1}'), fragment("b", "add", {"x": 2})]
-    found = await hear(stub, "chat_completions", chunk(tool_calls=calls), chunk("stop"))
+    found = await received_events(stub, "chat_completions", chunk(tool_calls=calls), chunk("stop"))
     assert arguments_of(found) == {"a": '{"x":1}', "b": '{"x":2}'}
     assert isinstance(found[-1], ModelFinished)
     assert found[-1].reason == "tool_calls"
@@ -217,33 +217,35 @@ async def test_chat_calls_without_an_index_are_told_apart_by_id(stub: ModelStub)
 
 async def test_chat_arguments_before_the_name_and_repeated_ids_are_one_call(stub: ModelStub) -> None:
     pieces = [fragment("a", None, '{"x'), fragment("a", "add", '":'), fragment("a", "add", "1}")]
-    found = await hear(stub, "chat_completions", *(chunk(tool_calls=[piece]) for piece in pieces), chunk("tool_calls"))
+    found = await received_events(
+        stub, "chat_completions", *(chunk(tool_calls=[piece]) for piece in pieces), chunk("tool_calls")
+    )
     assert arguments_of(found) == {"a": '{"x":1}'}
 
 
 async def test_chat_text_between_the_pieces_of_a_call_comes_after_it(stub: ModelStub) -> None:
     first, second = chunk(tool_calls=[fragment("a", "add", "{")]), chunk(tool_calls=[fragment(None, None, "}")])
-    found = await hear(stub, "chat_completions", first, chunk(content="so"), second, chunk("tool_calls"))
+    found = await received_events(stub, "chat_completions", first, chunk(content="so"), second, chunk("tool_calls"))
     assert arguments_of(found) == {"a": "{}"}
     assert found[-2] == TextDelta("so")
 
 
 async def test_a_chat_stream_that_ends_without_done_but_with_a_reason_is_whole(stub: ModelStub) -> None:
-    found = await hear(stub, "chat_completions", chunk(content="so"), chunk("stop"))
+    found = await received_events(stub, "chat_completions", chunk(content="so"), chunk("stop"))
     assert [type(event) for event in found] == [TextDelta, ModelFinished]
 
 
 async def test_a_responses_stream_of_whole_items_is_understood(stub: ModelStub) -> None:
     call = {"type": "function_call", "id": "x", "call_id": "a", "name": "add", "arguments": '{"x":1}'}
-    said = {"type": "message", "id": "y", "content": [{"type": "output_text", "text": "so"}]}
+    reply = {"type": "message", "id": "y", "content": [{"type": "output_text", "text": "so"}]}
     items = [
-        {"type": "response.output_item.done", "output_index": n, "item": item} for n, item in enumerate((said, call))
+        {"type": "response.output_item.done", "output_index": n, "item": item} for n, item in enumerate((reply, call))
     ]
-    streamed = await hear(
+    streamed = await received_events(
         stub, "codex_responses", *items, {"type": "response.completed", "response": {"output": [call]}}
     )
-    whole = await hear(
-        stub, "codex_responses", {"type": "response.completed", "response": {"output": [said, call], "usage": None}}
+    whole = await received_events(
+        stub, "codex_responses", {"type": "response.completed", "response": {"output": [reply, call], "usage": None}}
     )
     assert streamed == whole
     assert whole[1] == TextDelta("so")
@@ -269,5 +271,5 @@ async def test_responses_items_are_followed_without_indexes_or_with_changing_ids
         ]
 
     for by_id in (True, False):
-        found = await hear(stub, "codex_responses", *story(by_id))
+        found = await received_events(stub, "codex_responses", *story(by_id))
         assert arguments_of(found) == {"c0": '{"n":0}', "c1": '{"n":1}'}

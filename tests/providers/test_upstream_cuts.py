@@ -18,7 +18,7 @@ from tests.support.model_stub import (
     ModelStub,
     Raw,
     Reset,
-    Spoken,
+    StreamStyle,
     Text,
     sse,
 )
@@ -96,8 +96,8 @@ def test_a_client_need_not_answer_a_call_that_was_cut(front: Server, stub: Model
     asked = respond(front, tools=tools)
     assert kinds(asked) == [("function_call", "completed"), ("function_call", "incomplete")]
     answer = {"type": "function_call_output", "call_id": asked["output"][0]["call_id"], "output": "a cat"}
-    told = respond(front, input=[answer], tools=tools, previous_response_id=asked["id"])
-    assert told["status"] == "completed"
+    reported = respond(front, input=[answer], tools=tools, previous_response_id=asked["id"])
+    assert reported["status"] == "completed"
 
 
 def test_a_turn_that_waits_for_its_upstream_can_be_cancelled(front: Server, stub: ModelStub) -> None:
@@ -114,7 +114,7 @@ def test_a_relay_that_leaves_out_the_first_event_streams_like_any_other(
 ) -> None:
     env = {"HERMES_BASE_URL": stub.url, "HERMES_MODEL": "m", "HERMES_API_MODE": "codex_responses"}
     begin = Raw(sse({"type": "response.in_progress", "response": {}}))
-    script = (Spoken(has_opening=False, has_output=False), begin, Text("Grüße, "), Text("wörld"), Finish())
+    script = (StreamStyle(has_opening=False, has_output=False), begin, Text("Grüße, "), Text("wörld"), Finish())
     stub.play(*script)
     body = respond(make_server(HERMES_PROVIDER="custom", **env))
     assert (body["status"], text(body)) == ("completed", "Grüße, wörld")

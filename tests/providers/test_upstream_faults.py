@@ -21,12 +21,12 @@ from tests.support.model_stub import (
     Pings,
     Raw,
     Reset,
-    Spoken,
     Step,
+    StreamStyle,
     Text,
     sse,
 )
-from tests.support.providers import Cast, Heard, hear
+from tests.support.providers import Providers, RecordedRound, record_round
 
 POSITIONS = ("before", "in text", "in a call")
 ARGUMENTS = '{"path": "a.txt", "text": "Grüße 🎉"}'
@@ -70,53 +70,59 @@ def position(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def check(heard: Heard, cast: Cast, position: str, last_request: int) -> None:
+def check(recorded: RecordedRound, made_providers: Providers, position: str, last_request: int) -> None:
     """Nothing is lost, nothing said twice, no partial call is run."""
-    shown = cast.shown(last_request)
+    shown = made_providers.shown(last_request)
     if position == "before":
-        assert (heard.text, heard.calls, heard.cuts) == ("Grüße, wörld 🎉", [], 0)
-        assert shown == cast.shown(0)
+        assert (recorded.text, recorded.calls, recorded.cuts) == ("Grüße, wörld 🎉", [], 0)
+        assert shown == made_providers.shown(0)
     elif position == "in text":
-        assert (heard.text, heard.calls, heard.cuts) == ("Grüße, wörld 🎉", [], 1)
+        assert (recorded.text, recorded.calls, recorded.cuts) == ("Grüße, wörld 🎉", [], 1)
         assert "Grüße, " in shown
         assert CONTINUE in shown
     else:
-        assert (heard.text, heard.calls, heard.cuts) == ("Well. ", [("write_file", ARGUMENTS)], 1)
-        started = [event.call_id for event in heard.events if isinstance(event, CallStarted)]
+        assert (recorded.text, recorded.calls, recorded.cuts) == ("Well. ", [("write_file", ARGUMENTS)], 1)
+        started = [event.call_id for event in recorded.events if isinstance(event, CallStarted)]
         assert len(set(started)) == 2
-        assert CallFinished(started[0], is_cut=True) in heard.events
+        assert CallFinished(started[0], is_cut=True) in recorded.events
         assert "`write_file` was cut off" in shown
         assert "a.txt" not in shown
 
 
 @pytest.mark.parametrize("fault", BREAKING)
-async def test_an_answer_that_breaks_is_made_whole(cast: Cast, mode: str, position: str, fault: str) -> None:
-    cast.stub.play(*(BEFORE[position] or (Spoken(),)), *BREAKING[fault])
-    cast.stub.play(*AFTER[position])
-    heard = await hear(cast.provider(mode, **SHORT))
-    check(heard, cast, position, last_request=1)
-    assert [asked.connection for asked in cast.stub.asked] == [1, 2]
+async def test_an_answer_that_breaks_is_made_whole(
+    made_providers: Providers, mode: str, position: str, fault: str
+) -> None:
+    made_providers.stub.play(*(BEFORE[position] or (StreamStyle(),)), *BREAKING[fault])
+    made_providers.stub.play(*AFTER[position])
+    recorded = await record_round(made_providers.provider(mode, **SHORT))
+    check(recorded, made_providers, position, last_request=1)
+    assert [asked.connection for asked in made_providers.stub.asked] == [1, 2]
 
 
 @pytest.mark.parametrize("fault", ANSWERS)
-async def test_a_refusal_for_the_moment_is_asked_again(cast: Cast, mode: str, position: str, fault: str) -> None:
+async def test_a_refusal_for_the_moment_is_asked_again(
+    made_providers: Providers, mode: str, position: str, fault: str
+) -> None:
     if position != "before":
-        cast.stub.play(*BEFORE[position], Cut())
-    cast.stub.play(ANSWERS[fault])
-    cast.stub.play(*AFTER[position])
-    heard = await hear(cast.provider(mode))
-    check(heard, cast, position, last_request=-1)
-    connections = [asked.connection for asked in cast.stub.asked]
+        made_providers.stub.play(*BEFORE[position], Cut())
+    made_providers.stub.play(ANSWERS[fault])
+    made_providers.stub.play(*AFTER[position])
+    recorded = await record_round(made_providers.provider(mode))
+    check(recorded, made_providers, position, last_request=-1)
+    connections = [asked.connection for asked in made_providers.stub.asked]
     assert len(set(connections)) == len(connections)
 
 
-async def test_where_a_server_is_gone_the_next_model_goes_on(cast: Cast, mode: str, position: str) -> None:
-    cast.stub.play(*BEFORE[position], Leave())
+async def test_where_a_server_is_gone_the_next_model_goes_on(
+    made_providers: Providers, mode: str, position: str
+) -> None:
+    made_providers.stub.play(*BEFORE[position], Leave())
     with ModelStub() as other:
         other.play(*AFTER[position])
-        heard = await hear(cast.provider(mode), cast.provider(mode, base_url=other.url))
-        cast.stub.asked += other.asked
-    check(heard, cast, position, last_request=1)
+        recorded = await record_round(made_providers.provider(mode), made_providers.provider(mode, base_url=other.url))
+        made_providers.stub.asked += other.asked
+    check(recorded, made_providers, position, last_request=1)
 
 
 def spread(position: str, noise: Step) -> tuple[Step, ...]:
@@ -124,7 +130,7 @@ def spread(position: str, noise: Step) -> tuple[Step, ...]:
     text, call = Text("Grüße, wörld 🎉"), Calls((Call("call_0", "write_file", (ARGUMENTS[:9], ARGUMENTS[9:])),))
     begun = Begun(Call("call_1", "patch", ("{", "}")))
     steps = {"before": (noise, text, call), "in text": (text, noise, call), "in a call": (text, call, begun, noise)}
-    return Spoken(), *steps[position], Finish("tool_calls")
+    return StreamStyle(), *steps[position], Finish("tool_calls")
 
 
 NOISE = {
@@ -138,12 +144,12 @@ NOISE = {
 
 
 @pytest.mark.parametrize("noise", NOISE)
-async def test_noise_changes_nothing(cast: Cast, mode: str, position: str, noise: str) -> None:
-    cast.stub.play(*spread(position, NOISE[noise]))
-    heard = await hear(cast.provider(mode))
-    assert heard.text == "Grüße, wörld 🎉"
-    assert heard.calls[:1] == [("write_file", ARGUMENTS)]
-    assert (cast.requests, heard.cuts, heard.finish.reason) == (1, 0, "tool_calls")
+async def test_noise_changes_nothing(made_providers: Providers, mode: str, position: str, noise: str) -> None:
+    made_providers.stub.play(*spread(position, NOISE[noise]))
+    recorded = await record_round(made_providers.provider(mode))
+    assert recorded.text == "Grüße, wörld 🎉"
+    assert recorded.calls[:1] == [("write_file", ARGUMENTS)]
+    assert (made_providers.requests, recorded.cuts, recorded.finish.reason) == (1, 0, "tool_calls")
 
 
 def dripped(steps: tuple[Step, ...]) -> list[Step]:
@@ -151,21 +157,21 @@ def dripped(steps: tuple[Step, ...]) -> list[Step]:
 
 
 async def test_bytes_that_come_one_by_one_and_split_characters_are_put_together(
-    cast: Cast, mode: str, position: str
+    made_providers: Providers, mode: str, position: str
 ) -> None:
-    cast.stub.play(Spoken(), *dripped(BEFORE[position]), Cut())
-    cast.stub.play(Spoken(), *dripped(AFTER[position]))
-    check(await hear(cast.provider(mode, **SHORT)), cast, position, last_request=1)
+    made_providers.stub.play(StreamStyle(), *dripped(BEFORE[position]), Cut())
+    made_providers.stub.play(StreamStyle(), *dripped(AFTER[position]))
+    check(await record_round(made_providers.provider(mode, **SHORT)), made_providers, position, last_request=1)
 
 
-async def test_ids_that_rotate_are_matched(cast: Cast, position: str) -> None:
-    cast.stub.play(Spoken(rotates_ids=True), *BEFORE[position], Cut())
-    cast.stub.play(Spoken(rotates_ids=True), *AFTER[position])
-    check(await hear(cast.provider("codex_responses")), cast, position, last_request=1)
+async def test_ids_that_rotate_are_matched(made_providers: Providers, position: str) -> None:
+    made_providers.stub.play(StreamStyle(rotates_ids=True), *BEFORE[position], Cut())
+    made_providers.stub.play(StreamStyle(rotates_ids=True), *AFTER[position])
+    check(await record_round(made_providers.provider("codex_responses")), made_providers, position, last_request=1)
 
 
-async def test_text_and_arguments_of_10_megabytes_in_one_line_arrive(cast: Cast, mode: str) -> None:
+async def test_text_and_arguments_of_10_megabytes_in_one_line_arrive(made_providers: Providers, mode: str) -> None:
     arguments = f'{{"text": "{MEGABYTES}"}}'
-    cast.stub.play(Text(MEGABYTES), Calls((Call("c", "write_file", (arguments,)),)), Finish("tool_calls"))
-    heard = await hear(cast.provider(mode))
-    assert (heard.text == MEGABYTES, heard.calls == [("write_file", arguments)]) == (True, True)
+    made_providers.stub.play(Text(MEGABYTES), Calls((Call("c", "write_file", (arguments,)),)), Finish("tool_calls"))
+    recorded = await record_round(made_providers.provider(mode))
+    assert (recorded.text == MEGABYTES, recorded.calls == [("write_file", arguments)]) == (True, True)

@@ -150,6 +150,6 @@ def test_bad_decisions_are_named(server: Server) -> None:
         assert client.post(f"/v1/responses/{response_id}/approval", json={"choice": "once"}).status_code == 404
         assert client.post(f"/v1/runs/run_{response_id[5:]}/approval", json={"choice": "once"}).status_code == 404
     with server.http() as client:
-        said = client.post(f"/v1/runs/run_{response_id[5:]}/approval", json={"choice": "deny"}).json()
-    assert said["object"] == "hermes.run.approval_response"
+        reply = client.post(f"/v1/runs/run_{response_id[5:]}/approval", json={"choice": "deny"}).json()
+    assert reply["object"] == "hermes.run.approval_response"
     server.ended(response_id)

@@ -48,9 +48,9 @@ def test_the_sdk_gets_the_words_of_the_user_and_one_opaque_item(server: Server) 
     assert (made.object, made.id[:5]) == ("response.compaction", "resp_")
     assert isinstance(made.created_at, int)
     assert [item.type for item in made.output] == ["message", "message", "compaction"]
-    said = [item.model_dump(warnings=False) for item in made.output[:2]]
-    assert [item["role"] for item in said] == ["user", "user"]
-    assert said[0]["content"][0]["text"] == "My code word is tangerine."
+    reply = [item.model_dump(warnings=False) for item in made.output[:2]]
+    assert [item["role"] for item in reply] == ["user", "user"]
+    assert reply[0]["content"][0]["text"] == "My code word is tangerine."
     last = made.output[-1]
     assert last.type == "compaction"
     assert set(last.model_dump(exclude_unset=True)) == {"id", "type", "encrypted_content"}
@@ -88,8 +88,8 @@ def test_a_chain_is_compacted_by_its_id(server: Server) -> None:
     first = client.responses.create(model="hermes-agent", input="chain-first", instructions="Be brief.")
     second = client.responses.create(model="hermes-agent", input="chain-second", previous_response_id=first.id)
     made = client.responses.compact(model="hermes-agent", previous_response_id=second.id, input="chain-third")
-    said = [item.model_dump(warnings=False)["content"][0]["text"] for item in made.output[:-1]]
-    assert said == ["chain-first", "chain-second", "chain-third"]
+    reply = [item.model_dump(warnings=False)["content"][0]["text"] for item in made.output[:-1]]
+    assert reply == ["chain-first", "chain-second", "chain-third"]
     assert "This is the built-in model" in seen_by_model(server, "chain-third")[0]
     again = client.responses.create(model="hermes-agent", input="chain-fourth", previous_response_id=second.id)
     assert again.previous_response_id == second.id  # the chain is as it was
@@ -211,7 +211,7 @@ def test_unknown_models_and_parents_are_not_found_and_null_is_the_default(server
 
 
 def test_what_nothing_acts_on_is_named(server: Server) -> None:
-    answer = compact(server, input="x", image={"context_compression": "auto"}, wish=1)
+    answer = compact(server, input="x", image={"context_compression": "auto"}, order_path=1)
     assert answer.headers["x-hermes-ignored"] == "image, wish"
     assert "x-hermes-session-id" not in answer.headers
 

@@ -56,9 +56,9 @@ def test_the_stream_is_one_the_sdk_reads(server: Server) -> None:
     ) as stream:
         found = list(stream)
         final = stream.get_final_response()
-    told = [event.type for event in found]
-    at = told.index("response.compaction.compacting")
-    assert told[at - 1 : at + 2] == [
+    reported = [event.type for event in found]
+    at = reported.index("response.compaction.compacting")
+    assert reported[at - 1 : at + 2] == [
         "response.output_item.added",
         "response.compaction.compacting",
         "response.output_item.done",
@@ -143,8 +143,8 @@ def test_a_run_is_compacted_too(server: Server) -> None:
         run = made.json()
         body = server.ended(run["response_id"])
         assert kinds(body) == ["compaction", "message"]
-        told = client.get(f"/v1/runs/{run['run_id']}").json()
-    assert told["output"] == text(body)
+        reported = client.get(f"/v1/runs/{run['run_id']}").json()
+    assert reported["output"] == text(body)
 
 
 def test_a_socket_remembers_the_summary(server: Server) -> None:

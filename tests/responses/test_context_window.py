@@ -58,8 +58,8 @@ def test_an_upstream_that_refuses_the_length_is_a_failed_response(
     make_server: Callable[..., Server], stub: ModelStub
 ) -> None:
     server = make_server(HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m")
-    said = b'{"error": {"message": "maximum context length is 10 tokens", "code": "context_length_exceeded"}}'
-    stub.play(Answer(400, said))
+    reply = b'{"error": {"message": "maximum context length is 10 tokens", "code": "context_length_exceeded"}}'
+    stub.play(Answer(400, reply))
     body = server.openai().responses.create(model="hermes-agent", input="x")
     assert body.status == "failed"
     assert body.error is not None

@@ -18,11 +18,11 @@ from tests.support.errors import assert_error
 from tests.support.server import Server
 
 
-def message(said: str) -> Any:
-    return {"type": "message", "role": "user", "content": said}
+def message(texts_of: str) -> Any:
+    return {"type": "message", "role": "user", "content": texts_of}
 
 
-def said(items: Any) -> list[str]:
+def texts_of(items: Any) -> list[str]:
     return [item.content[0].text for item in items]
 
 
@@ -82,15 +82,15 @@ def test_a_name_stands_for_the_id_and_is_unique_per_owner(server: Server, neighb
 def test_items_are_added_in_order_and_walked_in_pages(server: Server, conversation: Conversation) -> None:
     items = server.openai().conversations.items
     added = items.create(conversation.id, items=[message("line 5"), message("line 6")])
-    assert said(added.data) == ["line 5", "line 6"]
+    assert texts_of(added.data) == ["line 5", "line 6"]
     assert (added.first_id, added.last_id, added.has_more) == (added.data[0].id, added.data[1].id, False)
     expected = [f"line {n}" for n in range(7)]
-    assert said(items.list(conversation.id, limit=2, order="asc")) == expected
-    assert said(items.list(conversation.id, limit=3)) == expected[::-1]
+    assert texts_of(items.list(conversation.id, limit=2, order="asc")) == expected
+    assert texts_of(items.list(conversation.id, limit=3)) == expected[::-1]
     page = items.list(
         conversation.id, order="asc", after=added.data[0].id or "", include=["message.output_text.logprobs"]
     )
-    assert said(page.data) == ["line 6"]
+    assert texts_of(page.data) == ["line 6"]
 
 
 def test_an_item_is_read_and_taken_out_by_its_id(server: Server, conversation: Conversation) -> None:
@@ -101,7 +101,7 @@ def test_an_item_is_read_and_taken_out_by_its_id(server: Server, conversation: C
     assert all(one.startswith("msg_") for one in ids)
     assert items.retrieve(ids[2], conversation_id=conversation.id) == found[2]
     assert items.delete(ids[2], conversation_id=conversation.id) == conversation
-    assert said(items.list(conversation.id, order="asc")) == ["line 0", "line 1", "line 3", "line 4"]
+    assert texts_of(items.list(conversation.id, order="asc")) == ["line 0", "line 1", "line 3", "line 4"]
     answer = server.openai().responses.create(input="how often?", conversation=conversation.id)
     assert "you wrote 4 times" in answer.output_text
     for verb in (items.retrieve, items.delete):
@@ -130,7 +130,7 @@ def test_items_added_at_the_same_time_all_have_a_place(server: Server, conversat
         thread.start()
     for thread in threads:
         thread.join(60)
-    lines = said(server.openai().conversations.items.list(conversation.id, limit=7, order="asc"))
+    lines = texts_of(server.openai().conversations.items.list(conversation.id, limit=7, order="asc"))
     assert len(lines) == 65
     for name in ("red", "green", "blue"):
         own = [line for line in lines if line.startswith(name)]
@@ -144,11 +144,11 @@ def test_a_response_reads_the_items_and_leaves_its_own(server: Server, conversat
     answer = client.responses.create(input="and now?", conversation=conversation.id)
     assert 'you wrote 5 times, first: "line 0"' in answer.output_text
     items = list(client.conversations.items.list(conversation.id, limit=3, order="asc"))
-    assert said(items) == [*(f"line {n}" for n in range(5)), "and now?", answer.output_text]
+    assert texts_of(items) == [*(f"line {n}" for n in range(5)), "and now?", answer.output_text]
     assert items[-1].id == answer.output[0].id
     assert client.conversations.items.retrieve(items[-2].id or "", conversation_id=conversation.id) == items[-2]
     client.responses.delete(answer.id)
-    assert said(client.conversations.items.list(conversation.id, order="asc")) == [f"line {n}" for n in range(5)]
+    assert texts_of(client.conversations.items.list(conversation.id, order="asc")) == [f"line {n}" for n in range(5)]
 
 
 def test_responses_and_the_session_survive_their_conversation(server: Server, conversation: Conversation) -> None:

@@ -97,14 +97,14 @@ def test_a_chat_upstream_sees_a_function_with_one_text(make_server: Callable[...
 def test_a_responses_upstream_streams_it_as_it_is(make_server: Callable[..., Server], stub: ModelStub) -> None:
     server = front(make_server, stub, "codex_responses")
     item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_9", "name": "apply_patch", "input": ""}
-    told = [
+    reported = [
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         {"type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "ctc_1", "delta": "*** "},
         {"type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "ctc_1", "delta": "End"},
         {"type": "response.custom_tool_call_input.done", "output_index": 0, "item_id": "ctc_1", "input": "*** End"},
         {"type": "response.output_item.done", "output_index": 0, "item": {**item, "input": "*** End"}},
     ]
-    stub.play(Raw(b"".join(sse(event, str(event["type"])) for event in told)), Finish())
+    stub.play(Raw(b"".join(sse(event, str(event["type"])) for event in reported)), Finish())
     client = server.openai()
     with streaming(server, input="go", tools=[PATCH]) as (_, received):
         found = events(list(received))

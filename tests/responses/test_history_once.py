@@ -110,8 +110,8 @@ def test_a_deleted_turn_further_back_is_stored_anew_too(server: Server) -> None:
     history: list[dict[str, Any]] = []
     ids: list[str] = []
     with server.http() as client:
-        for said in ("far one", "far two", "far three"):
-            history.append({"role": "user", "content": said})
+        for reply in ("far one", "far two", "far three"):
+            history.append({"role": "user", "content": reply})
             body = post(server, client, input=history)
             history.append({"role": "assistant", "content": text(body)})
             ids.append(body["id"])
@@ -141,7 +141,11 @@ def test_a_branch_of_a_named_session_leaves_the_session_alone(server: Server) ->
     assert _new_items(server, branch.json()["id"]) == ["branch"]
     client.responses.create(model="hermes-agent", input="trunk three", extra_headers=header)
     seen = server.model_calls("trunk three")[0]["texts"]
-    assert [said for said in seen if said.startswith(("trunk", "branch"))] == ["trunk one", "trunk two", "trunk three"]
+    assert [reply for reply in seen if reply.startswith(("trunk", "branch"))] == [
+        "trunk one",
+        "trunk two",
+        "trunk three",
+    ]
 
 
 def test_what_only_looks_alike_is_not_taken_for_the_same(server: Server) -> None:

@@ -65,8 +65,8 @@ def test_images_are_passed_on_and_never_fetched(server: Server) -> None:
 def test_references_resolve_to_input_and_output_of_earlier_responses(server: Server) -> None:
     first = create(server, "reference-me")
     [asked] = stored_input(server, first["id"])
-    said = first["output"][0]["id"]
-    items = [{"type": "item_reference", "id": asked["id"]}, {"id": said}, {"role": "user", "content": "refer-now"}]
+    reply = first["output"][0]["id"]
+    items = [{"type": "item_reference", "id": asked["id"]}, {"id": reply}, {"role": "user", "content": "refer-now"}]
     create(server, items)
     seen = server.model_calls("refer-now")[0]["texts"]
     assert seen[0] == "reference-me"

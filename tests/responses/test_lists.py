@@ -166,7 +166,7 @@ def test_other_methods_are_405(server: Server) -> None:
 
 
 # -- input items ------------------------------------------------------------------------
-def said(items: Any) -> list[str]:
+def texts_of(items: Any) -> list[str]:
     return [item.content[0].text for item in items]
 
 
@@ -176,10 +176,10 @@ def test_input_items_come_in_pages_through_the_sdk(server: Server) -> None:
     response_id = client.responses.create(input=[{"role": "user", "content": line} for line in lines]).id
     for order, expected in (("asc", lines), ("desc", lines[::-1])):
         items = list(client.responses.input_items.list(response_id, limit=2, order=order))  # type: ignore[arg-type]
-        assert said(items) == expected
+        assert texts_of(items) == expected
         assert len({item.id for item in items}) == 5
     newest_first = client.responses.input_items.list(response_id, include=["reasoning.encrypted_content"])
-    assert said(newest_first.data) == said(items)
+    assert texts_of(newest_first.data) == texts_of(items)
 
 
 def test_input_items_are_whole_messages(server: Server) -> None:

@@ -58,10 +58,10 @@ def test_head_is_get_without_its_body(server: Server) -> None:
             if "get" not in item:
                 continue
             path = template.format(**ids)
-            told, whole = client.head(path), client.get(path)
-            assert (told.status_code, told.content) == (whole.status_code, b""), path
-            assert told.status_code == 200, path
-            assert told.headers["content-type"] == whole.headers["content-type"], path
+            reported, whole = client.head(path), client.get(path)
+            assert (reported.status_code, reported.content) == (whole.status_code, b""), path
+            assert reported.status_code == 200, path
+            assert reported.headers["content-type"] == whole.headers["content-type"], path
 
 
 def existing(server: Server) -> dict[str, Any]:

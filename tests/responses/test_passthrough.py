@@ -13,7 +13,7 @@ from tests.support.model_stub import (
     Finish,
     ModelStub,
     Raw,
-    Spoken,
+    StreamStyle,
     Text,
     sse,
 )
@@ -132,7 +132,7 @@ def test_parallel_calls_without_ids_stay_two_calls(make_server: Callable[..., Se
 
 def test_what_was_put_up_with_is_on_the_row(front: Server, stub: ModelStub) -> None:
     opening = {"type": "codex.rate_limits", "plan_type": "plus"}
-    stub.play(Spoken(has_opening=False, has_output=False), Raw(sse(opening)), Text("live"), Finish())
+    stub.play(StreamStyle(has_opening=False, has_output=False), Raw(sse(opening)), Text("live"), Finish())
     body = create(front, input="x")
     assert body["output"][0]["content"][0]["text"] == "live"
     [(quirks,)] = front.query("SELECT quirks FROM responses_app_response WHERE id = ?", body["id"])

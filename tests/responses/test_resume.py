@@ -99,12 +99,12 @@ def test_what_was_said_beside_a_call_is_whole_and_counted_once(make_server: Call
 def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., Server], name: str) -> None:
     """It dies while the model answers to the result of the first call."""
     server = make_server()
-    told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: has_output(server, "'text': 'half '"), call(name, text=told))
+    reported = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
+    response_id = start_and_kill(server, lambda: has_output(server, "'text': 'half '"), call(name, text=reported))
     server.open_gate("rest")
     body = server.ended(response_id)
     assert text(body) == "half whole"
-    assert effects(server, told) == 1
+    assert effects(server, reported) == 1
     check_log(server, response_id)
 
 
@@ -144,8 +144,8 @@ def test_one_document_is_not_put_together_from_pieces(make_server: Callable[...,
 
 def test_usage_covers_every_attempt(make_server: Callable[..., Server]) -> None:
     server = make_server()
-    told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    response_id = start_and_kill(server, lambda: has_output(server, "'text': 'half '"), call("effect", text=told))
+    reported = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
+    response_id = start_and_kill(server, lambda: has_output(server, "'text': 'half '"), call("effect", text=reported))
     server.open_gate("rest")
     usage = server.ended(response_id)["usage"]
     assert usage["output_tokens"] == 2  # the call before the kill, and the last word after it

@@ -12,9 +12,9 @@ from tests.support.checker import check_log
 from tests.support.hermes_client import (
     all_run_events,
     ended_run,
+    event_data,
     post,
     start_run,
-    told,
     until_status,
 )
 from tests.support.scripted_requests import call, effects
@@ -46,7 +46,7 @@ def start_with_ledger(server: Server, fields: str) -> None:
 def events_of(server: Server, run_id: str) -> list[dict[str, Any]]:
     assert ended_run(server, run_id)["status"] == "completed"
     check_log(server, f"resp_{run_id[4:]}")
-    return told(all_run_events(server, run_id))
+    return event_data(all_run_events(server, run_id))
 
 
 def test_the_end_of_a_call_is_told_after_all(make_server: Callable[..., Server]) -> None:

@@ -51,7 +51,7 @@ def shown(stub: ModelStub, request: int) -> list[dict[str, Any]]:
     return [item for item in items if item.get("role") != "system"]
 
 
-def said(item: dict[str, Any]) -> str:
+def text_of(item: dict[str, Any]) -> str:
     content: str | list[dict[str, str]] = item["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
@@ -63,7 +63,7 @@ def test_words_are_continued_whatever_broke_off_behind_them(front: Server, stub:
     response_id = start_and_kill(front, lambda: len(stub.asked) == 1 and has_output(front, _trace_of(behind)))
     body = front.ended(response_id)
     assert (body["status"], text(body)) == ("completed", "one two")
-    assert [said(item) for item in shown(stub, 1)[-2:]] == ["one ", CONTINUE]
+    assert [text_of(item) for item in shown(stub, 1)[-2:]] == ["one ", CONTINUE]
     check_log(front, response_id)
 
 
@@ -84,8 +84,8 @@ def test_a_document_with_thoughts_behind_it_is_not_followed_by_another(make_serv
 def test_words_before_a_whole_call_are_not_continued(make_server: Callable[..., Server]) -> None:
     """Its result is what the model goes on from, also when the process died before the round was over."""
     server = make_server()
-    told = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
-    steps = ({"say": "so "}, call("_hidden", text=told), {"gate": "never"})
+    reported = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
+    steps = ({"say": "so "}, call("_hidden", text=reported), {"gate": "never"})
     sql = "SELECT frames FROM responses_app_eventsegment"
     response_id = start_and_kill(
         server, lambda: any(b"hermes.tool.called" in bytes(frames) for (frames,) in server.query(sql)), *steps
@@ -137,7 +137,7 @@ def test_the_note_on_a_cut_call_comes_behind_the_outputs_of_whole_ones(front: Se
     front.open_gate("slow")
     assert front.ended(response_id)["status"] == "completed"
     assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool", "user"]
-    assert "was cut off" in said(shown(stub, 1)[-1])
+    assert "was cut off" in text_of(shown(stub, 1)[-1])
     check_log(front, response_id)
 
 

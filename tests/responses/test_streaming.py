@@ -174,8 +174,8 @@ def test_the_token_limit_ends_as_incomplete(server: Server) -> None:
 
 
 def test_hostile_model_output_neither_breaks_frames_nor_the_database(server: Server) -> None:
-    said = "nul:\0 lone:\ud800 newline:\n\n event: x\r\n line:\u2028 end"
-    body = server.openai().responses.create(model="hermes-agent", input=script({"say": said}))
+    reply = "nul:\0 lone:\ud800 newline:\n\n event: x\r\n line:\u2028 end"
+    body = server.openai().responses.create(model="hermes-agent", input=script({"say": reply}))
     assert body.output_text == "nul:\ufffd lone:\ufffd newline:\n\n event: x\r\n line:\u2028 end"
 
 

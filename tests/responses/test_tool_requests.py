@@ -37,8 +37,8 @@ def test_an_upstream_that_counts_its_calls_anew_gets_no_old_result(
 ) -> None:
     """The turn is taken up again after an approval, in the form that shows no call ids."""
     server = make_server(HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m")
-    for name, said in (("effect", "first"), ("guarded", "second"), ("guarded", "third")):
-        stub.play(Calls((Call("call_0", name, (f'{{"text": "{said}"}}',)),)), Finish("tool_calls"))
+    for name, reply in (("effect", "first"), ("guarded", "second"), ("guarded", "third")):
+        stub.play(Calls((Call("call_0", name, (f'{{"text": "{reply}"}}',)),)), Finish("tool_calls"))
     stub.play(Text("done"), Finish())
     response_id = post(server, tools=[HERMES], background=True).json()["id"]
     until_waiting(server, response_id)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.any_database
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "said"),
+    ("name", "status", "reply"),
     [
         ("explode", "failed", "Error: the tool exploded"),
         ("garbage", "completed", "{'not': 'text', 'nul': '\\x00', 'half': '\\ud800'}"),
@@ -28,15 +28,15 @@ pytestmark = pytest.mark.any_database
         ("nobody", "failed", "Error: there is no tool named 'nobody'."),
     ],
 )
-def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: str, status: str, said: str) -> None:
+def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: str, status: str, reply: str) -> None:
     body = run_script(server, call(name))
     assert body["status"] == "completed"
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
-    assert body["output"][1]["output"] == said
-    assert text(body) == f"The result is {said}."
+    assert body["output"][1]["output"] == reply
+    assert text(body) == f"The result is {reply}."
     # A name that the model made up is content: the ledger does not have it.
     known = "unknown" if name == "nobody" else name
-    assert server.query(LEDGER, body["id"]) == [(known, status, said)]
+    assert server.query(LEDGER, body["id"]) == [(known, status, reply)]
 
 
 def test_broken_arguments_are_told_to_the_model(server: Server) -> None:
@@ -75,11 +75,11 @@ def test_what_a_command_says_is_in_the_log_while_it_runs(make_server: Callable[.
     sql = "SELECT frames FROM responses_app_eventsegment WHERE response_id = ?"
     progress = b'"type":"hermes.tool.progress"'
 
-    def has_spoken() -> bool:
+    def has_printed() -> bool:
         frames = b"".join(bytes(row[0]) for row in server.query(sql, response_id))
         return progress in frames and b"early" in frames.split(progress)[1]
 
-    eventually(has_spoken, what="the first words of the command")
+    eventually(has_printed, what="the first words of the command")
     server.open_gate("end")
     assert "early\nlate" in server.ended(response_id)["output"][1]["output"]
 
@@ -174,7 +174,7 @@ def test_the_terminal_keeps_its_folder_and_its_environment(make_server: Callable
     server = make_server(HERMES_TERMINAL="unsandboxed", HERMES_API_KEY="not-for-tools")
     run_script(server, call("terminal", command="mkdir -p deep && cd deep && export COLOUR=blue"))
     body = run_script(server, call("terminal", command="pwd; echo $COLOUR; env"))
-    said = body["output"][1]["output"]
-    assert "/deep" in said
-    assert "blue" in said
-    assert "not-for-tools" not in said
+    reply = body["output"][1]["output"]
+    assert "/deep" in reply
+    assert "blue" in reply
+    assert "not-for-tools" not in reply

@@ -121,7 +121,7 @@ def failed(marker: Markers) -> bytes:
 
 
 def asked(path: str, marker: Markers) -> dict[str, Any]:
-    said = marker("question")
+    reply = marker("question")
     if path == "/v1/responses":
-        return {"input": said, "store": False}
-    return {"messages": [{"role": "user", "content": said}], "store": False}
+        return {"input": reply, "store": False}
+    return {"messages": [{"role": "user", "content": reply}], "store": False}

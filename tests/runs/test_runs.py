@@ -11,6 +11,7 @@ from tests.support.checker import check_log
 from tests.support.hermes_client import (
     all_run_events,
     ended_run,
+    event_data,
     get,
     names,
     parsed,
@@ -18,7 +19,6 @@ from tests.support.hermes_client import (
     run_events,
     run_status,
     start_run,
-    told,
     until_status,
 )
 from tests.support.scripted_requests import call, effects
@@ -41,7 +41,7 @@ def test_a_run_is_accepted_watched_and_read(server: Server) -> None:
     assert len(run_id) == len("run_") + 32
     received = all_run_events(server, run_id)
     assert received[-1] == b": stream closed\n\n"
-    events = told(received)
+    events = event_data(received)
     assert all({"event", "run_id", "timestamp"} <= set(event) and event["run_id"] == run_id for event in events)
     assert not any(frame.startswith(b"event:") for frame in received)
     assert names(received)[0] == "reasoning.delta"
@@ -63,7 +63,7 @@ def test_tools_are_told_and_internal_ones_are_not(server: Server) -> None:
     steps = (call("effect", text="shown"), call("_hidden", text="secret"), call("explode"))
     run_id = start_run(server, {"input": script(*steps)})
     received = all_run_events(server, run_id)
-    tools = [event for event in told(received) if event["event"].startswith("tool.")]
+    tools = [event for event in event_data(received) if event["event"].startswith("tool.")]
     assert [(event["event"], event["tool"]) for event in tools if event["tool"] == "effect"] == [
         ("tool.started", "effect"),
         ("tool.completed", "effect"),
@@ -124,7 +124,7 @@ def test_a_kill_in_the_middle_of_the_events_leaves_no_gap(make_server: Callable[
     server.open_gate("run-kill")
     reader.join(20)
     assert seen + resumed == all_run_events(server, run_id)
-    events = told(seen + resumed)
+    events = event_data(seen + resumed)
     assert [event["event"] for event in events].count("tool.started") == 1
     assert [event["event"] for event in events].count("tool.completed") == 1
     assert "".join(e["delta"] for e in events if e["event"] == "message.delta") == events[-1]["output"]
@@ -137,7 +137,7 @@ def test_the_times_of_events_are_the_same_live_and_later(server: Server) -> None
     sql = "SELECT is_log_merged FROM responses_app_response WHERE id = ?"
     eventually(lambda: server.query(sql, f"resp_{run_id[4:]}")[0][0], 20, "the merging of its log")
     assert all_run_events(server, run_id) == live
-    times = [event["timestamp"] for event in told(live)]
+    times = [event["timestamp"] for event in event_data(live)]
     assert times == sorted(times)
     assert times[-1] - times[0] > 0.2
 
@@ -177,7 +177,7 @@ def test_approval_through_the_run(server: Server) -> None:
         assert decided.json()["resolved"] == 1
         rest = list(received)
     assert names(rest)[:3] == ["approval.responded", "tool.started", "tool.completed"]
-    assert told(rest)[0]["choice"] == "once"
+    assert event_data(rest)[0]["choice"] == "once"
     assert ended_run(server, run_id)["status"] == "completed"
     assert effects(server, "run consent") == 1
 
@@ -186,7 +186,7 @@ def test_a_failed_run_says_why(server: Server) -> None:
     run_id = start_run(server, {"input": script({"say": "so far"}, {"fail": "the model broke"})})
     shown = ended_run(server, run_id)
     assert (shown["status"], shown["error"], shown["output"]) == ("failed", "the model broke", "so far")
-    last = told(all_run_events(server, run_id))[-1]
+    last = event_data(all_run_events(server, run_id))[-1]
     assert (last["event"], last["error"]) == ("run.failed", "the model broke")
 
 

@@ -27,14 +27,14 @@ from tests.support.session_client import create_session, read_messages, read_ses
 
 def test_chat_answers_in_one_piece(server: Server) -> None:
     session_id = create_session(server)["id"]
-    said = send_message(server, session_id, {"say": "hello there"})
-    assert said["object"] == "hermes.session.chat.completion"
-    assert said["session_id"] == session_id
-    assert said["message"] == {"role": "assistant", "content": "hello there"}
-    assert said["usage"]["output_tokens"] > 0
-    assert said["runtime"] == {"model": "hermes-agent"}
-    assert run_status(server, said["run_id"])["output"] == "hello there"
-    check_log(server, said["response_id"])
+    reply = send_message(server, session_id, {"say": "hello there"})
+    assert reply["object"] == "hermes.session.chat.completion"
+    assert reply["session_id"] == session_id
+    assert reply["message"] == {"role": "assistant", "content": "hello there"}
+    assert reply["usage"]["output_tokens"] > 0
+    assert reply["runtime"] == {"model": "hermes-agent"}
+    assert run_status(server, reply["run_id"])["output"] == "hello there"
+    check_log(server, reply["response_id"])
 
 
 def test_chat_streams_the_events_of_hermes(server: Server) -> None:
@@ -93,14 +93,14 @@ def test_what_a_failed_turn_says_it_says_again(server: Server) -> None:
     assert first.headers["x-hermes-ignored"] == again.headers["x-hermes-ignored"] == "provider"
 
 
-@pytest.mark.parametrize("door", ["/v1/responses", "/v1/runs", "/api/sessions/{}/chat"])
-def test_headers_mean_the_same_at_every_door(server: Server, door: str) -> None:
+@pytest.mark.parametrize("endpoint", ["/v1/responses", "/v1/runs", "/api/sessions/{}/chat"])
+def test_headers_mean_the_same_at_every_endpoint(server: Server, endpoint: str) -> None:
     session_id = create_session(server)["id"]
-    body = {"input": script({"call": "effect", "arguments": {"text": "door"}})}
-    answer = post(server, door.format(session_id), body, X_Hermes_Tool_Items="mcp_call")
+    body = {"input": script({"call": "effect", "arguments": {"text": "endpoint"}})}
+    answer = post(server, endpoint.format(session_id), body, X_Hermes_Tool_Items="mcp_call")
     response_id = answer.json().get("response_id") or answer.json()["id"]
     assert "mcp_call" in [item["type"] for item in server.ended(response_id)["output"]]
-    bad = post(server, door.format(session_id), body, X_Hermes_Tool_Items="shouted")
+    bad = post(server, endpoint.format(session_id), body, X_Hermes_Tool_Items="shouted")
     assert (bad.status_code, bad.json()["error"]["param"]) == (400, "X-Hermes-Tool-Items")
 
 

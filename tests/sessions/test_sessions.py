@@ -17,9 +17,9 @@ def test_three_chained_turns_are_one_session_and_remember(server: Server) -> Non
     client = server.openai()
     previous: str | None = None
     sessions = set()
-    for said in ("alpha", "beta", "gamma"):
+    for reply in ("alpha", "beta", "gamma"):
         raw = client.responses.with_raw_response.create(
-            model="hermes-agent", input=said, previous_response_id=previous or openai.omit
+            model="hermes-agent", input=reply, previous_response_id=previous or openai.omit
         )
         sessions.add(raw.headers["x-hermes-session-id"])
         answer = raw.parse()

@@ -92,7 +92,7 @@ def test_interrupt(server: Server, steps: tuple[dict[str, Any], ...]) -> None:
     assert run_status(server, first)["status"] == run_status(server, waiting)["status"] == "cancelled"
     [asked] = [call for call in server.model_calls(word) if call["event"] == "started"]
     assert "busy " in asked["texts"]
-    assert "call" not in steps[0] or any("Interrupted" in said for said in asked["texts"])
+    assert "call" not in steps[0] or any("Interrupted" in reply for reply in asked["texts"])
     check_log(server, f"resp_{first[4:]}")
 
 

@@ -42,22 +42,22 @@ class Operator:
         self.server = server
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(WAIT_MS)
-        self.complaints: list[str] = []
+        self.console_errors: list[str] = []
         self.requested: set[str] = set()
         self.page = self.open()
 
     def open(self) -> Page:
         page = self.context.new_page()
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        page.on("console", self._note_console)
+        page.on("pageerror", lambda error: self.console_errors.append(str(error)))
+        page.on("dialog", lambda dialog: self.console_errors.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: self.requested.add(request.url))
         self.page = page
         return page
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _note_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
+            self.console_errors.append(message.text)
 
     def goto(self, path: str) -> Page:
         self.page.goto(self.server.url + path)
@@ -75,5 +75,5 @@ class Operator:
     def leave(self) -> None:
         self.context.close()
         elsewhere = [url for url in self.requested if not url.startswith((self.server.url, "data:"))]
-        assert self.complaints == []
+        assert self.console_errors == []
         assert elsewhere == []

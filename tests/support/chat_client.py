@@ -53,13 +53,13 @@ def complete(server: Server, messages: Any, **fields: Any) -> dict[str, Any]:
 
 
 @dataclass
-class Heard:
+class StreamedCompletion:
     """A stream, taken apart; tool frames are kept with the text that had come before them."""
 
     headers: httpx.Headers
     chunks: list[dict[str, Any]] = field(default_factory=list)
     progress: list[dict[str, Any]] = field(default_factory=list)
-    told_after: list[str] = field(default_factory=list)
+    text_before: list[str] = field(default_factory=list)
     consents: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     error: dict[str, Any] | None = None
     is_done: bool = False
@@ -85,7 +85,7 @@ class Heard:
         payload = json.loads(data)
         if name == "event: hermes.tool.progress\n":
             self.progress.append(payload)
-            self.told_after.append(self.joined("content"))
+            self.text_before.append(self.joined("content"))
         elif name.startswith("event: hermes.approval."):
             self.consents.append((name.strip().removeprefix("event: hermes.approval."), payload))
         elif "error" in payload:
@@ -105,14 +105,14 @@ def streamed(server: Server, messages: Any, **fields: Any) -> Iterator[tuple[htt
         yield answer, frames(answer)
 
 
-def hear(server: Server, messages: Any, **fields: Any) -> Heard:
+def stream_completion(server: Server, messages: Any, **fields: Any) -> StreamedCompletion:
     with streamed(server, messages, **fields) as (answer, received):
-        heard = Heard(answer.headers)
+        completion = StreamedCompletion(answer.headers)
         for frame in received:
             if not frame.startswith(b":"):
-                heard.note(frame)
-    assert heard.is_done
-    return heard
+                completion.note(frame)
+    assert completion.is_done
+    return completion
 
 
 def left_waiting(client: httpx.Client, body: dict[str, Any], headers: dict[str, str]) -> str:

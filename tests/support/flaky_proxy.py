@@ -27,7 +27,7 @@ class WriteCutter:
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._countdown = 0
-        self._is_heard = False
+        self._is_delivered = False
         self.cuts = 0
 
     def __enter__(self) -> Self:
@@ -37,10 +37,10 @@ class WriteCutter:
     def __exit__(self, *_: object) -> None:
         self._listener.close()
 
-    def cut(self, nth: int, *, is_heard: bool) -> None:
+    def cut(self, nth: int, *, is_delivered: bool) -> None:
         """The nth write from now on loses its connection: after the server carried it out, or before."""
         with self._lock:
-            self._countdown, self._is_heard = nth, is_heard
+            self._countdown, self._is_delivered = nth, is_delivered
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -61,8 +61,8 @@ class WriteCutter:
             return self._countdown == 0
 
     @property
-    def is_heard(self) -> bool:
-        return self._is_heard
+    def is_delivered(self) -> bool:
+        return self._is_delivered
 
 
 class _Session:
@@ -74,7 +74,7 @@ class _Session:
         with suppress(OSError):
             while data := self.client.recv(CHUNK_BYTES):
                 if self.cutter.is_due(data):
-                    if not self.cutter.is_heard:
+                    if not self.cutter.is_delivered:
                         break
                     self.drops_next_answer = True
                 self.server.sendall(data)

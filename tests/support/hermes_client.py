@@ -69,12 +69,12 @@ def parsed(frame: bytes) -> tuple[int | None, str | None, dict[str, Any]]:
     return (int(fields["id"]) if "id" in fields else None, fields.get("event"), json.loads(fields["data"]))
 
 
-def told(received: list[bytes]) -> list[dict[str, Any]]:
+def event_data(received: list[bytes]) -> list[dict[str, Any]]:
     return [parsed(frame)[2] for frame in received if not frame.startswith(b":")]
 
 
 def names(received: list[bytes]) -> list[str]:
-    return [event["event"] for event in told(received)]
+    return [event["event"] for event in event_data(received)]
 
 
 def chat_stream(server: Server, session_id: str, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -25,7 +25,7 @@ SERVER_TOOLS = [
 def marked_items(marker: Markers) -> list[dict[str, Any]]:
     """Input items of every kind that a reader knows."""
     marks = {"id": marker("message id"), "phase": marker("phase")}
-    said = {"type": "input_text", "text": marker("input text")}
+    reply = {"type": "input_text", "text": marker("input text")}
     seen = {"type": "input_image", "image_url": f"data:image/png;base64,{marker('input image')}"}
     answered = [
         {"type": "output_text", "text": marker("assistant text"), "annotations": []},
@@ -39,7 +39,7 @@ def marked_items(marker: Markers) -> list[dict[str, Any]]:
     mcp["name"] = "calculate"
     return [
         {"role": "developer", "content": marker("developer message")},
-        {**marks, "role": "user", "content": [said, seen]},
+        {**marks, "role": "user", "content": [reply, seen]},
         {"role": "assistant", "content": answered},
         _call("function_call", call_id, marker("call name"), arguments=marker("input arguments")),
         {"type": "function_call_output", "call_id": call_id, "output": marker("input output")},

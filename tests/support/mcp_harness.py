@@ -66,7 +66,7 @@ class HttpServer:
             self.process = None
 
 
-class Cast:
+class StartedToolset:
     """A started toolset and the questions the tests ask it."""
 
     def __init__(self, toolset: McpToolset) -> None:

@@ -10,10 +10,10 @@ from tests.support.model_steps import (
     Call,
     Calls,
     Finish,
+    Output,
     Refusal,
-    Said,
-    Spoken,
     Step,
+    StreamStyle,
     Text,
     Thought,
 )
@@ -24,13 +24,13 @@ def sse(data: Any, event: str = "") -> bytes:
     return f"{named}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
-class ChatVoice:
+class ChatProtocol:
     head: dict[str, Any] = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "stub"}
     fields = {Text: "content", Thought: "reasoning_content", Refusal: "refusal"}
 
     def frames(self, step: Step) -> list[bytes]:
         match step:
-            case Said(text):
+            case Output(text):
                 return [self._delta({self.fields[type(step)]: text})]
             case Calls(calls):
                 return [self._delta({"tool_calls": [fragment]}) for fragment in _fragments(calls)]
@@ -64,24 +64,24 @@ class ChatVoice:
         return sse(self.head | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}], "usage": None})
 
 
-class ResponsesVoice:
+class ResponsesProtocol:
     fields = {Text: "output_text", Thought: "reasoning_summary_text", Refusal: "refusal"}
 
-    def __init__(self, spoken: Spoken) -> None:
-        self.spoken = spoken
+    def __init__(self, style: StreamStyle) -> None:
+        self.style = style
         self.output: list[dict[str, Any]] = []
         self.sent = 0
 
     def opening(self) -> list[bytes]:
-        if not self.spoken.has_opening:
+        if not self.style.has_opening:
             return []
         kinds = ("response.created", "response.in_progress")
         return [sse({"type": kind, "response": {"id": "resp_1", "output": [], "usage": None}}, kind) for kind in kinds]
 
     def frames(self, step: Step) -> list[bytes]:
         match step:
-            case Said(text):
-                return [self._said(self.fields[type(step)], text)]
+            case Output(text):
+                return [self._output(self.fields[type(step)], text)]
             case Calls(calls):
                 return self._calls(calls)
             case Begun(call):
@@ -101,7 +101,7 @@ class ResponsesVoice:
                 self.output[-1].setdefault("summary", []).append({"type": "summary_text", "text": step.text})
         return self._response("completed", finish.usage)
 
-    def _said(self, kind: str, delta: str) -> bytes:
+    def _output(self, kind: str, delta: str) -> bytes:
         wanted = "reasoning" if kind.startswith("reasoning") else "message"
         if not self.output or self.output[-1]["type"] != wanted:
             self.output.append({"id": f"{wanted}_{len(self.output)}", "type": wanted})
@@ -127,12 +127,12 @@ class ResponsesVoice:
 
     def _response(self, status: str, usage: dict[str, int]) -> dict[str, Any]:
         head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "stub", "status": status}
-        output = self.output if self.spoken.has_output else []
+        output = self.output if self.style.has_output else []
         return {**head, "output": output, "usage": _usage(usage, "input", "output"), "error": None}
 
     def _event(self, kind: str, index: int, **fields: Any) -> bytes:
         place = {"item_id": self.output[index]["id"], "output_index": index}
-        if self.spoken.rotates_ids:
+        if self.style.rotates_ids:
             self.sent += 1
             place["item_id"] = f"rotated_{self.sent}"
             if "item" in fields:

@@ -8,17 +8,17 @@ USAGE = {"input": 11, "output": 7, "cached": 3, "written": 2, "reasoned": 5}
 
 
 @dataclass(frozen=True)
-class Said:
+class Output:
     text: str
 
 
-class Text(Said): ...
+class Text(Output): ...
 
 
-class Thought(Said): ...
+class Thought(Output): ...
 
 
-class Refusal(Said): ...
+class Refusal(Output): ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Spoken:
+class StreamStyle:
     """How the rest is said; as the first step, it also says whether there is an opening event."""
 
     has_opening: bool = True
@@ -93,5 +93,5 @@ class Leave: ...  # the server is gone: nobody listens any more
 class Pings: ...  # comments for ever, as a proxy sends them to keep a connection open
 
 
-Step = Said | Calls | Begun | Gate | Raw | Finish | Answer | Spoken | Dripped | Cut | Reset | Leave | Pings
+Step = Output | Calls | Begun | Gate | Raw | Finish | Answer | StreamStyle | Dripped | Cut | Reset | Leave | Pings
 HELLO: tuple[Step, ...] = (Text("Hello "), Text("wörld 🎉"), Finish())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from tests.support.model_protocols import ChatVoice, ResponsesVoice, sse
+from tests.support.model_protocols import ChatProtocol, ResponsesProtocol, sse
 from tests.support.model_steps import (
     HELLO,
     Answer,
@@ -24,13 +24,13 @@ from tests.support.model_steps import (
     Finish,
     Gate,
     Leave,
+    Output,
     Pings,
     Raw,
     Refusal,
     Reset,
-    Said,
-    Spoken,
     Step,
+    StreamStyle,
     Text,
     Thought,
 )
@@ -47,13 +47,13 @@ __all__ = [
     "Gate",
     "Leave",
     "ModelStub",
+    "Output",
     "Pings",
     "Raw",
     "Refusal",
     "Reset",
-    "Said",
-    "Spoken",
     "Step",
+    "StreamStyle",
     "Text",
     "Thought",
     "sse",
@@ -94,8 +94,8 @@ class ModelStub:
     @staticmethod
     def whole(mode: str, script: Sequence[Step]) -> bytes:
         """The body of an answer that is not streamed."""
-        voice = ChatVoice() if mode == "chat_completions" else ResponsesVoice(Spoken())
-        return json.dumps(voice.whole(script)).encode()
+        protocol = ChatProtocol() if mode == "chat_completions" else ResponsesProtocol(StreamStyle())
+        return json.dumps(protocol.whole(script)).encode()
 
     def __enter__(self) -> "ModelStub":
         self._thread.start()
@@ -157,24 +157,24 @@ class _Playing:
 
     async def play(self) -> None:
         first = self.script[0] if self.script else None
-        spoken = first if isinstance(first, Spoken) else Spoken(has_opening=not isinstance(first, Raw))
-        voice = ResponsesVoice(spoken) if self.asked.path.endswith("/responses") else ChatVoice()
+        style = first if isinstance(first, StreamStyle) else StreamStyle(has_opening=not isinstance(first, Raw))
+        protocol = ResponsesProtocol(style) if self.asked.path.endswith("/responses") else ChatProtocol()
         if isinstance(first, Answer):
             return await self._answer(first)
         if isinstance(first, ENDINGS):
             return self._end(first)
         if not self.asked.body.get("stream"):
-            return await self._answer(Answer(200, json.dumps(voice.whole(self.script)).encode()))
+            return await self._answer(Answer(200, json.dumps(protocol.whole(self.script)).encode()))
         self.writer.write(STREAM_HEAD)
-        for frame in voice.opening():
+        for frame in protocol.opening():
             await self._chunk(frame)
         for step in self.script:
             if isinstance(step, ENDINGS):
                 return self._end(step)
-            await self._step(step, voice)
+            await self._step(step, protocol)
         await self._chunk(b"")
 
-    async def _step(self, step: Step, voice: ChatVoice | ResponsesVoice) -> None:
+    async def _step(self, step: Step, protocol: ChatProtocol | ResponsesProtocol) -> None:
         if isinstance(step, Gate):
             await self._wait(step.opened)
         elif isinstance(step, Pings):
@@ -182,9 +182,9 @@ class _Playing:
                 await self._chunk(b": ping\n\n")
                 self._check()
                 await asyncio.sleep(POLL_SECS)
-        elif not isinstance(step, Spoken):
+        elif not isinstance(step, StreamStyle):
             inner, size = (step.step, 1) if isinstance(step, Dripped) else (step, 0)
-            for frame in [inner.data] if isinstance(inner, Raw) else voice.frames(inner):
+            for frame in [inner.data] if isinstance(inner, Raw) else protocol.frames(inner):
                 for start in range(0, len(frame), size or len(frame)):
                     await self._chunk(frame[start : start + (size or len(frame))])
 

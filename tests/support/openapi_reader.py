@@ -67,8 +67,8 @@ class Reader:
         assert status in responses, (method, path, status, answer.read()[:300])
         self.seen.add((method, path, status))
         described = self.resolved(responses[status])
-        told = {name for name in answer.headers if TELLING.fullmatch(name)}
-        assert told <= {name.lower() for name in described["headers"]}, (path, told)
+        reported = {name for name in answer.headers if TELLING.fullmatch(name)}
+        assert reported <= {name.lower() for name in described["headers"]}, (path, reported)
         if answer.is_success and answer.request.content:
             self.check_value(json.loads(answer.request.content), self.body_schema(method, path))
         return described

@@ -112,8 +112,8 @@ class Demo:
             call("calculate", expression="184 / 240 * 100"),
             Finish("tool_calls", USAGE),
         )
-        said = "Bundling: it is 77 % of the build. Its cache is keyed by the date, so every day starts from nothing."
-        play(*speak(said), Finish("stop", USAGE))
+        reply = "Bundling: it is 77 % of the build. Its cache is keyed by the date, so every day starts from nothing."
+        play(*speak(reply), Finish("stop", USAGE))
         self.ask(asked, "build-speed")
         note = "# Build speed\n\nBundling takes 77 %. Key its cache by the lock file.\n"
         play(call("write_file", path="build-speed.md", content=note), Finish("tool_calls", USAGE))

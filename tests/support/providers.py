@@ -18,7 +18,7 @@ CALL = ModelCall(model="hermes-agent", items=ASKED)
 BACKOFF_SECS = 0.001
 
 
-class Cast:
+class Providers:
     """Makes providers of the stub, which are closed in the end."""
 
     def __init__(self, stub: ModelStub) -> None:
@@ -41,11 +41,11 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Heard:
+class RecordedRound:
     """A round as its listener knows it."""
 
     events: list[Delta | RoundFinished]
-    said: AnswerBuffer
+    answer: AnswerBuffer
 
     @property
     def text(self) -> str:
@@ -71,11 +71,11 @@ class Heard:
 
     @property
     def calls(self) -> list[tuple[str, str]]:
-        return [(call.name, call.arguments) for call in self.said.calls()]
+        return [(call.name, call.arguments) for call in self.answer.calls()]
 
 
-async def hear(*providers: Provider, call: ModelCall = CALL, retries: int = 2) -> Heard:
-    events, said = [], AnswerBuffer()
-    async for event in ask(providers, call, retries, said, BACKOFF_SECS):
+async def record_round(*providers: Provider, call: ModelCall = CALL, retries: int = 2) -> RecordedRound:
+    events, answer = [], AnswerBuffer()
+    async for event in ask(providers, call, retries, answer, BACKOFF_SECS):
         events.append(event)
-    return Heard(events, said)
+    return RecordedRound(events, answer)

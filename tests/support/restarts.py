@@ -16,6 +16,6 @@ def start_and_kill(server: Server, until: Callable[[], Any], *steps: dict[str, A
     return response_id
 
 
-def has_output(server: Server, said: str) -> bool:
+def has_output(server: Server, reply: str) -> bool:
     rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress'")
-    return any(said in str(server.body(row[0])["output"]) for row in rows)
+    return any(reply in str(server.body(row[0])["output"]) for row in rows)

@@ -69,12 +69,12 @@ def _texts(call: ModelCall) -> list[str]:
 
 
 def _script(call: ModelCall) -> list[Step]:
-    last, said = asked_and_said(call)
+    last, reply = asked_and_said(call)
     asked = text_of(last)
     if not asked.startswith('{"script"'):
         return compose(call)
     steps: list[dict[str, Any]] = json.loads(asked)["script"]
-    return after([_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)], said)
+    return after([_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)], reply)
 
 
 def _step(step: dict[str, Any], call_id: str) -> Step:

@@ -59,8 +59,8 @@ class Process(Protocol):
 
 
 def popen(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> Process:
-    with stdin.open("rb") as given, stdout.open("ab") as said, stderr.open("ab") as told:
-        return subprocess.Popen([sys.executable, *args], cwd=ROOT, env=env, stdin=given, stdout=said, stderr=told)
+    with stdin.open("rb") as given, stdout.open("ab") as reply, stderr.open("ab") as reported:
+        return subprocess.Popen([sys.executable, *args], cwd=ROOT, env=env, stdin=given, stdout=reply, stderr=reported)
 
 
 class Server:
@@ -100,14 +100,14 @@ class Server:
     def managed(self, *args: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         command = ["manage.py", *args]
         with tempfile.TemporaryDirectory() as folder:
-            given, said, told = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
+            given, reply, reported = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
             given.write_bytes(stdin)
-            process = self.launch(command, self.env, given, said, told)
+            process = self.launch(command, self.env, given, reply, reported)
             try:
                 code = process.wait(COMMAND_SECS)
             finally:
                 process.kill()
-            return subprocess.CompletedProcess(command, code, said.read_bytes(), told.read_bytes())
+            return subprocess.CompletedProcess(command, code, reply.read_bytes(), reported.read_bytes())
 
     def start(self) -> "Server":
         command = [part.format(port=self.port) for part in self.command]

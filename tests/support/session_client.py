@@ -32,8 +32,8 @@ def send_message(server: Server, session_id: str, *steps: dict[str, Any], **fiel
     body = {"message": script(*steps) if steps else "hello", **fields}
     answer = post(server, f"/api/sessions/{session_id}/chat", body)
     assert answer.status_code == 200, answer.text
-    said: dict[str, Any] = answer.json()
-    return said
+    reply: dict[str, Any] = answer.json()
+    return reply
 
 
 def update_session(server: Server, session_id: str, **fields: Any) -> Any:

@@ -39,7 +39,7 @@ class Reader(threading.Thread):
     def has_read(self, what: bytes) -> bool:
         return any(what in frame for frame in self.seen)
 
-    def was_told_it_goes_on(self) -> bool:
+    def was_cut_with_notice(self) -> bool:
         self.join(10)
         is_cut = isinstance(self.error, httpx.RemoteProtocolError | httpx.ReadError)
         return is_cut and self.seen[-1].startswith(COMMENT) and not self.has_read(b"[DONE]")

@@ -47,7 +47,7 @@ def logged_in(server: Server, name: str = "", password: str = "") -> Iterator[Op
         yield operator
 
 
-def told(page: httpx.Response) -> str:
+def page_messages(page: httpx.Response) -> str:
     """The messages on top of a page."""
     return " ".join(re.findall(r'<li class="(?:success|warning|error|info)">(.*?)</li>', page.text, re.DOTALL))
 

@@ -18,8 +18,8 @@ def output(call_id: str) -> Item:
 
 
 def mcp_call(call_id: str) -> Item:
-    told = {"arguments": "{}", "output": "seen", "error": None, "status": "completed"}
-    return {"type": "mcp_call", "id": call_id, "server_label": "hermes", "name": "look", **told}
+    reported = {"arguments": "{}", "output": "seen", "error": None, "status": "completed"}
+    return {"type": "mcp_call", "id": call_id, "server_label": "hermes", "name": "look", **reported}
 
 
 def says(text: str, role: str = "assistant") -> Item:

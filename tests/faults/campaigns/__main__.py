@@ -61,10 +61,10 @@ def run(kind: type[Campaign], database: Database, name: str, rounds: int, seed: 
     for begun in range(0, total, kind.leg):
         home = folder / f"{kind.__name__}-{name}-{begun}"
         server = database.server(home, Server, **kind.env)
-        said = Progress(f"{kind.name} on {name}", begun, total)
+        reply = Progress(f"{kind.name} on {name}", begun, total)
         try:
             legs.append(kind(server.start(), f"{seed}/{begun}"))
-            legs[-1].run(min(kind.leg, total - begun), said)
+            legs[-1].run(min(kind.leg, total - begun), reply)
         except Exception as error:
             traceback.print_exc()
             print(f"FAILED: {kind.name} on {name}, seed {seed}; the server's home is kept in {home}", flush=True)
@@ -82,11 +82,11 @@ class Progress:
 
     def __init__(self, what: str, begun: int, total: int) -> None:
         self.what, self.begun, self.total = what, begun, total
-        self._said_at = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def __call__(self, done: int) -> None:
-        if time.monotonic() - self._said_at > self.EVERY_SECS:
-            self._said_at = time.monotonic()
+        if time.monotonic() - self._printed_at > self.EVERY_SECS:
+            self._printed_at = time.monotonic()
             print(f"{self.what}: {self.begun + done} of {self.total}", flush=True)
 
 

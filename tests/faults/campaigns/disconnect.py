@@ -85,8 +85,8 @@ def _watch_run(server: Server, body: dict[str, Any], cuts: int, dice: random.Ran
     for cut in range(cuts + 1):
         headers = {"Last-Event-ID": str(parsed(seen[-1])[0])} if seen else {}
         with run_events(server, run_id, headers=headers) as received:
-            told = (frame for frame in received if frame != b": keepalive\n\n")
-            seen += islice(told, None if cut == cuts else dice.randrange(1, 30))
+            event_data = (frame for frame in received if frame != b": keepalive\n\n")
+            seen += islice(event_data, None if cut == cuts else dice.randrange(1, 30))
         if cut < cuts:
             _forget_the_end(seen, RUN_END, dice)
     assert seen == all_run_events(server, run_id), run_id

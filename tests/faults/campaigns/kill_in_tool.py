@@ -10,7 +10,7 @@ from tests.support.scripted_requests import call
 from tests.support.server import eventually, script, text
 
 CALLS = 6
-BRIEF_SECS = 0.3
+SHORT_SECS = 0.3
 INTERRUPTED = "Interrupted"
 
 
@@ -28,9 +28,9 @@ class KillInTool(Campaign):
     def round(self, wanted: int) -> int:
         gate = f"round-{self.faults}"
         held = [self._ask(gate) for _ in range(CALLS)]
-        brief = [self._ask(None) for _ in range(self.dice.randrange(CALLS))]
-        eventually(lambda: {*held, *brief} <= set(traces(self.server)), 30, "the start of every tool")
-        time.sleep(self.dice.uniform(0, BRIEF_SECS))  # brief ones end about now: before the kill, or not
+        short = [self._ask(None) for _ in range(self.dice.randrange(CALLS))]
+        eventually(lambda: {*held, *short} <= set(traces(self.server)), 30, "the start of every tool")
+        time.sleep(self.dice.uniform(0, SHORT_SECS))  # brief ones end about now: before the kill, or not
         self.server.kill()
         self.join_clients()
         self.server.open_gate(gate)
@@ -40,7 +40,7 @@ class KillInTool(Campaign):
     def _ask(self, gate: str | None) -> str:
         tool, word = self.dice.choice((("effect", "unsafe"), ("safe_effect", "safe"), ("_hidden", "hidden")))
         label = f"{word} {self.next_name()}"
-        waits: dict[str, Any] = {"secs": self.dice.uniform(0, BRIEF_SECS)} if gate is None else {"gate": gate}
+        waits: dict[str, Any] = {"secs": self.dice.uniform(0, SHORT_SECS)} if gate is None else {"gate": gate}
         body: dict[str, Any] = {"input": script({"say": "first "}, call(tool, text=label, **waits))}
         if word != "hidden" and self.dice.random() < 0.3:
             body["tools"] = [{"type": "mcp", "server_label": "hermes"}]
@@ -51,14 +51,14 @@ class KillInTool(Campaign):
 
     def check(self) -> None:
         left = traces(self.server)
-        said = {seen.asked: text(self.server.body(seen.response_id)) for seen in self.history.seen if seen.response_id}
+        reply = {seen.asked: text(self.server.body(seen.response_id)) for seen in self.history.seen if seen.response_id}
         for label, asked in self._held.items():
             is_safe = label.startswith("safe")
             times = left.count(label)
             assert times > 1 if is_safe else times == 1, (label, times)  # the second run of a safe one may be cut, too
-            if asked in said:
+            if asked in reply:
                 expected = f"first The result is {label if is_safe else INTERRUPTED}"
-                assert said[asked].startswith(expected), (label, said[asked])
+                assert reply[asked].startswith(expected), (label, reply[asked])
 
     @classmethod
     def remark(cls, legs: Sequence[Self]) -> str:

@@ -12,7 +12,7 @@ from tests.support.scripted_requests import call
 from tests.support.server import eventually, script
 
 READERS = 10
-FAREWELL = b": the server is shutting down"
+NOTICE = b": the server is shutting down"
 HALF = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
 
 
@@ -41,7 +41,7 @@ class Stop(Campaign):
         self.join_clients()
         assert "The shutdown hangs" not in self.server.log
         for reader in readers:
-            _check_farewell(reader)
+            _check_last_frame(reader)
         self.server.env["HERMES_SHUTDOWN_GRACE"] = str(self.dice.choice((0, 1)))
         self.server.start()
         return 1
@@ -56,9 +56,9 @@ class Stop(Campaign):
         return f"slowest exit {max(leg._slowest_secs for leg in legs):.1f} s after the grace"
 
 
-def _check_farewell(reader: Seen) -> None:
+def _check_last_frame(reader: Seen) -> None:
     """Whole, or cut behind a word of farewell; never an end that looks whole and is not."""
     if reader.frames:
         is_whole = reader.frames[-1] == DONE and reader.cut is None
-        is_told = reader.frames[-1].startswith(FAREWELL) and reader.cut is not None
-        assert is_whole or is_told, (reader.cut, reader.frames[-1])
+        was_cut_with_notice = reader.frames[-1].startswith(NOTICE) and reader.cut is not None
+        assert is_whole or was_cut_with_notice, (reader.cut, reader.frames[-1])

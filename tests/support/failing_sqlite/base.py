@@ -43,13 +43,13 @@ def _fail_if_due(query: str) -> None:
 
 
 def _is_due() -> bool:
-    wish = Path(os.environ["HERMES_HOME"]) / "fail_write"
+    order_path = Path(os.environ["HERMES_HOME"]) / "fail_write"
     with _lock:
-        if not wish.exists():
+        if not order_path.exists():
             return False
-        left = int(wish.read_text()) - 1
+        left = int(order_path.read_text()) - 1
         if left > 0:
-            wish.write_text(str(left))
+            order_path.write_text(str(left))
         else:
-            wish.unlink()
+            order_path.unlink()
     return left == 0
