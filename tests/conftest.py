@@ -77,7 +77,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest_asyncio.fixture
-async def made_providers(stub: ModelStub) -> AsyncIterator[Providers]:
+async def providers(stub: ModelStub) -> AsyncIterator[Providers]:
     made = Providers(stub)
     yield made
     for provider in made.made:

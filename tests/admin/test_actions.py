@@ -1,4 +1,4 @@
-"""What operators do: each action is a service's, names who did it, and tells what it left alone."""
+"""What operators do: each action is a service's, names the operator, and reports what it skipped."""
 
 import re
 from collections.abc import Iterator
@@ -114,7 +114,7 @@ def test_a_fork_continues_behind_its_turn_and_leaves_the_session_alone(server: S
 
 
 def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -> None:
-    response_id = create(server, "a secret wish")
+    response_id = create(server, "a secret plan")
     page = operator.act(RESPONSES, "erase", response_id)
     assert "can&#x27;t be brought back" in page.text or "can't be brought back" in page.text
     assert server.body(response_id)["status"] == "completed"
@@ -122,7 +122,7 @@ def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -
     assert "1 deleted." in page_messages(page)
     with server.http() as client:
         assert client.get(f"/v1/responses/{response_id}").status_code == 404
-    assert "a secret wish" not in operator.page(response_page(response_id))
+    assert "a secret plan" not in operator.page(response_page(response_id))
     assert history(server, response_id) == [("admin", "Content deleted.")]
     assert "1 skipped." in page_messages(operator.act(RESPONSES, "erase", response_id, confirmed="1"))
 

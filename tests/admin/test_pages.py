@@ -1,4 +1,4 @@
-"""What operators see: sessions as timelines, and whatever somebody else wrote as text."""
+"""What operators see: sessions as timelines, and the content of others as plain text."""
 
 import re
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def test_what_others_wrote_is_text_on_every_page(server: Server, operator: Opera
     assert sum("&lt;img src=x" in text for text in seen) > 7
 
 
-def test_a_running_response_shows_what_it_said_so_far(server: Server, operator: Operator) -> None:
+def test_a_running_response_shows_its_output(server: Server, operator: Operator) -> None:
     with server.http() as client:
         body = {"input": script({"say": "half a sentence "}, {"gate": "admin-running"}), "background": True}
         response_id = client.post("/v1/responses", json=body).json()["id"]
@@ -127,16 +127,16 @@ def test_filters_narrow_the_list(server: Server, operator: Operator) -> None:
     page = operator.page(RESPONSES, status__exact="failed", kind__exact="responses", owner="admin")
     assert bad in page
     assert good not in page
-    assert good not in operator.page(RESPONSES, owner="nobody")
+    assert good not in operator.page(RESPONSES, owner="unknown")
     assert good in operator.page(RESPONSES, model="hermes-agent", created_at__gte="2020-01-01 00:00:00+00:00")
     assert good not in operator.page(RESPONSES, model="another")
 
 
 def test_lists_say_what_was_asked_and_how_a_session_began(server: Server, operator: Operator) -> None:
-    ask(server, "how it began", "told in lists")
-    second = ask(server, "what came then", "told in lists")
+    ask(server, "how it began", "shown in lists")
+    second = ask(server, "what came then", "shown in lists")
     assert '<td class="field-asked">what came then</td>' in operator.page(RESPONSES, q=second)
-    assert '<td class="field-about">how it began</td>' in operator.page(SESSIONS, q="told in lists")
+    assert '<td class="field-about">how it began</td>' in operator.page(SESSIONS, q="shown in lists")
 
 
 def test_long_sessions_come_in_pages(server: Server, operator: Operator) -> None:

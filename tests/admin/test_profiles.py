@@ -1,4 +1,4 @@
-"""Profiles are made in the admin as strictly as in config.yaml: the operator is told, not the first client."""
+"""Profiles are made in the admin as strictly as in config.yaml: the operator gets the error, not the first client."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ def ask(server: Server, messages: Any, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_the_same_prompt_gives_the_same_over_both_doors_streamed_or_not(server: Server, prompt: str) -> None:
+def test_the_same_prompt_gives_the_same_over_both_apis_streamed_or_not(server: Server, prompt: str) -> None:
     over_responses = server.openai().responses.create(model="hermes-agent", input=prompt)
     plain = ask(server, [user(prompt)])
     completion = stream_completion(server, [user(prompt)], stream_options={"include_usage": True})
@@ -160,7 +160,7 @@ def test_stored_completions_can_be_read_again_and_listed(server: Server) -> None
 
 @pytest.mark.parametrize("cursor", ["after", "before"])
 @pytest.mark.parametrize("unknown", ["zzz", "chatcmpl-zzz", "é"])
-def test_a_cursor_that_nobody_knows_is_named(server: Server, cursor: str, unknown: str) -> None:
+def test_an_unknown_cursor_is_named(server: Server, cursor: str, unknown: str) -> None:
     with server.http() as client:
         refused = client.get("/v1/chat/completions", params={cursor: unknown})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, cursor)
@@ -188,7 +188,7 @@ def test_what_was_not_to_be_kept_is_not_found(server: Server, store: bool | None
     assert recorded == (200 if store is None else 404)
 
 
-def test_somebody_elses_completion_is_not_found(server: Server) -> None:
+def test_a_completion_of_another_owner_is_not_found(server: Server) -> None:
     made = ask(server, [user("mine")], store=True)
     with server.http(server.manage("createkey", "chat-stranger")) as client:
         for path in (f"{PATH}/{made.id}", f"{PATH}/chatcmpl-x", f"{PATH}/{response_id(made.id)}"):

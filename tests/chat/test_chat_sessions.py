@@ -35,7 +35,7 @@ def status_of(server: Server, marker: str) -> str:
 
 # -- the session of a conversation ------------------------------------------------------
 def test_the_session_is_the_same_for_all_turns_of_a_conversation(server: Server) -> None:
-    opening = [{"role": "system", "content": "Be brief."}, user("stable opening")]
+    opening = [{"role": "system", "content": "Be short."}, user("stable opening")]
     first = post(server, opening)
     reply = first.json()["choices"][0]["message"]
     later = [*opening, reply, user("and then?")]
@@ -89,7 +89,7 @@ def test_a_named_session_supplies_the_history(server: Server) -> None:
     named = {SESSION: "chat-named"}
     system = {"role": "system", "content": "Be kind."}
     first = complete(server, [system, user("named one")], headers=named)
-    invented = [user("never said"), {"role": "assistant", "content": "never answered"}]
+    invented = [user("never asked"), {"role": "assistant", "content": "never answered"}]
     answer = post(server, [system, *invented, user("named two")], headers=named)
     assert answer.headers[SESSION] == "chat-named"
     assert "messages before messages[3]" in answer.headers["x-hermes-ignored"]
@@ -154,7 +154,7 @@ def test_a_completion_with_store_goes_on_without_its_client(server: Server) -> N
     assert found.choices[0].finish_reason == "stop"
 
 
-def test_a_completion_without_store_leaves_no_content_only_when_told_so(server: Server) -> None:
+def test_a_completion_without_store_leaves_no_content_only_with_the_header(server: Server) -> None:
     secret = "indigo-armadillo"
     made = complete(server, [user(f"{secret} calculate 2+2")], store=False, stop="zzz", user=secret)
     sql = "SELECT CAST(request AS text), output, context_hash FROM responses_app_response WHERE id = ?"

@@ -94,7 +94,7 @@ def test_a_bad_field_is_a_400_that_names_it(server: Server, fields: dict[str, An
 
 
 def test_an_unknown_model_and_a_wrong_key(server: Server) -> None:
-    assert post(server, HI, model="nobody").json()["error"]["code"] == "model_not_found"
+    assert post(server, HI, model="unknown").json()["error"]["code"] == "model_not_found"
     assert post(server, HI, key="wrong").status_code == 401
     assert post(server, HI, model=None, store=None).status_code == 200
 
@@ -113,8 +113,8 @@ def test_a_failed_completion_is_an_http_error_that_may_be_tried_again(server: Se
 
 
 @pytest.mark.parametrize("name", ["effect", "_hidden"])
-def test_once_a_tool_has_run_nobody_should_retry(server: Server, name: str) -> None:
-    """The model is told by the tool to fail: its output is the next script."""
+def test_once_a_tool_has_run_no_client_should_retry(server: Server, name: str) -> None:
+    """The tool makes the model fail: its output is the next script."""
     failing = '{"script": [{"fail": "after the tool"}]}'
     answer = post(server, scripted({"call": name, "arguments": {"text": failing}}))
     assert (answer.status_code, answer.headers["x-should-retry"]) == (500, "false")

@@ -85,7 +85,7 @@ def test_a_stop_sequence_cuts_an_upstream_that_does_not_know_it(upstream: Upstre
     assert answer["usage"]["completion_tokens"] == 2
 
 
-def test_thoughts_and_refusals_have_fields_of_their_own(upstream: Upstream) -> None:
+def test_reasoning_and_refusals_have_fields_of_their_own(upstream: Upstream) -> None:
     reply = (Thought("hm "), Thought("no"), Refusal("I can't."), Finish())
     upstream.stub.play(*reply)
     message = post(upstream.server, HI).json()["choices"][0]["message"]
@@ -111,7 +111,7 @@ def certain_text(mode: str, text: str) -> Raw:
     return Raw(sse({"type": "response.output_text.delta", "output_index": 0, "delta": reply, "logprobs": entries}))
 
 
-def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> None:
+def test_log_probabilities_come_back_through_both_apis(upstream: Upstream) -> None:
     answer = (certain_text(upstream.mode, "Grüße|, "), certain_text(upstream.mode, "du E|ND| da"), Finish())
     asked: dict[str, Any] = {"logprobs": True, "top_logprobs": 1}
     for _ in range(4):
@@ -146,7 +146,7 @@ def test_log_probabilities_come_back_through_both_doors(upstream: Upstream) -> N
     check_log(upstream.server, response.id)
 
 
-def test_log_probabilities_that_nobody_asked_for_are_not_kept(upstream: Upstream) -> None:
+def test_log_probabilities_that_were_not_requested_are_not_kept(upstream: Upstream) -> None:
     upstream.stub.play(certain_text(upstream.mode, "a"), Finish())
     assert post(upstream.server, HI).json()["choices"][0]["logprobs"] is None
     upstream.stub.play(certain_text(upstream.mode, "a"), Finish())
@@ -174,7 +174,7 @@ def test_a_call_cut_off_in_a_stream_is_an_error_and_never_half_a_call(upstream: 
     assert made["function"]["arguments"] == '{"city":"Rome"}'
 
 
-def test_an_answer_that_breaks_off_for_good_is_told_from_none_at_all(upstream: Upstream) -> None:
+def test_an_answer_that_breaks_off_differs_from_no_answer(upstream: Upstream) -> None:
     for _ in range(5):
         upstream.stub.play(Text("piece "), Cut())
     answer = post(upstream.server, HI)

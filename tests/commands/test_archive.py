@@ -127,7 +127,7 @@ def test_exports_can_be_narrowed_and_say_what_they_leave_out(server: Server) -> 
         (["replay_response", "resp_none"], "There is no response 'resp_none'"),
     ],
 )
-def test_mistakes_are_told_with_an_exit_code(server: Server, args: list[str], remedy: str) -> None:
+def test_mistakes_are_reported_with_an_exit_code(server: Server, args: list[str], remedy: str) -> None:
     done = server.managed(*args)
     assert done.returncode == 1
     assert remedy in done.stderr.decode()

@@ -48,7 +48,7 @@ def test_a_backup_of_a_running_server_restores(
 
 
 def _restored(server: Server, database: Database, file: Path, home: Path) -> Server:
-    """As docs/operations.md tells it."""
+    """As docs/operations.md describes it."""
     home.mkdir()
     shutil.copy(server.home / "api_key", home)
     if database.cluster is None:

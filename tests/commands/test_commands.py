@@ -47,7 +47,7 @@ def test_a_paced_replay_takes_its_time(server: Server) -> None:
     assert 0.5 < time.monotonic() - started < 10
 
 
-def test_a_running_response_is_replayed_so_far_or_followed(server: Server) -> None:
+def test_a_running_response_is_replayed_to_its_present_end_or_followed(server: Server) -> None:
     asked = script({"say": "so far "}, {"gate": "replay-gate"}, {"say": "the rest"})
     response_id = server.openai().responses.create(input=asked, background=True).id
     eventually(lambda: b"so" in server.managed("replay_response", response_id).stdout)
@@ -88,7 +88,7 @@ def test_recovery_frees_what_may_go_on(make_server: Callable[..., Server]) -> No
     check_log(server, response_id)
 
 
-def test_recovery_settles_what_nobody_may_continue(make_server: Callable[..., Server]) -> None:
+def test_recovery_settles_what_no_process_may_continue(make_server: Callable[..., Server]) -> None:
     server = make_server()
     response_id = left_behind(server)
     assert "ended 1 as incomplete" in printed(server.managed("recover_responses", "--settle"))
@@ -128,7 +128,9 @@ def test_the_doctor_names_what_is_wrong_and_the_remedy(make_server: Callable[...
     assert "3 checks failed" in done.stderr.decode()
 
 
-def test_the_doctor_tells_a_refused_key_from_a_good_one(make_server: Callable[..., Server], stub: ModelStub) -> None:
+def test_the_doctor_distinguishes_a_refused_key_from_a_good_one(
+    make_server: Callable[..., Server], stub: ModelStub
+) -> None:
     server = make_server(HERMES_PROVIDER="custom", HERMES_MODEL="m", HERMES_BASE_URL=stub.url)
     out = server.managed("doctor", "--timeout", "2").stdout.decode()
     assert " model     " in out

@@ -1,4 +1,4 @@
-"""Commands that are stopped half way: what is done stays done, and nobody is left with a traceback or half a file."""
+"""Commands that are stopped half way: what is done stays done, and no traceback or half a file is left."""
 
 import os
 import resource
@@ -28,7 +28,7 @@ def begun(server: Server, *args: str, before: Callable[[], object] | None = None
     )
 
 
-def test_an_interrupted_import_tells_how_far_it_came(server: Server) -> None:
+def test_an_interrupted_import_reports_its_progress(server: Server) -> None:
     response_id = server.openai().responses.create(input="exported and imported").id
     record = server.managed("export_responses", response_id).stdout
     with begun(server, "import_responses", "-") as command:
@@ -64,7 +64,7 @@ def test_an_interruption_counts_whatever_else_it_breaks() -> None:
         _break_off()
     assert "Interrupted: 0 read" in reported.getvalue()
     with pytest.raises(RuntimeError), Progress(OutputWrapper(reported), "read"):
-        raise RuntimeError("nobody interrupted it")
+        raise RuntimeError("no signal interrupted it")
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(server: Server) -> None:

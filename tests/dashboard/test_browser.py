@@ -24,9 +24,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def operator(browser: Browser, server: Server) -> Iterator[Operator]:
-    somebody = Operator(browser, server).log_in()
-    yield somebody
-    somebody.leave()
+    operator = Operator(browser, server).log_in()
+    yield operator
+    operator.leave()
 
 
 def ask(server: Server, *steps: dict[str, Any], **fields: Any) -> str:
@@ -164,18 +164,18 @@ def test_three_chained_turns_are_one_session_on_the_dashboard(server: Server, op
 
 def test_the_playground_answers_and_survives_a_closed_tab(server: Server, operator: Operator) -> None:
     page = operator.goto("/chat?new")
-    page.fill("#text", script({"say": "growing "}, {"gate": "browser-tab"}, {"say": "grown"}))
+    page.fill("#text", script({"say": "starting "}, {"gate": "browser-tab"}, {"say": "ended"}))
     page.press("#text", "Enter")
-    expect(page.locator(".log .text")).to_have_text("growing ")
+    expect(page.locator(".log .text")).to_have_text("starting ")
     expect(page.locator("aside [aria-current]")).to_have_count(1)
     page.reload()
-    expect(page.locator(".log .text")).to_have_text("growing ")
+    expect(page.locator(".log .text")).to_have_text("starting ")
     page.close()
     page = operator.open()
     operator.goto("/chat")
-    expect(page.locator(".log .text")).to_have_text("growing ")
+    expect(page.locator(".log .text")).to_have_text("starting ")
     server.open_gate("browser-tab")
-    expect(page.locator(".log .text")).to_have_text("growing grown")
+    expect(page.locator(".log .text")).to_have_text("starting grown")
     page.fill("#text", "hello again")
     page.click("#send")
     expect(page.locator(".turn")).to_have_count(2)
@@ -217,7 +217,7 @@ def test_pages_fit_a_phone_and_can_be_used_with_the_keyboard(browser: Browser, s
     phone.leave()
 
 
-def test_a_page_that_nobody_sees_asks_for_nothing_and_one_that_lost_its_server_says_so(
+def test_a_hidden_page_requests_nothing_and_one_that_lost_its_server_says_so(
     server: Server, operator: Operator
 ) -> None:
     page = operator.goto("/")

@@ -60,7 +60,7 @@ def test_strangers_keys_and_ordinary_users_see_nothing(server: Server) -> None:
 
 def test_pages_allow_no_inline_script_and_no_frame(server: Server, staff: httpx.Client) -> None:
     response_id = ask(server, {"say": "hello"})
-    for path in (*PAGES, f"/live/{response_id}", "/admin/", "/live/resp_nobody"):
+    for path in (*PAGES, f"/live/{response_id}", "/admin/", "/live/resp_unknown"):
         answer = staff.get(path)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -77,7 +77,7 @@ def test_unknown_and_deleted_responses_are_not_found(server: Server, staff: http
     response_id = ask(server, {"say": "gone"})
     server.ended(response_id)
     server.openai().responses.delete(response_id)
-    for name in (response_id, "resp_nobody", "%00"):
+    for name in (response_id, "resp_unknown", "%00"):
         assert staff.get(f"/live/{name}").status_code == 404
         assert staff.get(f"/live/{name}/events").status_code == 404
 
@@ -193,7 +193,7 @@ def test_an_ended_response_knows_what_it_took(server: Server) -> None:
     eventually(lambda: "first " in str(server.body(response_id)["output"]))
     with server.http() as client:
         eventually(lambda: client.get(f"/v1/responses/{parked}/approval").json()["pending"])
-        time.sleep(0.3)  # the time to tell the first output from the end by
+        time.sleep(0.3)  # separates the first output from the end
         client.post(f"/v1/responses/{parked}/approval", json={"choice": "once"})
     server.open_gate("dashboard-took")
     sql = (

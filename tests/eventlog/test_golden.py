@@ -15,7 +15,7 @@ from tests.support.checker import check_every_log
 from tests.support.server import ROOT, Server, text
 
 GOLDEN = ROOT / "tests" / "golden"
-# Its hour for consent is long over when somebody runs this.
+# Its hour for consent is over when this test runs.
 STILL_WAITING = """
 UPDATE responses_app_toolevent SET expires_at = '2999-01-01 00:00:00' WHERE expires_at IS NOT NULL;
 UPDATE responses_app_response SET parked_until = '2999-01-01 00:00:00' WHERE parked_until IS NOT NULL;

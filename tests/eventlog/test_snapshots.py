@@ -171,7 +171,7 @@ def test_a_fold_that_failed_is_begun_anew() -> None:
     assert cache.read(row.pk, Brittle.body) == stored_fold(row.pk)
 
 
-def test_concurrent_looks_at_a_growing_log_each_see_a_state_of_it() -> None:
+def test_concurrent_reads_of_an_unfinished_log_each_see_a_state_of_it() -> None:
     row, numbering = store_log(1)
     texts = ["w0 " + "x" * number for number in range(101)]
     is_over = threading.Event()

@@ -114,7 +114,7 @@ async def test_what_fails_at_its_commit_is_never_called_written(store: EventStor
     announced: list[object] = []
     store.append(first, tail, unexpected)
     failing = store.database.submit(
-        lambda: ToolEvent.objects.create(response_id="resp_nobody", attempt=1, call_id="call", name="tool"),
+        lambda: ToolEvent.objects.create(response_id="resp_unknown", attempt=1, call_id="call", name="tool"),
         announced.append,
     )
     store.append(delta(numbering), tail, unexpected)
@@ -133,7 +133,7 @@ async def test_a_caller_that_stops_waiting_does_not_disturb_the_writer(store: Ev
     assert await store.database.read(Response.objects.count) == 2
 
 
-async def test_while_the_database_is_away_appends_wait_in_order_and_callers_are_told(store: EventStore) -> None:
+async def test_while_the_database_is_away_appends_wait_in_order_and_callers_get_errors(store: EventStore) -> None:
     row = await store.database.write(make_response)
     tail = store.tails.of(row.pk)
     numbering, first = opening(row)

@@ -122,7 +122,7 @@ def test_a_malformed_request_behind_a_good_one_spoils_only_itself(server: Server
 
 
 def test_a_burst_of_connections_waits_for_a_busy_server(server: Server) -> None:
-    """The kernel turns away whoever finds the backlog full; the server takes nobody while it stands still."""
+    """The kernel refuses a connection when the backlog is full; a stopped server accepts none."""
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
     try:

@@ -50,7 +50,7 @@ def test_a_declared_length_over_the_limit_is_refused_before_the_body(server: Ser
     assert_too_large(exchange(server, HEAD + b"Content-Length: %b\r\n\r\n" % str(length).encode()))
 
 
-def test_who_waits_to_be_told_to_go_on_is_told_no(server: Server) -> None:
+def test_a_client_that_waits_for_100_continue_is_refused(server: Server) -> None:
     expecting = authorized_head(server) + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n"
     with connected(server) as connection:
         connection.sendall(expecting % (LIMIT + 1))
@@ -143,7 +143,7 @@ def test_a_refused_connection_that_is_never_closed_does_not_stay(make_server: Ca
     ],
     ids=["line", "headers", "body", "chunk"],
 )
-def test_who_stops_in_the_midst_of_a_request_is_told(impatient: Server, begun: bytes) -> None:
+def test_a_client_that_stops_within_a_request_gets_an_error(impatient: Server, begun: bytes) -> None:
     answer = exchange(impatient, begun)
     assert (answer.status, answer.error()["code"]) == (408, "request_timeout")
     assert answer.headers["connection"] == "close"

@@ -36,7 +36,7 @@ def answer_events() -> list[Event]:
 
 
 class Stored:
-    """A log as an API would tell it."""
+    """A log as an API would return it."""
 
     def __init__(self, log: list[Event], numbers: list[int] | None = None) -> None:
         numbers = numbers or list(range(len(log)))
@@ -100,8 +100,8 @@ def test_a_second_run_is_found() -> None:
         check_keys(history)
 
 
-class Told(Server):
-    """What an API and a model would tell of questions that were stored, and that reached the model."""
+class StubApi(Server):
+    """What an API and a model would return about questions that were stored and that reached the model."""
 
     def __init__(self, stored: list[str], asked: list[tuple[str, int]]) -> None:
         self.stored, self.asked = stored, asked
@@ -123,8 +123,8 @@ class Told(Server):
 def test_a_second_run_upstream_is_found() -> None:
     history = History()
     history.client("k").asked = "q"
-    check_upstream_runs(Told(["q", "other", "other"], [("q", 1), ("q", 2), ("other", 1), ("other", 1)]), history)
-    for bad in (Told(["q", "q"], [("q", 1)]), Told(["q"], [("q", 1), ("q", 1)])):
+    check_upstream_runs(StubApi(["q", "other", "other"], [("q", 1), ("q", 2), ("other", 1), ("other", 1)]), history)
+    for bad in (StubApi(["q", "q"], [("q", 1)]), StubApi(["q"], [("q", 1), ("q", 1)])):
         with pytest.raises(AssertionError):
             check_upstream_runs(bad, history)
 

@@ -73,7 +73,7 @@ def test_an_unstored_response_of_a_dead_process_is_settled(make_server: Callable
     eventually(lambda: server.query(sql, response_id) == [("incomplete", "server_interrupted")])
 
 
-def test_a_dead_process_that_nobody_took_note_of_is_dead() -> None:
+def test_a_dead_process_that_was_never_recorded_is_dead() -> None:
     """As under a supervisor that does not wait for its children."""
     with subprocess.Popen(["sleep", "0"]) as child:
         eventually(lambda: Path(f"/proc/{child.pid}/stat").read_text().split()[2] == "Z")
@@ -81,7 +81,7 @@ def test_a_dead_process_that_nobody_took_note_of_is_dead() -> None:
         assert started_at_tick(os.getpid()) != ""
 
 
-def test_nobody_is_taken_for_dead_for_want_of_a_descriptor_to_look_with() -> None:
+def test_no_process_counts_as_dead_for_want_of_a_file_descriptor() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     process = RuntimeProcess(machine=MACHINE, pid=os.getpid(), pid_started=started_at_tick(os.getpid()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))

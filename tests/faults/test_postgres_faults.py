@@ -93,7 +93,7 @@ def test_streams_go_on_when_postgresql_is_back(
             refused = http.post("/v1/responses", json={"input": "while it is away"})
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_unavailable")
             assert refused.headers["retry-after"]
-            assert str(own_cluster.port) not in refused.text  # where it is, is told in the log alone
+            assert str(own_cluster.port) not in refused.text  # its address is in the log alone
             assert http.get(f"/v1/responses/{client.response_id}").status_code == 503
         for page in ("/", "/chat", "/admin/", "/admin/responses_app/response/"):
             answer = operator.client.get(page)
@@ -109,7 +109,7 @@ def test_streams_go_on_when_postgresql_is_back(
     assert "Traceback" not in server.log
 
 
-def test_a_database_that_hangs_keeps_nobody_from_being_told_of_the_shutdown(start: Callable[[], Server]) -> None:
+def test_clients_get_notice_of_the_shutdown_while_the_database_hangs(start: Callable[[], Server]) -> None:
     server, history = start().start(), History()
     reader = Reader(server, input=GOES_ON)
     with socket(server) as connected:

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: finish what fits, leave the rest to the next start, and tell those who read."""
+"""SIGTERM and Ctrl-C: finish what fits, leave the rest to the next start, and notify the readers."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_what_fits_into_the_grace_is_finished(make_server: Callable[..., Server]
 
 
 @pytest.mark.parametrize("grace", [0, 1])
-def test_twenty_readers_are_told_and_find_the_rest_after_the_next_start(
+def test_twenty_readers_get_a_notice_and_find_the_rest_after_the_next_start(
     make_server: Callable[..., Server], grace: int
 ) -> None:
     server = make_server(HERMES_SHUTDOWN_GRACE=str(grace), HERMES_MAX_ATTEMPTS="1")
@@ -76,7 +76,7 @@ def test_twenty_readers_are_told_and_find_the_rest_after_the_next_start(
         assert server.replay(reader.response_id)[: len(seen)] == seen
 
 
-def test_a_half_sent_request_holds_up_nobody(make_server: Callable[..., Server]) -> None:
+def test_a_half_sent_request_holds_up_no_shutdown(make_server: Callable[..., Server]) -> None:
     server = make_server()
     reader = Reader(server, input=GOES_ON)
     eventually(lambda: reader.has_read(b"before "))
@@ -87,7 +87,7 @@ def test_a_half_sent_request_holds_up_nobody(make_server: Callable[..., Server])
     assert "Traceback" not in server.log
 
 
-def test_while_it_drains_nobody_else_is_let_in(make_server: Callable[..., Server]) -> None:
+def test_while_it_drains_new_requests_are_refused(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_SHUTDOWN_GRACE="20")
     reader = Reader(server, input=GOES_ON)
     eventually(lambda: reader.has_read(b"before "))
@@ -121,7 +121,7 @@ def test_the_second_signal_ends_it_at_once(make_server: Callable[..., Server]) -
 
 
 def test_a_signal_that_make_passes_on_is_not_a_second_one(make_server: Callable[..., Server]) -> None:
-    """A whole group is told to end, as by a supervisor; and make tells its child again."""
+    """A supervisor signals the whole group; make then signals its child again."""
     server = make_server()
     server.kill()
     command = ["make", "run", f"PYTHON={sys.executable}"]
@@ -173,7 +173,9 @@ def test_mcp_servers_end_with_it(make_server: Callable[..., Server], tmp_path: P
     assert not any(is_alive(int(pid)) for pid in found)
 
 
-def test_a_plain_post_is_told_where_to_look_and_not_to_ask_again(make_server: Callable[..., Server]) -> None:
+def test_a_plain_post_gets_the_address_of_its_response_and_must_not_be_repeated(
+    make_server: Callable[..., Server],
+) -> None:
     server = make_server()
     answers: list[httpx.Response] = []
 

@@ -18,8 +18,8 @@ from tests.support.disturbed_writes import ask_until_stored, disturb_every_write
 from tests.support.server import Server, eventually, script
 from tests.support.shutdowns import EXIT_SECS, stop_with_signal
 
-BUSY_SECS = 20  # SQLite's own patience, in which nobody notices anything
-PROMPT_SECS = 4  # once that was not enough, nobody else is kept waiting
+BUSY_SECS = 20  # SQLite waits this long by itself, and no request fails
+PROMPT_SECS = 4  # after one such timeout, other requests fail at once
 TMPFS_BYTES = 4_000_000
 SLOW = "write 60 words at 30 words per second"
 
@@ -42,7 +42,7 @@ def started(home: Path, **env: str) -> Iterator[Server]:
         server.kill()
 
 
-def test_a_lock_held_by_somebody_else(home: Path) -> None:
+def test_a_lock_held_by_another_program(home: Path) -> None:
     history = History()
     with started(home) as server:
         for secs in (1, 10, 30):
@@ -53,7 +53,7 @@ def test_a_lock_held_by_somebody_else(home: Path) -> None:
 
 
 def _hold_lock(server: Server, history: History, secs: int) -> None:
-    """Somebody reads and somebody asks while the database is locked for so long."""
+    """One client reads and one asks while the database is locked for so long."""
     client = history.client()
     reading = read_beside(server, client, SLOW)
     eventually(lambda: len(client.frames) > 6)

@@ -33,7 +33,7 @@ def main() -> None:
         finally:
             server.kill()
         with closing(sqlite3.connect(Path(home) / "hermes.sqlite3")) as database:
-            database.execute("UPDATE gateway_app_runtimeprocess SET host = 'golden'")  # nobody's business
+            database.execute("UPDATE gateway_app_runtimeprocess SET host = 'golden'")  # the real name is private
             [(version,)] = database.execute(VERSIONS)
             dump = "\n".join(database.iterdump())
     name = f"v{version}"

@@ -90,7 +90,7 @@ async def test_progress_is_reported_as_it_comes(started_toolset: StartedToolset)
     assert started_toolset.reported == ["1/3\n", "step 2\n", "step 3\n"]
 
 
-async def test_a_failure_tells_what_the_tool_said(started_toolset: StartedToolset) -> None:
+async def test_a_failure_has_the_message_of_the_tool(started_toolset: StartedToolset) -> None:
     with pytest.raises(RuntimeError, match="the disk is full"):
         await started_toolset.call("files.fail")
     with pytest.raises(RuntimeError, match=r"validation error|missing|required|refused"):
@@ -275,4 +275,4 @@ async def test_nothing_is_left_when_a_server_is_stopped_while_it_starts() -> Non
             await asyncio.sleep(0)
         await toolset.stop()
         assert children() == set()
-    gc.collect()  # complains of pipes and processes that nobody closed
+    gc.collect()  # warns of pipes and processes that were not closed

@@ -113,7 +113,7 @@ def test_without_servers_the_package_is_never_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
 def test_a_served_process_takes_its_children_with_it(tmp_path: Path, number: int) -> None:
-    """SIGTERM is an orderly end; SIGKILL closes the pipes, which tells the children."""
+    """SIGTERM is an orderly end; SIGKILL closes the pipes, which the children notice."""
     note = tmp_path / "pid"
     script = f'echo $$ > {note}; exec "$0" "$@"'
     entry = {"command": "sh", "args": ["-c", script, sys.executable, SERVER, "stdio"]}

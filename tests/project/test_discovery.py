@@ -71,7 +71,7 @@ def test_a_profile_of_the_file_has_its_tools_and_their_form(profiled: Server) ->
     with profiled.http() as http:
         [own] = http.get("/v1/toolsets", params={"model": "research"}).json()["data"]
         assert (own["name"], own["tools"], own["enabled"]) == ("hermes", ["calculate"], True)
-        assert http.get("/v1/toolsets", params={"model": "nobody"}).status_code == 404
+        assert http.get("/v1/toolsets", params={"model": "unknown"}).status_code == 404
 
 
 @pytest.mark.parametrize("unknown", ["reject", "default"])

@@ -11,7 +11,7 @@ from gateway_app.operations.first_start import LOGIN_FILE, ensure_admin
 pytestmark = pytest.mark.django_db
 
 
-def test_no_login_is_made_that_nobody_could_use(tmp_path: Path, settings: Any) -> None:
+def test_no_login_is_made_that_cannot_be_used(tmp_path: Path, settings: Any) -> None:
     """As on a full disk, or in a start that is killed there: the file comes before the login."""
     settings.HERMES_HOME = tmp_path
     (tmp_path / LOGIN_FILE).mkdir()

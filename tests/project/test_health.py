@@ -111,8 +111,8 @@ def test_every_check_is_there(server: Server) -> None:
     assert checks["writer"]["lag_secs"] < 5
 
 
-def test_a_temporary_database_is_said_everywhere(tmp_path: Path) -> None:
-    """Nobody, not even root, can make a folder under /proc."""
+def test_a_temporary_database_is_reported_everywhere(tmp_path: Path) -> None:
+    """Not even root can make a folder under /proc."""
     server = Server(tmp_path, DATABASE_URL="sqlite:////proc/hermes-data/hermes.sqlite3", TMPDIR=str(tmp_path))
     try:
         server.start()
@@ -121,7 +121,7 @@ def test_a_temporary_database_is_said_everywhere(tmp_path: Path) -> None:
         assert reply["status"] == "degraded"
         assert "/proc/hermes-data" in reply["readiness"]["checks"]["home"]["error"]
         with httpx.Client(base_url=server.url, timeout=30, follow_redirects=True) as staff:
-            assert "DEGRADED" not in staff.get("/admin/login/").text  # strangers are not told of our folders
+            assert "DEGRADED" not in staff.get("/admin/login/").text  # strangers do not see our folders
             log_in(staff, *credentials(server))
             for page in ("/", "/chat", "/admin/"):
                 assert re.search(r'role="alert">DEGRADED: /proc/hermes-data', staff.get(page).text), page

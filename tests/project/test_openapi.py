@@ -111,7 +111,7 @@ def test_the_response_has_every_key() -> None:
     assert RESPONSE["properties"].keys() == body.keys()
 
 
-def test_streams_have_the_events_that_are_told() -> None:
+def test_streams_have_the_events_that_the_document_names() -> None:
     listed = (ROOT / "docs/api.md").read_text().split("## Events")[1].split("## Errors")[0]
     assert events.EVENTS.keys() == set(re.findall(r"`(response\.[\w.]+)`", listed))
     reported = set(re.findall(r'_told\("([\w.]+)"', (ROOT / "gateway_app/api/runs/renderers.py").read_text()))
@@ -121,7 +121,7 @@ def test_streams_have_the_events_that_are_told() -> None:
     assert session_events.EVENTS.keys() == {name for pair in yielded for name in pair if name}
 
 
-def test_websockets_are_told_of_where_they_are() -> None:
+def test_the_document_names_the_websockets() -> None:
     for path in (f"/{route.pattern}" for route in SOCKET_ROUTES):
         assert f"ws://…{path}`" in document()["paths"][path]["post"]["description"]
 

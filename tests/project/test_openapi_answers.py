@@ -43,14 +43,14 @@ def client(server: Server) -> Iterator[Client]:
 
 
 def waiting_response(client: Client) -> str:
-    """One that waits for somebody's consent."""
+    """One that waits for consent."""
     asked = {"input": script({"call": "guarded", "arguments": {"text": "ok"}}), "background": True}
     response_id: str = client.post("/v1/responses", asked)["id"]
     eventually(lambda: client.get(f"/v1/responses/{response_id}/approval")["pending"], what="the wait for consent")
     return response_id
 
 
-# -- the doors --------------------------------------------------------------------------
+# -- the surfaces -----------------------------------------------------------------------
 def discovery(client: Client) -> None:
     for path in ("/health/detailed", "/api/status", "/metrics"):
         client.ask("get", path)

@@ -25,7 +25,7 @@ def log_in(server: Server, **headers: str) -> httpx.Response:
 
 
 def refused_form(server: Server) -> httpx.Response:
-    """A form of another site, with a token that somebody fetched for it."""
+    """A form of another site, with a token that was fetched for it."""
     page = httpx.get(f"{server.url}/admin/login/", headers=PASSED_ON)
     token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[0]
     sent = {**PASSED_ON, "Origin": "https://evil.example", "Cookie": page.headers["set-cookie"].split(";")[0]}
@@ -37,7 +37,7 @@ def test_staff_log_in_through_the_proxy_and_strangers_stay_outside(make_server: 
     answer = log_in(server, **PASSED_ON)
     assert answer.status_code == 302, answer.text
     assert re.search(r"sessionid=.*; Secure", answer.headers["set-cookie"])
-    assert log_in(server).status_code == 302  # where the proxy tells nothing of itself
+    assert log_in(server).status_code == 302  # where the proxy sends no headers of its own
     assert refused_form(server).status_code == 403
     rebound = httpx.get(f"{server.url}/health", headers={"Host": "rebound.example"})
     assert (rebound.status_code, rebound.json()["error"]["code"]) == (400, "invalid_host")

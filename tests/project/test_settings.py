@@ -101,7 +101,7 @@ def test_a_taken_port_says_what_to_do(server: Server, tmp_path: Path) -> None:
     "env", [{"HERMES_HOME": "/proc/hermes-home"}, {"DATABASE_URL": "sqlite:////proc/hermes-data/hermes.sqlite3"}]
 )
 def test_a_folder_that_can_not_be_written_does_not_cost_the_start(tmp_path: Path, env: dict[str, str]) -> None:
-    """Nobody, not even root, can make a folder under /proc."""
+    """Not even root can make a folder under /proc."""
     server = Server(tmp_path, **env, TMPDIR=str(tmp_path))
     try:
         server.start()

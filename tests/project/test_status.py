@@ -44,7 +44,7 @@ def test_either_address_of_a_gateway_will_do(given: str) -> None:
     assert base_url(given) == "http://host/base"
 
 
-def test_a_gateway_here_is_told_of_and_nobody_else_is_asked(make_server: Callable[..., Server]) -> None:
+def test_a_gateway_here_is_reported_and_no_other_is_asked(make_server: Callable[..., Server]) -> None:
     remote = make_server()
     here = make_server(GATEWAY_HEALTH_URL=remote.url)
     reply = eventually(lambda: (found := status(here))["gateway_running"] and found)
@@ -89,9 +89,9 @@ def test_without_the_key_plain_health_says_that_it_runs(make_server: Callable[..
     assert (reply["gateway_running"], reply["gateway_pid"], reply["gateway_state"]) == (True, None, "running")
 
 
-def test_nobody_anywhere_is_said_and_no_error(make_server: Callable[..., Server]) -> None:
-    nobody = f"http://127.0.0.1:{free_port()}"
-    here = without_gateway(make_server(GATEWAY_HEALTH_URL=nobody, GATEWAY_HEALTH_TIMEOUT="0.5"))
+def test_no_gateway_anywhere_is_reported_without_an_error(make_server: Callable[..., Server]) -> None:
+    unreachable = f"http://127.0.0.1:{free_port()}"
+    here = without_gateway(make_server(GATEWAY_HEALTH_URL=unreachable, GATEWAY_HEALTH_TIMEOUT="0.5"))
     reply = status(here)
     assert (reply["gateway_running"], reply["gateway_pid"], reply["gateway_state"]) == (False, None, "stopped")
     rename = "ALTER TABLE gateway_app_runtimeprocess RENAME TO elsewhere"

@@ -18,7 +18,9 @@ from tests.support.server import Server
 pytestmark = pytest.mark.any_database
 
 
-def test_the_turn_names_the_tool_and_the_next_one_is_told(make_server: Callable[..., Server], stub: ModelStub) -> None:
+def test_the_turn_names_the_tool_and_the_next_one_reports_it(
+    make_server: Callable[..., Server], stub: ModelStub
+) -> None:
     server = make_server(HERMES_PROVIDER="custom", HERMES_BASE_URL=stub.url, HERMES_MODEL="m")
     for _ in range(4):
         stub.play(Calls((Call("c1", "write_file", ('{"path": "a", "content": "xx',)),)), Cut())

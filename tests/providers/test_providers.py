@@ -52,21 +52,21 @@ async def fail(provider: OpenAIProvider, call: ModelCall = CALL) -> ModelFailed:
     return failed.value
 
 
-async def test_text_reasoning_and_usage_arrive(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(Thought("Hm. "), Text("Grüße "), Text("🎉"), Finish())
-    found = await ask(made_providers.provider(mode))
+async def test_text_reasoning_and_usage_arrive(providers: Providers, mode: str) -> None:
+    providers.stub.play(Thought("Hm. "), Text("Grüße "), Text("🎉"), Finish())
+    found = await ask(providers.provider(mode))
     assert found == [ReasoningDelta("Hm. "), TextDelta("Grüße "), TextDelta("🎉"), ModelFinished("stop", COUNTED)]
 
 
-async def test_a_refusal_arrives(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(Refusal("I can't."), Finish())
-    assert (await ask(made_providers.provider(mode)))[0] == RefusalDelta("I can't.")
+async def test_a_refusal_arrives(providers: Providers, mode: str) -> None:
+    providers.stub.play(Refusal("I can't."), Finish())
+    assert (await ask(providers.provider(mode)))[0] == RefusalDelta("I can't.")
 
 
-async def test_parallel_calls_keep_their_pieces_apart(made_providers: Providers, mode: str) -> None:
+async def test_parallel_calls_keep_their_pieces_apart(providers: Providers, mode: str) -> None:
     first, second = Call("call_a", "add", ('{"x"', ":1}")), Call("call_b", "look", ('{"y":', '"ü"', "}"))
-    made_providers.stub.play(Text("Well. "), Calls((first, second)), Finish("tool_calls"))
-    found = await ask(made_providers.provider(mode))
+    providers.stub.play(Text("Well. "), Calls((first, second)), Finish("tool_calls"))
+    found = await ask(providers.provider(mode))
     assert found[:3] == [TextDelta("Well. "), CallStarted("call_a", "add"), CallStarted("call_b", "look")]
     for call in (first, second):
         deltas = [event.delta for event in found if isinstance(event, CallArguments) and event.call_id == call.call_id]
@@ -75,41 +75,41 @@ async def test_parallel_calls_keep_their_pieces_apart(made_providers: Providers,
     assert found[-1] == ModelFinished("tool_calls", COUNTED)
 
 
-async def test_a_call_id_that_was_used_before_is_replaced(made_providers: Providers, mode: str) -> None:
+async def test_a_call_id_that_was_used_before_is_replaced(providers: Providers, mode: str) -> None:
     used = [{"type": "function_call", "call_id": "call_0", "name": "add", "arguments": "{}"}]
     outputs = [{"type": "function_call_output", "call_id": "call_0", "output": "1"}]
-    made_providers.stub.play(Calls((Call("call_0", "add", ()), Call("", "add", ()))), Finish("tool_calls"))
-    found = await ask(made_providers.provider(mode), ModelCall(model="x", items=[*ASKED, *used, *outputs]))
+    providers.stub.play(Calls((Call("call_0", "add", ()), Call("", "add", ()))), Finish("tool_calls"))
+    found = await ask(providers.provider(mode), ModelCall(model="x", items=[*ASKED, *used, *outputs]))
     ids = [event.call_id for event in found if isinstance(event, CallStarted)]
     assert len({*ids, "call_0"}) == 3
     assert [event.delta for event in found if isinstance(event, CallArguments)] == ["{}", "{}"]
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_an_answer_that_is_cut_short_says_why(made_providers: Providers, mode: str, reason: str) -> None:
-    made_providers.stub.play(Text("so f"), Finish(reason))
-    assert (await ask(made_providers.provider(mode)))[-1] == ModelFinished(reason, COUNTED)
+async def test_an_answer_that_is_cut_short_says_why(providers: Providers, mode: str, reason: str) -> None:
+    providers.stub.play(Text("so f"), Finish(reason))
+    assert (await ask(providers.provider(mode)))[-1] == ModelFinished(reason, COUNTED)
 
 
-async def test_a_stream_without_an_end_is_a_failure(made_providers: Providers, mode: str) -> None:
+async def test_a_stream_without_an_end_is_a_failure(providers: Providers, mode: str) -> None:
     for script in ((Text("so f"),), (Text("so f"), Cut()), (Text("so f"), Raw(b"data: {\n\n"))):
-        made_providers.stub.play(*script)
-        assert (await fail(made_providers.provider(mode))).message.startswith("The model's stream was cut")
+        providers.stub.play(*script)
+        assert (await fail(providers.provider(mode))).message.startswith("The model's stream was cut")
 
 
-async def test_an_error_inside_the_stream_is_a_failure(made_providers: Providers, mode: str) -> None:
+async def test_an_error_inside_the_stream_is_a_failure(providers: Providers, mode: str) -> None:
     error = {"message": f"too many for {KEY}", "code": "rate_limit_exceeded"}
     for body in ({"error": error}, {"type": "error", **error}):
-        made_providers.stub.play(Text("so f"), Raw(sse(body)))
-        failure = await fail(made_providers.provider(mode))
+        providers.stub.play(Text("so f"), Raw(sse(body)))
+        failure = await fail(providers.provider(mode))
         assert failure.message == "The model failed: too many for [redacted]"
         assert failure.code == "rate_limit_exceeded"
 
 
-async def test_a_failed_response_is_a_failure(made_providers: Providers) -> None:
+async def test_a_failed_response_is_a_failure(providers: Providers) -> None:
     failed = {"error": {"code": "odd_code", "message": "It broke."}, "status": "failed"}
-    made_providers.stub.play(Raw(sse({"type": "response.failed", "response": failed})))
-    failure = await fail(made_providers.provider("codex_responses"))
+    providers.stub.play(Raw(sse({"type": "response.failed", "response": failed})))
+    failure = await fail(providers.provider("codex_responses"))
     assert (failure.code, failure.message) == ("server_error", "The model failed: It broke.")
 
 
@@ -122,79 +122,77 @@ async def test_a_failed_response_is_a_failure(made_providers: Providers) -> None
     ],
 )
 async def test_an_http_error_keeps_the_message_and_hides_the_key(
-    made_providers: Providers, mode: str, status: int, code: str
+    providers: Providers, mode: str, status: int, code: str
 ) -> None:
     body = f'{{"error": {{"message": "No: {KEY}, Authorization: Bearer {KEY}"}}}}'
-    made_providers.stub.play(Answer(status, body.encode()))
-    failure = await fail(made_providers.provider(mode))
+    providers.stub.play(Answer(status, body.encode()))
+    failure = await fail(providers.provider(mode))
     assert failure.code == code
     assert str(status) in failure.message
     assert "No: [redacted], Authorization: [redacted]" in failure.message
     assert KEY not in failure.message
     assert failure.message.startswith("upstream_auth_failed") == (status in (401, 403))
-    assert len(made_providers.stub.asked) == 1
+    assert len(providers.stub.asked) == 1
 
 
-async def test_a_server_that_does_not_stream_is_refused(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(Answer(200, b'{"error": "out of memory"}'))
-    assert "out of memory" in (await fail(made_providers.provider(mode))).message
-    made_providers.stub.play(Answer(200, b"{}"))
-    assert "stream of events" in (await fail(made_providers.provider(mode))).message
+async def test_a_server_that_does_not_stream_is_refused(providers: Providers, mode: str) -> None:
+    providers.stub.play(Answer(200, b'{"error": "out of memory"}'))
+    assert "out of memory" in (await fail(providers.provider(mode))).message
+    providers.stub.play(Answer(200, b"{}"))
+    assert "stream of events" in (await fail(providers.provider(mode))).message
 
 
-async def test_nobody_listening_is_a_failure(made_providers: Providers, mode: str) -> None:
-    failure = await fail(made_providers.provider(mode, base_url="http://127.0.0.1:9/v1"))
+async def test_a_refused_connection_is_a_failure(providers: Providers, mode: str) -> None:
+    failure = await fail(providers.provider(mode, base_url="http://127.0.0.1:9/v1"))
     assert failure.message.startswith("The model's server cannot be reached")
 
 
 async def test_silence_ends_by_the_read_timeout_and_comments_by_the_stale_timeout(
-    made_providers: Providers, mode: str
+    providers: Providers, mode: str
 ) -> None:
     never = threading.Event()
-    made_providers.stub.play(Text("a"), Gate(never))
-    assert "no data for 0.2 s" in (await fail(made_providers.provider(mode, read_secs=0.2))).message
-    made_providers.stub.play(StreamStyle(has_opening=False), Gate(never))
-    assert "no event for 0.2 s" in (await fail(made_providers.provider(mode, read_secs=0.1, stale_secs=0.2))).message
-    made_providers.stub.play(Raw(b": still here\n\n"), Gate(never))
-    assert "no event for 0.2 s" in (await fail(made_providers.provider(mode, stale_secs=0.2))).message
-    eventually(lambda: all(asked.hung_up.is_set() for asked in made_providers.stub.asked), 2, "the hang-ups")
+    providers.stub.play(Text("a"), Gate(never))
+    assert "no data for 0.2 s" in (await fail(providers.provider(mode, read_secs=0.2))).message
+    providers.stub.play(StreamStyle(has_opening=False), Gate(never))
+    assert "no event for 0.2 s" in (await fail(providers.provider(mode, read_secs=0.1, stale_secs=0.2))).message
+    providers.stub.play(Raw(b": still here\n\n"), Gate(never))
+    assert "no event for 0.2 s" in (await fail(providers.provider(mode, stale_secs=0.2))).message
+    eventually(lambda: all(asked.hung_up.is_set() for asked in providers.stub.asked), 2, "the hang-ups")
 
 
 async def test_closing_the_stream_hangs_up_and_the_end_of_one_keeps_the_connection(
-    made_providers: Providers, mode: str
+    providers: Providers, mode: str
 ) -> None:
-    provider = made_providers.provider(mode)
+    provider = providers.provider(mode)
     for _ in range(3):
         await ask(provider)
-    assert [asked.connection for asked in made_providers.stub.asked] == [1, 1, 1]
-    made_providers.stub.play(Text("a"), Gate(threading.Event()))
+    assert [asked.connection for asked in providers.stub.asked] == [1, 1, 1]
+    providers.stub.play(Text("a"), Gate(threading.Event()))
     async with aclosing(provider.stream(CALL)) as events:
         assert await anext(events) == TextDelta("a")
-    eventually(made_providers.stub.asked[-1].hung_up.is_set, 2, "the hang-up")
+    eventually(providers.stub.asked[-1].hung_up.is_set, 2, "the hang-up")
     await ask(provider)
 
 
-async def test_no_key_means_no_authorization(
-    made_providers: Providers, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_key_means_no_authorization(providers: Providers, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "for-openai-only")
-    await ask(made_providers.provider(mode, api_key=""))
-    await ask(made_providers.provider(mode))
-    without, with_key = made_providers.stub.asked
+    await ask(providers.provider(mode, api_key=""))
+    await ask(providers.provider(mode))
+    without, with_key = providers.stub.asked
     assert "authorization" not in without.headers
     assert with_key.headers["authorization"] == f"Bearer {KEY}"
-    assert "for-openai-only" not in str(made_providers.stub.asked)
+    assert "for-openai-only" not in str(providers.stub.asked)
 
 
 # -- what is sent -----------------------------------------------------------------------
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"}
-SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]}
+TEXT_ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]}
 TALK: list[dict[str, Any]] = [
     {"type": "message", "role": "developer", "content": "Be kind."},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is it?"}, IMAGE]},
     {"type": "reasoning", "id": "rs_1", "summary": []},
-    SAID | {"id": "msg_1", "status": "completed"},
+    TEXT_ITEM | {"id": "msg_1", "status": "completed"},
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}", "status": "completed"},
     {"type": "function_call", "call_id": "c2", "name": "look", "arguments": '{"again":1}'},
     {"type": "function_call_output", "call_id": "c1", "output": "a cat"},
@@ -219,14 +217,14 @@ FULL = ModelCall(
 )
 
 
-async def sent(made_providers: Providers, mode: str, call: ModelCall, name: str = "custom") -> dict[str, Any]:
-    await ask(made_providers.provider(mode, name), call)
-    return made_providers.stub.asked[-1].body
+async def sent(providers: Providers, mode: str, call: ModelCall, name: str = "custom") -> dict[str, Any]:
+    await ask(providers.provider(mode, name), call)
+    return providers.stub.asked[-1].body
 
 
 @pytest.mark.parametrize("name", ["openai", "custom"])
-async def test_a_full_call_as_chat_completions(made_providers: Providers, name: str) -> None:
-    body = await sent(made_providers, "chat_completions", FULL, name)
+async def test_a_full_call_as_chat_completions(providers: Providers, name: str) -> None:
+    body = await sent(providers, "chat_completions", FULL, name)
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}
     call = {"type": "function", "function": {"name": "look", "arguments": "{}"}}
     again = {"id": "c2", "type": "function", "function": {"name": "look", "arguments": '{"again":1}'}}
@@ -255,10 +253,10 @@ async def test_a_full_call_as_chat_completions(made_providers: Providers, name: 
     }
 
 
-async def test_a_full_call_as_responses(made_providers: Providers) -> None:
-    body = await sent(made_providers, "codex_responses", FULL)
+async def test_a_full_call_as_responses(providers: Providers) -> None:
+    body = await sent(providers, "codex_responses", FULL)
     looked = [{k: v for k, v in item.items() if k not in ("id", "status")} for item in TALK[4:]]
-    assert body.pop("input") == [*TALK[:2], SAID, *looked]
+    assert body.pop("input") == [*TALK[:2], TEXT_ITEM, *looked]
     assert body.pop("tools") == [{**LOOK, "strict": False}, {"type": "function", "name": "hide", "strict": False}]
     assert body == FULL.parameters | {
         "model": "m-1",
@@ -270,16 +268,16 @@ async def test_a_full_call_as_responses(made_providers: Providers) -> None:
     }
 
 
-async def test_only_what_is_set_is_sent(made_providers: Providers) -> None:
+async def test_only_what_is_set_is_sent(providers: Providers) -> None:
     asked = ModelCall(model="x", items=ASKED, tool_choice="none", parameters={"parallel_tool_calls": True})
-    chat = await sent(made_providers, "chat_completions", asked)
+    chat = await sent(providers, "chat_completions", asked)
     assert sorted(chat) == ["messages", "model", "stream", "stream_options"]
-    responses = await sent(made_providers, "codex_responses", asked)
+    responses = await sent(providers, "codex_responses", asked)
     assert sorted(responses) == ["input", "model", "store", "stream"]
 
 
-async def test_one_function_can_be_asked_for(made_providers: Providers, mode: str) -> None:
+async def test_one_function_can_be_asked_for(providers: Providers, mode: str) -> None:
     choice = {"type": "function", "name": "look"}
-    body = await sent(made_providers, mode, ModelCall(model="x", items=ASKED, client_tools=(LOOK,), tool_choice=choice))
+    body = await sent(providers, mode, ModelCall(model="x", items=ASKED, client_tools=(LOOK,), tool_choice=choice))
     chat = {"type": "function", "function": {"name": "look"}}
     assert body["tool_choice"] == (chat if mode == "chat_completions" else choice)

@@ -1,4 +1,4 @@
-"""A round with the model: how often it is asked, what it is told, who is asked next, and how it ends."""
+"""A round with the model: how often it is asked, what it gets, which model is next, and how it ends."""
 
 import asyncio
 import threading
@@ -51,22 +51,22 @@ BUSY = Answer(503, b'{"error": {"message": "Busy."}}')
 WRITE = Begun(Call("c1", "write_file", ('{"text": "lo',)))
 
 
-async def fail(made_providers: Providers, mode: str, retries: int = 2) -> ModelFailed:
+async def fail(providers: Providers, mode: str, retries: int = 2) -> ModelFailed:
     with pytest.raises(ModelFailed) as failed:
-        await record_round(made_providers.provider(mode), retries=retries)
+        await record_round(providers.provider(mode), retries=retries)
     return failed.value
 
 
 # -- retries ----------------------------------------------------------------------------
 @pytest.mark.parametrize("retries", [0, 1, 3])
 async def test_a_request_without_a_word_is_made_again_so_often_and_no_oftener(
-    made_providers: Providers, mode: str, retries: int
+    providers: Providers, mode: str, retries: int
 ) -> None:
     for _ in range(5):
-        made_providers.stub.play(BUSY)
-    failure = await fail(made_providers, mode, retries)
+        providers.stub.play(BUSY)
+    failure = await fail(providers, mode, retries)
     assert failure.message == "The model's server answered 503: Busy."
-    assert made_providers.requests == retries + 1
+    assert providers.requests == retries + 1
 
 
 @pytest.mark.parametrize(
@@ -81,43 +81,41 @@ async def test_a_request_without_a_word_is_made_again_so_often_and_no_oftener(
         Raw(sse({"error": {"message": "A policy says no."}})),
     ],
 )
-async def test_a_refusal_for_good_is_not_asked_again(made_providers: Providers, mode: str, answer: Step) -> None:
-    made_providers.stub.play(answer)
+async def test_a_refusal_for_good_is_not_asked_again(providers: Providers, mode: str, answer: Step) -> None:
+    providers.stub.play(answer)
     with ModelStub() as other, pytest.raises(ModelFailed) as failed:
-        await record_round(made_providers.provider(mode), made_providers.provider(mode, base_url=other.url))
+        await record_round(providers.provider(mode), providers.provider(mode, base_url=other.url))
     assert KEY not in failed.value.message
-    assert (made_providers.requests, len(other.asked)) == (1, 0)
+    assert (providers.requests, len(other.asked)) == (1, 0)
 
 
-async def test_an_error_for_good_after_some_text_fails_and_is_not_continued(
-    made_providers: Providers, mode: str
-) -> None:
-    made_providers.stub.play(Text("so f"), Raw(sse({"error": {"message": "A policy says no."}})))
-    assert (await fail(made_providers, mode)).message == "The model failed: A policy says no."
-    assert made_providers.requests == 1
+async def test_an_error_for_good_after_some_text_fails_and_is_not_continued(providers: Providers, mode: str) -> None:
+    providers.stub.play(Text("so f"), Raw(sse({"error": {"message": "A policy says no."}})))
+    assert (await fail(providers, mode)).message == "The model failed: A policy says no."
+    assert providers.requests == 1
 
 
 @pytest.mark.parametrize("header", [{"Retry-After": "0.2"}, {"Retry-After-Ms": "200"}])
-async def test_retry_after_is_honoured(made_providers: Providers, mode: str, header: dict[str, str]) -> None:
-    made_providers.stub.play(replace(BUSY, headers=header))
+async def test_retry_after_is_honoured(providers: Providers, mode: str, header: dict[str, str]) -> None:
+    providers.stub.play(replace(BUSY, headers=header))
     start = time.monotonic()
-    await record_round(made_providers.provider(mode))
+    await record_round(providers.provider(mode))
     assert 0.2 <= time.monotonic() - start < 5
 
 
-async def test_retries_wait_longer_each_time(made_providers: Providers, mode: str) -> None:
+async def test_retries_wait_longer_each_time(providers: Providers, mode: str) -> None:
     for _ in range(3):
-        made_providers.stub.play(BUSY)
+        providers.stub.play(BUSY)
     start = time.monotonic()
-    async with aclosing(ask([made_providers.provider(mode)], CALL, 3, AnswerBuffer(), backoff_secs=0.05)) as events:
+    async with aclosing(ask([providers.provider(mode)], CALL, 3, AnswerBuffer(), backoff_secs=0.05)) as events:
         assert [event async for event in events]
     assert (1 + 2 + 4) * 0.025 <= time.monotonic() - start < 5  # half of it is left to chance
 
 
-async def test_a_wait_is_capped_and_can_be_cancelled(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(replace(BUSY, headers={"Retry-After": "999999"}))
-    asking = asyncio.create_task(record_round(made_providers.provider(mode)))
-    while not made_providers.stub.asked:  # noqa: ASYNC110
+async def test_a_wait_is_capped_and_can_be_cancelled(providers: Providers, mode: str) -> None:
+    providers.stub.play(replace(BUSY, headers={"Retry-After": "999999"}))
+    asking = asyncio.create_task(record_round(providers.provider(mode)))
+    while not providers.stub.asked:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -125,19 +123,19 @@ async def test_a_wait_is_capped_and_can_be_cancelled(made_providers: Providers, 
     assert MAX_PAUSE_SECS == 60
 
 
-async def test_a_date_in_retry_after_is_understood(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(replace(BUSY, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}))
-    assert (await record_round(made_providers.provider(mode))).text == "Hello wörld 🎉"
+async def test_a_date_in_retry_after_is_understood(providers: Providers, mode: str) -> None:
+    providers.stub.play(replace(BUSY, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}))
+    assert (await record_round(providers.provider(mode))).text == "Hello wörld 🎉"
 
 
-async def test_a_long_context_may_take_longer(made_providers: Providers, mode: str) -> None:
+async def test_a_long_context_may_take_longer(providers: Providers, mode: str) -> None:
     opened = threading.Event()
-    made_providers.stub.play(StreamStyle(has_opening=False), Gate(opened), Text("At last."), Finish())
+    providers.stub.play(StreamStyle(has_opening=False), Gate(opened), Text("At last."), Finish())
     later = threading.Timer(4 * STALE_SECS, opened.set)
     later.start()
     long = replace(CALL, instructions="word " * 50_000)
-    recorded = await record_round(made_providers.provider(mode, stale_secs=STALE_SECS), call=long)
-    assert (recorded.text, made_providers.requests) == ("At last.", 1)
+    recorded = await record_round(providers.provider(mode, stale_secs=STALE_SECS), call=long)
+    assert (recorded.text, providers.requests) == ("At last.", 1)
 
 
 def test_the_stale_limit_grows_with_the_context() -> None:
@@ -148,161 +146,157 @@ def test_the_stale_limit_grows_with_the_context() -> None:
 
 
 # -- continuations ----------------------------------------------------------------------
-async def test_a_text_is_continued_four_times_and_then_incomplete(made_providers: Providers, mode: str) -> None:
+async def test_a_text_is_continued_four_times_and_then_incomplete(providers: Providers, mode: str) -> None:
     for number in range(9):
-        made_providers.stub.play(Text(f"{number} "), Reset())
-    recorded = await record_round(made_providers.provider(mode))
-    assert (recorded.text, recorded.cuts, made_providers.requests) == ("0 1 2 3 4 ", 5, 5)
+        providers.stub.play(Text(f"{number} "), Reset())
+    recorded = await record_round(providers.provider(mode))
+    assert (recorded.text, recorded.cuts, providers.requests) == ("0 1 2 3 4 ", 5, 5)
     assert recorded.finish.reason == "upstream_cut"
-    assert [made_providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
+    assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
     texts = [item["content"][0]["text"] for item in recorded.answer.items()]
     assert texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
 
 
-async def test_retries_count_anew_for_each_continuation(made_providers: Providers, mode: str) -> None:
+async def test_retries_count_anew_for_each_continuation(providers: Providers, mode: str) -> None:
     for word in ("a", "b"):
-        made_providers.stub.play(BUSY)
-        made_providers.stub.play(BUSY)
-        made_providers.stub.play(Text(word), Cut())
-    made_providers.stub.play(Text("c"), Finish())
-    recorded = await record_round(made_providers.provider(mode))
-    assert (recorded.text, recorded.finish.reason, made_providers.requests) == ("abc", "stop", 7)
+        providers.stub.play(BUSY)
+        providers.stub.play(BUSY)
+        providers.stub.play(Text(word), Cut())
+    providers.stub.play(Text("c"), Finish())
+    recorded = await record_round(providers.provider(mode))
+    assert (recorded.text, recorded.finish.reason, providers.requests) == ("abc", "stop", 7)
 
 
-async def test_thoughts_alone_are_not_shown_and_the_question_is_asked_again(
-    made_providers: Providers, mode: str
-) -> None:
-    made_providers.stub.play(Thought("Hm. "), Cut())
-    recorded = await record_round(made_providers.provider(mode))
+async def test_reasoning_alone_is_not_shown_and_the_question_is_asked_again(providers: Providers, mode: str) -> None:
+    providers.stub.play(Thought("Hm. "), Cut())
+    recorded = await record_round(providers.provider(mode))
     assert (recorded.thought, recorded.text, recorded.cuts) == ("Hm. ", "Hello wörld 🎉", 1)
-    assert made_providers.shown(1) == made_providers.shown(0)
+    assert providers.shown(1) == providers.shown(0)
 
 
 @pytest.mark.parametrize("kind", ["json_object", "json_schema"])
-async def test_a_document_is_not_continued(made_providers: Providers, mode: str, kind: str) -> None:
+async def test_a_document_is_not_continued(providers: Providers, mode: str, kind: str) -> None:
     formatted = replace(CALL, parameters={"text": {"format": {"type": kind, "name": "n", "schema": {}}}})
-    made_providers.stub.play(Text('{"a":'), Cut())
-    recorded = await record_round(made_providers.provider(mode), call=formatted)
-    assert (recorded.text, recorded.finish.reason, made_providers.requests) == ('{"a":', "upstream_cut", 1)
-    made_providers.stub.play(BUSY)
-    assert (await record_round(made_providers.provider(mode), call=formatted)).finish.reason == "stop"
+    providers.stub.play(Text('{"a":'), Cut())
+    recorded = await record_round(providers.provider(mode), call=formatted)
+    assert (recorded.text, recorded.finish.reason, providers.requests) == ('{"a":', "upstream_cut", 1)
+    providers.stub.play(BUSY)
+    assert (await record_round(providers.provider(mode), call=formatted)).finish.reason == "stop"
 
 
-async def test_a_plain_format_is_continued(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(Text("so "), Cut())
+async def test_a_plain_format_is_continued(providers: Providers, mode: str) -> None:
+    providers.stub.play(Text("so "), Cut())
     plain = replace(CALL, parameters={"text": {"format": {"type": "text"}}})
-    assert (await record_round(made_providers.provider(mode), call=plain)).text == "so Hello wörld 🎉"
+    assert (await record_round(providers.provider(mode), call=plain)).text == "so Hello wörld 🎉"
 
 
-def test_a_continued_call_shows_what_was_said_and_asks_to_go_on() -> None:
-    said = AnswerBuffer()
+def test_a_continued_call_has_the_output_and_asks_to_go_on() -> None:
+    buffer = AnswerBuffer()
     for event in (TextDelta("so "), TextDelta("f"), Broken()):
-        said.add(event)
+        buffer.add(event)
     shown = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so f"}]}
-    asked = continued(replace(CALL, tool_choice="required"), said)
+    asked = continued(replace(CALL, tool_choice="required"), buffer)
     assert asked.items == [*CALL.items, shown, {"type": "message", "role": "user", "content": CONTINUE}]
     assert asked.tool_choice == "required"
     assert continued(CALL, AnswerBuffer()).items == CALL.items
 
 
 # -- fallback models --------------------------------------------------------------------
-async def test_the_next_model_takes_over_when_the_retries_are_used_up(made_providers: Providers, mode: str) -> None:
+async def test_the_next_model_takes_over_when_the_retries_are_used_up(providers: Providers, mode: str) -> None:
     for _ in range(2):
-        made_providers.stub.play(BUSY)
+        providers.stub.play(BUSY)
     with ModelStub() as other:
         recorded = await record_round(
-            made_providers.provider(mode), made_providers.provider(mode, base_url=other.url, model="m-2"), retries=1
+            providers.provider(mode), providers.provider(mode, base_url=other.url, model="m-2"), retries=1
         )
-        assert (made_providers.requests, [asked.body["model"] for asked in other.asked]) == (2, ["m-2"])
+        assert (providers.requests, [asked.body["model"] for asked in other.asked]) == (2, ["m-2"])
     assert recorded.text == "Hello wörld 🎉"
 
 
-async def test_the_next_model_goes_on_when_the_continuations_are_used_up(made_providers: Providers, mode: str) -> None:
+async def test_the_next_model_goes_on_when_the_continuations_are_used_up(providers: Providers, mode: str) -> None:
     for number in range(5):
-        made_providers.stub.play(Text(f"{number} "), Cut())
+        providers.stub.play(Text(f"{number} "), Cut())
     with ModelStub() as other:
-        recorded = await record_round(made_providers.provider(mode), made_providers.provider(mode, base_url=other.url))
+        recorded = await record_round(providers.provider(mode), providers.provider(mode, base_url=other.url))
         assert "4 " in str(other.asked[0].body)
         assert CONTINUE in str(other.asked[0].body)
     assert (recorded.text, recorded.finish.reason) == ("0 1 2 3 4 Hello wörld 🎉", "stop")
 
 
-async def test_when_no_model_is_left_the_last_failure_is_told(made_providers: Providers, mode: str) -> None:
+async def test_when_no_model_is_left_the_last_failure_is_reported(providers: Providers, mode: str) -> None:
     with ModelStub() as other:
-        for stub, message in ((made_providers.stub, b"First."), (other, b"Last.")):
+        for stub, message in ((providers.stub, b"First."), (other, b"Last.")):
             stub.play(Answer(500, b'{"error": {"message": "%s"}}' % message))
         with pytest.raises(ModelFailed, match=r"Last\."):
-            await record_round(
-                made_providers.provider(mode), made_providers.provider(mode, base_url=other.url), retries=0
-            )
+            await record_round(providers.provider(mode), providers.provider(mode, base_url=other.url), retries=0)
 
 
 # -- usage ------------------------------------------------------------------------------
-async def test_usage_is_summed_over_every_request_that_told_it(made_providers: Providers, mode: str) -> None:
+async def test_usage_is_summed_over_every_request_that_reported_it(providers: Providers, mode: str) -> None:
     cut_with_usage: Step = Raw(sse({"choices": [{"index": 0, "delta": {}}], "usage": {"prompt_tokens": 100}}))
     if mode == "codex_responses":
         failed = {"error": {"code": "server_error"}, "usage": {"input_tokens": 100}}
         cut_with_usage = Raw(sse({"type": "response.failed", "response": failed}))
-    made_providers.stub.play(Text("a"), cut_with_usage, Cut())
-    made_providers.stub.play(WRITE, Finish("length"))
-    made_providers.stub.play(BUSY)
-    made_providers.stub.play(Text("b"), Finish())
-    recorded = await record_round(made_providers.provider(mode))
+    providers.stub.play(Text("a"), cut_with_usage, Cut())
+    providers.stub.play(WRITE, Finish("length"))
+    providers.stub.play(BUSY)
+    providers.stub.play(Text("b"), Finish())
+    recorded = await record_round(providers.provider(mode))
     assert recorded.finish.usage == Usage(100) + COUNTED + COUNTED
-    made_providers.stub.play(Text("a"), cut_with_usage, Cut())
-    made_providers.stub.play(Answer(400, b"{}"))
-    assert (await fail(made_providers, mode)).usage == Usage(100)
+    providers.stub.play(Text("a"), cut_with_usage, Cut())
+    providers.stub.play(Answer(400, b"{}"))
+    assert (await fail(providers, mode)).usage == Usage(100)
 
 
-def limits_of(made_providers: Providers) -> list[Any]:
-    return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in made_providers.stub.asked]
+def limits_of(providers: Providers) -> list[Any]:
+    return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in providers.stub.asked]
 
 
-async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(made_providers: Providers, mode: str) -> None:
+async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(providers: Providers, mode: str) -> None:
     async def run_tool(call: ToolCall) -> ToolResult:
         return ToolResult("done")
 
     limited = replace(CALL, max_output_tokens=20)
-    made_providers.stub.play(Text("a" * 20), Cut())
-    made_providers.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
-    providers, so_far = [made_providers.provider(mode)], TurnProgress(uncounted=4)
-    last = [event async for event in run_turn(providers, limited, run_tool, so_far, retries=2)][-1]
+    providers.stub.play(Text("a" * 20), Cut())
+    providers.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
+    models, progress = [providers.provider(mode)], TurnProgress(uncounted=4)
+    last = [event async for event in run_turn(models, limited, run_tool, progress, retries=2)][-1]
     assert isinstance(last, TurnFinished)
-    assert limits_of(made_providers) == [16, 11, 4]
-    spent = run_turn(providers, limited, run_tool, TurnProgress(uncounted=20), retries=2)
+    assert limits_of(providers) == [16, 11, 4]
+    spent = run_turn(models, limited, run_tool, TurnProgress(uncounted=20), retries=2)
     assert [event async for event in spent] == [TurnFinished(Usage(), "max_output_tokens")]
-    assert made_providers.requests == 3
+    assert providers.requests == 3
 
 
-async def test_a_limit_counts_what_was_said_before_a_cut(made_providers: Providers, mode: str) -> None:
+async def test_a_limit_counts_the_output_before_a_cut(providers: Providers, mode: str) -> None:
     limited = replace(CALL, max_output_tokens=20)
-    made_providers.stub.play(Text("a" * 40), Cut())
-    assert (await record_round(made_providers.provider(mode), call=limited)).finish.reason == "stop"
-    assert limits_of(made_providers) == [20, 10]
-    made_providers.stub.play(Text("a" * 80), Cut())
-    recorded = await record_round(made_providers.provider(mode), call=limited)
-    assert (recorded.finish.reason, recorded.finish.uncounted, made_providers.requests) == ("length", 20, 3)
+    providers.stub.play(Text("a" * 40), Cut())
+    assert (await record_round(providers.provider(mode), call=limited)).finish.reason == "stop"
+    assert limits_of(providers) == [20, 10]
+    providers.stub.play(Text("a" * 80), Cut())
+    recorded = await record_round(providers.provider(mode), call=limited)
+    assert (recorded.finish.reason, recorded.finish.uncounted, providers.requests) == ("length", 20, 3)
 
 
-async def test_a_context_that_is_too_long_has_its_own_code(made_providers: Providers, mode: str) -> None:
-    said = b'{"error": {"message": "%s", "code": "%s"}}'
+async def test_a_context_that_is_too_long_has_its_own_code(providers: Providers, mode: str) -> None:
+    error = b'{"error": {"message": "%s", "code": "%s"}}'
     for message, code in (
         (b"No.", b"context_length_exceeded"),
         (b"This model's maximum context length is 8192 tokens.", b""),
         (b"Your input exceeds the context window of this model.", b""),
         (b"prompt is too long: 210000 tokens > 200000 maximum", b""),
     ):
-        made_providers.stub.play(Answer(400, said % (message, code)))
-        made_providers.stub.play(Raw(b"data: " + said % (message, code) + b"\n\n"))
+        providers.stub.play(Answer(400, error % (message, code)))
+        providers.stub.play(Raw(b"data: " + error % (message, code) + b"\n\n"))
         for _ in range(2):
-            assert (await fail(made_providers, mode)).code == "context_length_exceeded"
-    assert made_providers.requests == 8
-    made_providers.stub.play(Answer(400, b'{"error": {"message": "Invalid context."}}'))
-    assert (await fail(made_providers, mode)).code == "invalid_prompt"
+            assert (await fail(providers, mode)).code == "context_length_exceeded"
+    assert providers.requests == 8
+    providers.stub.play(Answer(400, b'{"error": {"message": "Invalid context."}}'))
+    assert (await fail(providers, mode)).code == "invalid_prompt"
 
 
-async def test_closing_a_round_hangs_up(made_providers: Providers, mode: str) -> None:
-    made_providers.stub.play(Text("a"), Cut())
-    async with aclosing(ask([made_providers.provider(mode)], CALL, 2, AnswerBuffer())) as events:
+async def test_closing_a_round_hangs_up(providers: Providers, mode: str) -> None:
+    providers.stub.play(Text("a"), Cut())
+    async with aclosing(ask([providers.provider(mode)], CALL, 2, AnswerBuffer())) as events:
         assert await anext(events) == TextDelta("a")
-    assert made_providers.requests == 1
+    assert providers.requests == 1

@@ -207,7 +207,7 @@ def arguments_of(found: list[ModelEvent]) -> dict[str, str]:
     return reported
 
 
-async def test_chat_calls_without_an_index_are_told_apart_by_id(stub: ModelStub) -> None:
+async def test_chat_calls_without_an_index_are_distinguished_by_id(stub: ModelStub) -> None:
     calls = [fragment("a", "add", '{"x":1}'), fragment("b", "add", {"x": 2})]
     found = await received_events(stub, "chat_completions", chunk(tool_calls=calls), chunk("stop"))
     assert arguments_of(found) == {"a": '{"x":1}', "b": '{"x":2}'}

@@ -33,7 +33,7 @@ ARGUMENTS = '{"path": "a.txt", "text": "Grüße 🎉"}'
 SHORT: dict[str, Any] = {"read_secs": 0.15, "stale_secs": 0.3}
 MEGABYTES = "x" * 10_000_000
 
-# What was said before the fault, and what the next request is answered with.
+# What was sent before the fault, and what the next request is answered with.
 BEFORE: dict[str, tuple[Step, ...]] = {
     "before": (),
     "in text": (Text("Grüße, "),),
@@ -70,12 +70,12 @@ def position(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def check(recorded: RecordedRound, made_providers: Providers, position: str, last_request: int) -> None:
-    """Nothing is lost, nothing said twice, no partial call is run."""
-    shown = made_providers.shown(last_request)
+def check(recorded: RecordedRound, providers: Providers, position: str, last_request: int) -> None:
+    """Nothing is lost, nothing sent twice, no partial call is run."""
+    shown = providers.shown(last_request)
     if position == "before":
         assert (recorded.text, recorded.calls, recorded.cuts) == ("Grüße, wörld 🎉", [], 0)
-        assert shown == made_providers.shown(0)
+        assert shown == providers.shown(0)
     elif position == "in text":
         assert (recorded.text, recorded.calls, recorded.cuts) == ("Grüße, wörld 🎉", [], 1)
         assert "Grüße, " in shown
@@ -90,39 +90,35 @@ def check(recorded: RecordedRound, made_providers: Providers, position: str, las
 
 
 @pytest.mark.parametrize("fault", BREAKING)
-async def test_an_answer_that_breaks_is_made_whole(
-    made_providers: Providers, mode: str, position: str, fault: str
-) -> None:
-    made_providers.stub.play(*(BEFORE[position] or (StreamStyle(),)), *BREAKING[fault])
-    made_providers.stub.play(*AFTER[position])
-    recorded = await record_round(made_providers.provider(mode, **SHORT))
-    check(recorded, made_providers, position, last_request=1)
-    assert [asked.connection for asked in made_providers.stub.asked] == [1, 2]
+async def test_an_answer_that_breaks_is_made_whole(providers: Providers, mode: str, position: str, fault: str) -> None:
+    providers.stub.play(*(BEFORE[position] or (StreamStyle(),)), *BREAKING[fault])
+    providers.stub.play(*AFTER[position])
+    recorded = await record_round(providers.provider(mode, **SHORT))
+    check(recorded, providers, position, last_request=1)
+    assert [asked.connection for asked in providers.stub.asked] == [1, 2]
 
 
 @pytest.mark.parametrize("fault", ANSWERS)
 async def test_a_refusal_for_the_moment_is_asked_again(
-    made_providers: Providers, mode: str, position: str, fault: str
+    providers: Providers, mode: str, position: str, fault: str
 ) -> None:
     if position != "before":
-        made_providers.stub.play(*BEFORE[position], Cut())
-    made_providers.stub.play(ANSWERS[fault])
-    made_providers.stub.play(*AFTER[position])
-    recorded = await record_round(made_providers.provider(mode))
-    check(recorded, made_providers, position, last_request=-1)
-    connections = [asked.connection for asked in made_providers.stub.asked]
+        providers.stub.play(*BEFORE[position], Cut())
+    providers.stub.play(ANSWERS[fault])
+    providers.stub.play(*AFTER[position])
+    recorded = await record_round(providers.provider(mode))
+    check(recorded, providers, position, last_request=-1)
+    connections = [asked.connection for asked in providers.stub.asked]
     assert len(set(connections)) == len(connections)
 
 
-async def test_where_a_server_is_gone_the_next_model_goes_on(
-    made_providers: Providers, mode: str, position: str
-) -> None:
-    made_providers.stub.play(*BEFORE[position], Leave())
+async def test_where_a_server_is_gone_the_next_model_goes_on(providers: Providers, mode: str, position: str) -> None:
+    providers.stub.play(*BEFORE[position], Leave())
     with ModelStub() as other:
         other.play(*AFTER[position])
-        recorded = await record_round(made_providers.provider(mode), made_providers.provider(mode, base_url=other.url))
-        made_providers.stub.asked += other.asked
-    check(recorded, made_providers, position, last_request=1)
+        recorded = await record_round(providers.provider(mode), providers.provider(mode, base_url=other.url))
+        providers.stub.asked += other.asked
+    check(recorded, providers, position, last_request=1)
 
 
 def spread(position: str, noise: Step) -> tuple[Step, ...]:
@@ -144,12 +140,12 @@ NOISE = {
 
 
 @pytest.mark.parametrize("noise", NOISE)
-async def test_noise_changes_nothing(made_providers: Providers, mode: str, position: str, noise: str) -> None:
-    made_providers.stub.play(*spread(position, NOISE[noise]))
-    recorded = await record_round(made_providers.provider(mode))
+async def test_noise_changes_nothing(providers: Providers, mode: str, position: str, noise: str) -> None:
+    providers.stub.play(*spread(position, NOISE[noise]))
+    recorded = await record_round(providers.provider(mode))
     assert recorded.text == "Grüße, wörld 🎉"
     assert recorded.calls[:1] == [("write_file", ARGUMENTS)]
-    assert (made_providers.requests, recorded.cuts, recorded.finish.reason) == (1, 0, "tool_calls")
+    assert (providers.requests, recorded.cuts, recorded.finish.reason) == (1, 0, "tool_calls")
 
 
 def dripped(steps: tuple[Step, ...]) -> list[Step]:
@@ -157,21 +153,21 @@ def dripped(steps: tuple[Step, ...]) -> list[Step]:
 
 
 async def test_bytes_that_come_one_by_one_and_split_characters_are_put_together(
-    made_providers: Providers, mode: str, position: str
+    providers: Providers, mode: str, position: str
 ) -> None:
-    made_providers.stub.play(StreamStyle(), *dripped(BEFORE[position]), Cut())
-    made_providers.stub.play(StreamStyle(), *dripped(AFTER[position]))
-    check(await record_round(made_providers.provider(mode, **SHORT)), made_providers, position, last_request=1)
+    providers.stub.play(StreamStyle(), *dripped(BEFORE[position]), Cut())
+    providers.stub.play(StreamStyle(), *dripped(AFTER[position]))
+    check(await record_round(providers.provider(mode, **SHORT)), providers, position, last_request=1)
 
 
-async def test_ids_that_rotate_are_matched(made_providers: Providers, position: str) -> None:
-    made_providers.stub.play(StreamStyle(rotates_ids=True), *BEFORE[position], Cut())
-    made_providers.stub.play(StreamStyle(rotates_ids=True), *AFTER[position])
-    check(await record_round(made_providers.provider("codex_responses")), made_providers, position, last_request=1)
+async def test_ids_that_rotate_are_matched(providers: Providers, position: str) -> None:
+    providers.stub.play(StreamStyle(rotates_ids=True), *BEFORE[position], Cut())
+    providers.stub.play(StreamStyle(rotates_ids=True), *AFTER[position])
+    check(await record_round(providers.provider("codex_responses")), providers, position, last_request=1)
 
 
-async def test_text_and_arguments_of_10_megabytes_in_one_line_arrive(made_providers: Providers, mode: str) -> None:
+async def test_text_and_arguments_of_10_megabytes_in_one_line_arrive(providers: Providers, mode: str) -> None:
     arguments = f'{{"text": "{MEGABYTES}"}}'
-    made_providers.stub.play(Text(MEGABYTES), Calls((Call("c", "write_file", (arguments,)),)), Finish("tool_calls"))
-    recorded = await record_round(made_providers.provider(mode))
+    providers.stub.play(Text(MEGABYTES), Calls((Call("c", "write_file", (arguments,)),)), Finish("tool_calls"))
+    recorded = await record_round(providers.provider(mode))
     assert (recorded.text == MEGABYTES, recorded.calls == [("write_file", arguments)]) == (True, True)

@@ -1,4 +1,4 @@
-"""Calls that wait for somebody's consent: without a slot, over restarts, and not for ever."""
+"""Calls that wait for consent: without a slot, over restarts, and not for ever."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.support.server import (
 GRANTS = "SELECT name FROM responses_app_approvalgrant"
 
 
-def test_a_call_runs_once_somebody_consents(server: Server) -> None:
+def test_a_call_runs_after_consent(server: Server) -> None:
     response_id = start_background(server, {"say": "may I? "}, call("guarded", text="consented"))
     [asked] = until_waiting(server, response_id)
     assert (asked["tool"], asked["arguments"]) == ("guarded", '{"text":"consented"}')
@@ -63,7 +63,7 @@ def test_the_wait_survives_a_kill_and_costs_no_attempt(make_server: Callable[...
     check_log(server, response_id)
 
 
-def test_nobody_answers_in_time(make_server: Callable[..., Server]) -> None:
+def test_without_a_decision_in_time_the_call_is_denied(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_APPROVAL_TIMEOUT="1")
     response_id = start_background(server, call("guarded", text="too late"))
     body = server.ended(response_id)
@@ -141,7 +141,7 @@ def test_bad_decisions_are_named(server: Server) -> None:
         with server.http() as client:
             refused = client.post(f"/v1/responses/{response_id}/approval", json=fields)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
-    missing = decide(server, response_id, "once", request_id="call_nobody")
+    missing = decide(server, response_id, "once", request_id="call_unknown")
     assert missing.status_code == 409
     assert missing.headers["x-should-retry"] == "false"
     stranger = server.manage("createkey", "approval-stranger", "--owner", "approval-stranger").split()[-1]

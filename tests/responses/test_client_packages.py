@@ -68,7 +68,7 @@ async def test_openai_agents_runs_a_tool_and_streams(server: Server) -> None:
 
     async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as client:
         model = OpenAIResponsesModel(model="hermes-agent", openai_client=client)
-        agent = Agent(name="a", instructions="Be brief.", model=model, tools=[weather_report])
+        agent = Agent(name="a", instructions="Be short.", model=model, tools=[weather_report])
         result = await Runner.run(agent, "What is the weather?")
         assert result.final_output == "The result is cloudy in sample."
         streamed = Runner.run_streamed(agent, "What is the weather?")

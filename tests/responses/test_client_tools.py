@@ -137,7 +137,7 @@ def test_an_unanswered_call_in_a_conversation_or_session_is_refused_too(server: 
 
 def test_an_answer_to_no_call_is_a_400_that_names_it(server: Server) -> None:
     first = server.openai().responses.create(model="hermes-agent", input="hi")
-    output: Any = [{"type": "function_call_output", "call_id": "call_nobody", "output": "x"}]
+    output: Any = [{"type": "function_call_output", "call_id": "call_unknown", "output": "x"}]
     with pytest.raises(openai.BadRequestError) as refused:
         server.openai().responses.create(model="hermes-agent", input=output, previous_response_id=first.id)
     assert refused.value.param == "input[0].call_id"
@@ -153,7 +153,7 @@ def test_a_call_in_the_body_without_its_answer_is_a_400_that_names_it(server: Se
     assert "call_lonely" in refused.value.message
 
 
-def test_a_call_that_was_cut_is_told_to_the_model_and_asks_for_no_answer(server: Server) -> None:
+def test_a_call_that_was_cut_is_reported_to_the_model_and_asks_for_no_answer(server: Server) -> None:
     call = {"type": "function_call", "call_id": "c", "name": "get_weather", "arguments": '{"ci', "status": "incomplete"}
     history: Any = [{"role": "user", "content": "hi"}, call, {"role": "user", "content": "after-a-cut-call"}]
     assert server.openai().responses.create(model="hermes-agent", input=history).status == "completed"

@@ -1,4 +1,4 @@
-"""``POST /v1/responses/compact``: what the user said, and one sealed item that stands for the rest."""
+"""``POST /v1/responses/compact``: what the user wrote, and one sealed item that stands for the rest."""
 
 from collections.abc import Callable
 from typing import Any
@@ -85,7 +85,7 @@ def test_a_new_chain_begins_with_what_was_compacted(server: Server) -> None:
 
 def test_a_chain_is_compacted_by_its_id(server: Server) -> None:
     client = server.openai()
-    first = client.responses.create(model="hermes-agent", input="chain-first", instructions="Be brief.")
+    first = client.responses.create(model="hermes-agent", input="chain-first", instructions="Be short.")
     second = client.responses.create(model="hermes-agent", input="chain-second", previous_response_id=first.id)
     made = client.responses.compact(model="hermes-agent", previous_response_id=second.id, input="chain-third")
     reply = [item.model_dump(warnings=False)["content"][0]["text"] for item in made.output[:-1]]
@@ -177,12 +177,12 @@ def test_runs_and_conversations_take_the_item(server: Server) -> None:
     output = compacted(server, input=TALK)
     client = server.openai()
     kept = client.conversations.create(items=output)  # type: ignore[arg-type]
-    client.responses.create(model="hermes-agent", input="told-in-conversation", conversation=kept.id)
-    assert seen_by_model(server, "told-in-conversation")[2].startswith(SUMMARY)
+    client.responses.create(model="hermes-agent", input="sent-in-conversation", conversation=kept.id)
+    assert seen_by_model(server, "sent-in-conversation")[2].startswith(SUMMARY)
     with server.http() as http:
-        run = http.post("/v1/runs", json={"input": [*output, {"role": "user", "content": "told-in-run"}]}).json()
+        run = http.post("/v1/runs", json={"input": [*output, {"role": "user", "content": "sent-in-run"}]}).json()
     server.ended(run["response_id"])
-    assert seen_by_model(server, "told-in-run")[2].startswith(SUMMARY)
+    assert seen_by_model(server, "sent-in-run")[2].startswith(SUMMARY)
 
 
 @pytest.mark.parametrize(
@@ -204,15 +204,15 @@ def test_bad_requests_name_the_field(server: Server, body: dict[str, Any], param
 
 
 def test_unknown_models_and_parents_are_not_found_and_null_is_the_default(server: Server) -> None:
-    assert compact(server, model="nobody", input="x").status_code == 404
+    assert compact(server, model="unknown", input="x").status_code == 404
     missing = compact(server, previous_response_id="resp_missing")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "previous_response_not_found")
     assert compact(server, model=None, input="x").status_code == 200
 
 
 def test_what_nothing_acts_on_is_named(server: Server) -> None:
-    answer = compact(server, input="x", image={"context_compression": "auto"}, order_path=1)
-    assert answer.headers["x-hermes-ignored"] == "image, wish"
+    answer = compact(server, input="x", image={"context_compression": "auto"}, unknown=1)
+    assert answer.headers["x-hermes-ignored"] == "image, unknown"
     assert "x-hermes-session-id" not in answer.headers
 
 

@@ -43,7 +43,7 @@ def test_a_long_chain_is_summed_up_and_goes_on_from_the_summary(server: Server) 
     later = shown(server, "auto-third")
     assert later[:2] == seen
     assert later[2:] == [text(second), "auto-third"]
-    without = create(server, input="auto-fourth", previous_response_id=third["id"])  # whoever asks no more
+    without = create(server, input="auto-fourth", previous_response_id=third["id"])  # without the option
     assert shown(server, "auto-fourth")[0] == seen[0]
     for body in (first, second, third, without):
         check_log(server, body["id"])

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 def compaction(owner_id: int, text: str, *, replaces_all: bool) -> Item:
     summary = {**message("user", text), MARK: KEPT}
-    standing = CompactedContext([summary], replaces_all=replaces_all)
-    return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, standing)}
+    compacted = CompactedContext([summary], replaces_all=replaces_all)
+    return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, compacted)}
 
 
 def mixed_chain(name: str, chance: random.Random) -> Chain:

@@ -1,4 +1,4 @@
-"""What the model is told: the profile's prompt, and as much of the past as fits."""
+"""What the model gets: the profile's prompt, and as much of the past as fits."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -69,9 +69,9 @@ def test_an_upstream_that_refuses_the_length_is_a_failed_response(
 def test_the_profiles_prompt_stays_below_whatever_clients_say(server: Server) -> None:
     add_profile(server, name="pirate", instructions="Speak like a pirate.")
     client = server.openai()
-    client.responses.create(model="pirate", input="layered prompt", instructions="Be brief.")
+    client.responses.create(model="pirate", input="layered prompt", instructions="Be short.")
     client.responses.create(model="pirate", input="cleared prompt", instructions="")
-    assert server.model_calls("layered prompt")[0]["instructions"] == "Speak like a pirate.\n\nBe brief."
+    assert server.model_calls("layered prompt")[0]["instructions"] == "Speak like a pirate.\n\nBe short."
     assert server.model_calls("cleared prompt")[0]["instructions"] == "Speak like a pirate."
 
 

@@ -45,7 +45,7 @@ def test_a_long_chat_that_resends_its_history_costs_the_same_on_every_turn(serve
     assert seen == [item["content"] for item in history[:-1]]
 
 
-def test_a_chat_that_repeats_only_what_was_said_is_recognised_over_tools(server: Server) -> None:
+def test_a_chat_that_repeats_only_the_messages_is_recognised_over_tools(server: Server) -> None:
     history: list[dict[str, Any]] = []
     ids: list[str] = []
     with server.http() as client:
@@ -122,8 +122,8 @@ def test_a_deleted_turn_further_back_is_stored_anew_too(server: Server) -> None:
 
 def test_instructions_are_not_inherited_by_a_turn_that_brings_its_history(server: Server) -> None:
     with server.http() as client:
-        first = post(server, client, input="brief me", instructions="Be secretive.")
-        history = [{"role": "user", "content": "brief me"}, {"role": "assistant", "content": text(first)}]
+        first = post(server, client, input="inform me", instructions="Be secretive.")
+        history = [{"role": "user", "content": "inform me"}, {"role": "assistant", "content": text(first)}]
         second = post(server, client, input=[*history, {"role": "user", "content": "and?"}])
     assert "My instructions" not in text(second)
     assert server.model_calls("and?")[0]["instructions"] == ""

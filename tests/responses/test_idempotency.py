@@ -1,4 +1,4 @@
-"""A request that is sent again is the same response, whoever sends it and however it was first answered."""
+"""A request that is sent again is the same response, from any client and however it was first answered."""
 
 import asyncio
 import threading

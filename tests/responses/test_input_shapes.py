@@ -30,7 +30,7 @@ def test_replayed_turns_keep_their_parts_and_phase(server: Server) -> None:
     items = [
         {"role": "user", "content": "shapes-one"},
         {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "phase": "commentary",
-         "content": [{"type": "output_text", "text": "said", "annotations": [], "logprobs": []}]},
+         "content": [{"type": "output_text", "text": "before", "annotations": [], "logprobs": []}]},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "abc"},
         {"role": "user", "content": [{"type": "input_text", "text": "shapes-two"}]},
@@ -41,7 +41,7 @@ def test_replayed_turns_keep_their_parts_and_phase(server: Server) -> None:
     assert kept[1]["phase"] == "commentary"
     assert kept[3]["encrypted_content"] == "abc"
     assert all(item["id"] != "msg_1" for item in kept)
-    assert server.model_calls("shapes-two")[0]["texts"] == ["shapes-one", "said", "", "shapes-two"]
+    assert server.model_calls("shapes-two")[0]["texts"] == ["shapes-one", "before", "", "shapes-two"]
 
 
 def test_calls_and_their_outputs_reach_the_model_as_string_or_parts(server: Server) -> None:
@@ -102,12 +102,12 @@ def test_what_only_other_upstreams_understand_is_kept_and_named(server: Server) 
     assert [item["type"] for item in stored_input(server, answer.json()["id"])] == ["web_search_call", "message"]
 
 
-def test_thoughts_that_led_to_nothing_are_kept_and_named(server: Server) -> None:
+def test_reasoning_that_led_to_nothing_is_kept_and_named(server: Server) -> None:
     def thought(text: str) -> dict[str, Any]:
         return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}], "encrypted_content": text}
 
     answered = {"role": "assistant", "content": "yes"}
-    asked = {"role": "user", "content": "what are thoughts for?"}
+    asked = {"role": "user", "content": "what is reasoning for?"}
     items = [asked, thought("used"), answered, thought("idle"), asked, thought("last")]
     with server.http() as client:
         answer = client.post("/v1/responses", json={"input": items})
@@ -116,8 +116,8 @@ def test_thoughts_that_led_to_nothing_are_kept_and_named(server: Server) -> None
     assert [item["type"] for item in stored_input(server, answer.json()["id"])].count("reasoning") == 3
 
 
-def test_thoughts_alone_are_nobodys_history(make_server: Callable[..., Server]) -> None:
-    """Of a turn that has not ended there is no hash, and of thoughts alone neither: that makes them no relatives."""
+def test_reasoning_alone_is_no_history(make_server: Callable[..., Server]) -> None:
+    """A turn that has not ended has no hash, and reasoning alone has none: the two must not match."""
     server = make_server()
     running = server.openai().responses.create(input=script({"gate": "never"}), background=True).id
     thought = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
@@ -145,7 +145,7 @@ BAD_ITEMS: list[tuple[dict[str, Any], str]] = [
     ({"type": "function_call", "call_id": "c", "arguments": "{}"}, "input[0].name"),
     ({"type": "function_call", "call_id": "c", "name": "f", "arguments": {}}, "input[0].arguments"),
     ({"type": "function_call_output", "call_id": "c"}, "input[0].output"),
-    ({"type": "function_call_output", "call_id": "nobody", "output": "x"}, "input[0].call_id"),
+    ({"type": "function_call_output", "call_id": "unknown", "output": "x"}, "input[0].call_id"),
     ({"type": "reasoning", "summary": "text"}, "input[0].summary"),
     ({"type": 5}, "input[0].type"),
     ({"role": "user", "content": "x", "phase": 1}, "input[0].phase"),

@@ -105,7 +105,7 @@ def test_a_list_is_its_owners_alone(server: Server, made: list[str], passer_by: 
         assert_error(client.get("/v1/responses"), 401, None)
 
 
-def test_a_running_response_is_listed_with_its_text_so_far(server: Server) -> None:
+def test_a_running_response_is_listed_with_its_text(server: Server) -> None:
     key = server.manage("createkey", "lists-while-running")
     client = server.openai(key)
     asked = script({"say": "so far "}, {"gate": "list-me"})

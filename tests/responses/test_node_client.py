@@ -83,7 +83,7 @@ def test_the_strict_helper_accepts_the_stream(server: Server, run: Run, asked: s
 
 
 def test_a_cut_stream_is_resumed_without_a_gap(server: Server, run: Run) -> None:
-    rest = {"say": "five six seven eight nine ten eleven twelve", "pace": 8}  # still being said when the resume begins
+    rest = {"say": "five six seven eight nine ten eleven twelve", "pace": 8}  # still running when the resume begins
     cut = run("cut", script({"say": "one two three four "}, {"gate": "node-cut"}, rest), "6")
     assert cut["aborted"] is True
     assert cut["numbers"] == list(range(6))

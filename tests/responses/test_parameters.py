@@ -50,7 +50,7 @@ def test_accepted_parameters_that_are_not_repeated(server: Server) -> None:
     assert "x-hermes-ignored" not in answer.headers
 
 
-def test_wishes_that_nothing_here_fulfils_are_named(server: Server) -> None:
+def test_options_without_effect_are_named(server: Server) -> None:
     fields = {"include": ["message.output_text.logprobs"], "top_logprobs": 2}
     with server.http() as client:
         answer = client.post("/v1/responses", json={"input": "hi", **fields})

@@ -1,4 +1,4 @@
-"""What nobody here knows, between a client and an upstream that both speak the Responses API."""
+"""What is unknown here, between a client and an upstream that both speak the Responses API."""
 
 import json
 from collections.abc import Callable

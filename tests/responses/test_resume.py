@@ -81,7 +81,7 @@ def test_an_interrupted_safe_tool_runs_again(make_server: Callable[..., Server])
     check_log(server, response_id)
 
 
-def test_what_was_said_beside_a_call_is_whole_and_counted_once(make_server: Callable[..., Server]) -> None:
+def test_the_text_beside_a_call_is_whole_and_counted_once(make_server: Callable[..., Server]) -> None:
     """The round was over when the process died: of its words none were cut off."""
     server = make_server()
     words = "word " * 60
@@ -152,7 +152,9 @@ def test_usage_covers_every_attempt(make_server: Callable[..., Server]) -> None:
 
 
 @pytest.mark.parametrize("env", [{"HERMES_RECOVERY": "incomplete"}, {"HERMES_MAX_ATTEMPTS": "1"}])
-def test_usage_is_told_where_no_model_is_asked_again(make_server: Callable[..., Server], env: dict[str, str]) -> None:
+def test_usage_is_reported_where_no_model_is_asked_again(
+    make_server: Callable[..., Server], env: dict[str, str]
+) -> None:
     server = make_server(**env)
     response_id = start_and_kill(server, lambda: effects(server, "x"), call("effect", text="x", gate="never"))
     body = server.ended(response_id)

@@ -1,4 +1,4 @@
-"""A process may die between a step in the ledger and the note on it: clients are told of each step once.
+"""A process may die between a step in the ledger and the note on it: clients get each step once.
 
 The ledger is moved on, or back, while the server is down: that is how such a death leaves it.
 """
@@ -49,7 +49,7 @@ def events_of(server: Server, run_id: str) -> list[dict[str, Any]]:
     return event_data(all_run_events(server, run_id))
 
 
-def test_the_end_of_a_call_is_told_after_all(make_server: Callable[..., Server]) -> None:
+def test_the_end_of_a_call_is_sent_after_all(make_server: Callable[..., Server]) -> None:
     server = make_server()
     run_id = start_run_and_kill(server, "effect")
     over = "started_at=timezone.now() - timedelta(seconds=3), finished_at=timezone.now()"
@@ -58,7 +58,7 @@ def test_the_end_of_a_call_is_told_after_all(make_server: Callable[..., Server])
     assert [(event["tool"], event["error"], round(event["duration"])) for event in ends] == [("effect", False, 3)]
 
 
-def test_a_request_for_consent_is_told_after_all(make_server: Callable[..., Server]) -> None:
+def test_a_request_for_consent_is_sent_after_all(make_server: Callable[..., Server]) -> None:
     server = make_server()
     run_id = start_run_and_kill(server, "effect")
     reason = "approval_reason='why', expires_at=timezone.now() + timedelta(hours=1)"
@@ -70,7 +70,7 @@ def test_a_request_for_consent_is_told_after_all(make_server: Callable[..., Serv
     assert [kind for kind in kinds if kind.startswith("approval.")] == ["approval.request", "approval.responded"]
 
 
-def test_an_answer_to_a_request_is_told_once(make_server: Callable[..., Server]) -> None:
+def test_an_answer_to_a_request_is_sent_once(make_server: Callable[..., Server]) -> None:
     server = make_server()
     run_id = start_run_and_kill(server, "guarded")
     start_with_ledger(server, "status='awaiting_approval'")

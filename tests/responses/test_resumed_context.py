@@ -71,7 +71,7 @@ def _trace_of(step: Step) -> str:
     return "hm hm" if isinstance(step, Thought) else "'completed'"  # what is hidden closes the message before it
 
 
-def test_a_document_with_thoughts_behind_it_is_not_followed_by_another(make_server: Callable[..., Server]) -> None:
+def test_a_document_with_reasoning_behind_it_is_not_followed_by_another(make_server: Callable[..., Server]) -> None:
     server = make_server()
     steps = ({"say": '{"a": 1}'}, {"think": "hm"}, {"gate": "never"})
     schema = {"format": {"type": "json_object"}}
@@ -147,7 +147,7 @@ RESPONSES_ONLY = pytest.mark.parametrize("mode", ["codex_responses"])  # the oth
 
 
 @RESPONSES_ONLY
-def test_sealed_thoughts_that_led_to_nothing_are_not_sent_back(front: Server, stub: ModelStub) -> None:
+def test_sealed_reasoning_that_led_to_nothing_is_not_sent_back(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("deep"), THINKS, NEVER)
     stub.play(Text("done"), Finish())
     response_id = start_and_kill(front, lambda: has_output(front, "sealed"))
@@ -157,7 +157,7 @@ def test_sealed_thoughts_that_led_to_nothing_are_not_sent_back(front: Server, st
 
 
 @RESPONSES_ONLY
-def test_sealed_thoughts_of_a_cancelled_turn_are_not_sent_in_the_next(front: Server, stub: ModelStub) -> None:
+def test_sealed_reasoning_of_a_cancelled_turn_is_not_sent_in_the_next(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("deep"), THINKS, NEVER)
     cancelled = start_background(front)
     eventually(lambda: has_output(front, "sealed"), what="the thought")

@@ -22,7 +22,7 @@ def values(server: Server) -> dict[str, Any]:
 def continue_in_every_way(server: Server) -> None:
     client = server.openai()
     model = "hermes-agent"
-    first = client.responses.create(model=model, input="led one", instructions="Be brief.")
+    first = client.responses.create(model=model, input="led one", instructions="Be short.")
     second = client.responses.create(model=model, input="led two", previous_response_id=first.id)
     client.responses.create(model=model, input="led three", previous_response_id=second.id, instructions="")
     branch = client.responses.create(model=model, input=LONG, previous_response_id=first.id, extra_body=MANAGED)

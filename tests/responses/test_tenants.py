@@ -1,4 +1,4 @@
-"""Keys and owners: somebody else's id does not exist."""
+"""Keys and owners: the id of another owner does not exist."""
 
 from collections.abc import Callable
 

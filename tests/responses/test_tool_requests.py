@@ -97,7 +97,7 @@ def test_a_request_may_want_to_be_asked(server: Server) -> None:
     ],
     ids=range(10),
 )
-def test_bad_wishes_are_named(server: Server, body: dict[str, Any], param: str) -> None:
+def test_bad_options_are_named(server: Server, body: dict[str, Any], param: str) -> None:
     refused = post(server, **body)
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, param), refused.text
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.any_database
         ("explode", "failed", "Error: the tool exploded"),
         ("garbage", "completed", "{'not': 'text', 'nul': '\\x00', 'half': '\\ud800'}"),
         ("forever", "failed", "Error: forever did not end within 0.2 s."),
-        ("nobody", "failed", "Error: there is no tool named 'nobody'."),
+        ("missing", "failed", "Error: there is no tool named 'missing'."),
     ],
 )
 def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: str, status: str, reply: str) -> None:
@@ -35,11 +35,11 @@ def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: 
     assert body["output"][1]["output"] == reply
     assert text(body) == f"The result is {reply}."
     # A name that the model made up is content: the ledger does not have it.
-    known = "unknown" if name == "nobody" else name
+    known = "unknown" if name == "missing" else name
     assert server.query(LEDGER, body["id"]) == [(known, status, reply)]
 
 
-def test_broken_arguments_are_told_to_the_model(server: Server) -> None:
+def test_broken_arguments_are_reported_to_the_model(server: Server) -> None:
     body = run_script(server, {"call": "effect", "arguments": ["not", "an object"]})
     assert "must be a JSON object" in body["output"][1]["output"]
 
@@ -113,7 +113,7 @@ def test_the_header_chooses_the_form_and_the_events_follow(server: Server) -> No
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "X-Hermes-Tool-Items")
 
 
-def test_an_mcp_server_nobody_knows_is_named(server: Server) -> None:
+def test_an_unknown_mcp_server_is_named(server: Server) -> None:
     with server.http() as client:
         tools = [{"type": "mcp", "server_label": "elsewhere"}]
         refused = client.post("/v1/responses", json={"input": "x", "tools": tools})

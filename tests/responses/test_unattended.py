@@ -1,4 +1,4 @@
-"""A response that nobody reads ends; one that somebody reads, here or by polling, does not."""
+"""A response without readers ends; one with a reader, here or by polling, does not."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ ENDLESS = script({"say": "words "}, {"gate": "never"})
 QUICK = {"HERMES_UNATTENDED_MINUTES": "0.02", "HERMES_LEASE_SECS": "1"}  # 1.2 s
 
 
-def test_only_what_nobody_reads_is_ended(make_server: Callable[..., Server]) -> None:
+def test_only_responses_without_readers_are_ended(make_server: Callable[..., Server]) -> None:
     server = make_server(**QUICK)
     with streaming(server, input=ENDLESS) as (_, received):
         read = next(received)
@@ -33,7 +33,7 @@ def test_only_what_nobody_reads_is_ended(make_server: Callable[..., Server]) -> 
             server.body(polled)
             return server.query("SELECT finished_at FROM responses_app_response WHERE id = ?", alone) != [(None,)]
 
-        eventually(is_over, what="the end of what nobody reads")
+        eventually(is_over, what="the end of the response without readers")
         open_rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress' ORDER BY id")
         assert {row[0] for row in open_rows} >= {polled}
         assert len(open_rows) == 2
@@ -50,7 +50,7 @@ def test_what_waits_for_consent_does_not_run(make_server: Callable[..., Server])
     until_waiting(server, waiting)
     alone = start_background(server, {"say": "x"}, {"gate": "never"})
     sql = "SELECT finished_at FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(sql, alone) != [(None,)], what="the end of what nobody reads")
+    eventually(lambda: server.query(sql, alone) != [(None,)], what="the end of the response without readers")
     decide(server, waiting, "once")
     assert server.ended(waiting)["status"] == "completed"
 

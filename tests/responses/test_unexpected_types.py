@@ -247,7 +247,7 @@ HUGE = "1" + "0" * 400
 NUMBERS: dict[str, tuple[str, ...]] = {
     "/v1/responses": (
         *("temperature", "top_p", "max_output_tokens", "max_tool_calls", "top_logprobs"),
-        "a_field_of_nobody",
+        "an_unknown_field",
     ),
     "/v1/chat/completions": (
         *("temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "n"),

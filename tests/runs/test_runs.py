@@ -59,7 +59,7 @@ def test_a_run_is_accepted_watched_and_read(server: Server) -> None:
     check_log(server, started["response_id"])
 
 
-def test_tools_are_told_and_internal_ones_are_not(server: Server) -> None:
+def test_tools_are_reported_and_internal_ones_are_not(server: Server) -> None:
     steps = (call("effect", text="shown"), call("_hidden", text="secret"), call("explode"))
     run_id = start_run(server, {"input": script(*steps)})
     received = all_run_events(server, run_id)
@@ -236,7 +236,7 @@ def test_only_runs_are_runs_and_only_ones_own(server: Server) -> None:
     ended_run(server, run_id)
     stranger = server.manage("createkey", "run-stranger", "--owner", "run-stranger").split()[-1]
     for path in ("", "/events"):
-        for key, wrong in ((None, f"run_{other.id[5:]}"), (None, "run_nobody"), (None, other.id), (stranger, run_id)):
+        for key, wrong in ((None, f"run_{other.id[5:]}"), (None, "run_unknown"), (None, other.id), (stranger, run_id)):
             refused = get(server, f"/v1/runs/{wrong}{path}", key)
             assert (refused.status_code, refused.json()["error"]["code"]) == (404, "run_not_found")
     for key, wrong in ((None, f"run_{other.id[5:]}"), (stranger, run_id)):
@@ -251,14 +251,14 @@ def test_only_runs_are_runs_and_only_ones_own(server: Server) -> None:
     [
         ({}, 400, "input"),
         ({"input": 3}, 400, "input"),
-        ({"input": "x", "previous_response_id": "resp_nobody"}, 404, "previous_response_id"),
+        ({"input": "x", "previous_response_id": "resp_unknown"}, 404, "previous_response_id"),
         ({"input": "x", "session_id": "a/b"}, 400, "session_id"),
         ({"input": "x", "session_id": 3}, 400, "session_id"),
         ({"input": "x", "conversation_history": "no"}, 400, "conversation_history"),
         ({"input": "x", "conversation_history": {}}, 400, "conversation_history"),
         ({"input": "x", "conversation_history": [{"role": "x", "content": "y"}]}, 400, "conversation_history[0].role"),
         ({"input": "x", "store": False}, 400, "store"),
-        ({"input": "x", "model": "nobody"}, 404, "model"),
+        ({"input": "x", "model": "unknown"}, 404, "model"),
         ({"input": "x", "session_id": "s", "conversation": "c"}, 400, "session_id"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Retention: what goes, what stays, and that nobody who goes on loses what is before them."""
+"""Retention: what goes, what stays, and that a chain that goes on keeps its earlier turns."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -161,7 +161,7 @@ def run(*args: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def test_the_command_rehearses_tells_and_removes() -> None:
+def test_the_command_rehearses_reports_and_removes() -> None:
     make(9)
     chain(8, 0)
     out, err = run("--keep", "1", "--dry-run")

@@ -72,7 +72,7 @@ def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server
     open_rows = "SELECT count(*) FROM responses_app_response WHERE NOT is_stored AND finished_at IS NULL"
     with server.http() as client:
         client.post("/v1/responses", json={"input": "a request behind all of them"})
-    eventually(lambda: server.query(open_rows) == [(0,)], 5, "the end of what nobody reads")
+    eventually(lambda: server.query(open_rows) == [(0,)], 5, "the end of the response without readers")
     calls = [call["event"] for call in server.model_calls(marker)]
     assert calls.count("started") == calls.count("stopped")
 
@@ -98,7 +98,7 @@ async def test_a_claim_that_is_under_way_when_the_others_leave_is_left_too() -> 
     def leave(runner: Runner) -> None:
         is_behind_the_claim = threading.Event()
         database.submit(is_behind_the_claim.set)
-        assert is_behind_the_claim.wait(20)  # and the loop with it: nobody is told of the claim yet
+        assert is_behind_the_claim.wait(20)  # and the loop with it: no hint of the claim is sent yet
         runner.close()
         runner.leave()
 

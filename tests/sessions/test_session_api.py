@@ -54,7 +54,7 @@ def test_a_session_is_made_read_and_changed(server: Server) -> None:
         ({"title": "t" * 301}, 400, "invalid_title", "title"),
         ({"title": "taken title"}, 400, "invalid_title", "title"),
         ({"system_prompt": 3}, 400, "invalid_system_prompt", "system_prompt"),
-        ({"model": "nobody"}, 404, "model_not_found", "model"),
+        ({"model": "unknown"}, 404, "model_not_found", "model"),
         ({"turn_policy": "maybe"}, 400, "invalid_value", "turn_policy"),
         ({"source": "s" * 21}, 400, None, "source"),
         ({"source": 0}, 400, "invalid_type", "source"),
@@ -73,10 +73,10 @@ def test_bad_sessions_are_named(server: Server, body: dict[str, Any], status: in
 
 def test_bad_changes_are_named(server: Server) -> None:
     session_id = create_session(server)["id"]
-    create_session(server, title="somebody has this")
+    create_session(server, title="a taken title")
     for fields, code in (
         ({"model": "x"}, "unsupported_session_field"),
-        ({"title": "somebody has this"}, "invalid_title"),
+        ({"title": "a taken title"}, "invalid_title"),
         ({"pinned": 1}, "invalid_type"),
         ({"turn_policy": "x"}, "invalid_value"),
         ({"end_reason": 3}, "invalid_type"),
@@ -119,11 +119,11 @@ def test_sessions_are_listed_by_activity_in_pages(server: Server) -> None:
     assert made[1] in [session["id"] for session in shown]
     update_session(server, made[2], title="findable")
     assert [s["id"] for s in get(server, "/api/sessions", title="findable").json()["data"]] == [made[2]]
-    for params, param in (({"limit": 201}, "limit"), ({"offset": "x"}, "offset"), ({"after": "nobody"}, "after")):
+    for params, param in (({"limit": 201}, "limit"), ({"offset": "x"}, "offset"), ({"after": "unknown"}, "after")):
         assert get(server, "/api/sessions", **params).json()["error"]["param"] == param
 
 
-def test_messages_tell_the_whole_turn(server: Server) -> None:
+def test_messages_have_the_whole_turn(server: Server) -> None:
     session_id = create_session(server)["id"]
     steps = ({"think": "let me see"}, {"say": "I look. "}, call("effect", text="seen"), call("_hidden", text="no"))
     send_message(server, session_id, *steps)
@@ -166,7 +166,7 @@ def test_messages_in_pages(server: Server) -> None:
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
 
 
-def test_turns_of_every_door_are_in_the_session(server: Server) -> None:
+def test_turns_of_every_api_are_in_the_session(server: Server) -> None:
     session_id = create_session(server)["id"]
     send_message(server, session_id, {"say": "from the chat"})
     client = server.openai()

@@ -204,7 +204,7 @@ def test_a_fork_goes_on_from_any_turn(server: Server) -> None:
     assert whole["message_count"] == 4
     for body, status, code in (
         ({"id": session_id}, 409, "session_exists"),
-        ({"response_id": "resp_nobody"}, 404, "response_not_found"),
+        ({"response_id": "resp_unknown"}, 404, "response_not_found"),
         ({"title": 3}, 400, "invalid_title"),
     ):
         refused = post(server, f"/api/sessions/{session_id}/fork", body)
@@ -220,14 +220,14 @@ def test_forks_of_cancelled_and_running_turns(server: Server) -> None:
     fork = post(server, f"/api/sessions/{session_id}/fork", {"response_id": cut}).json()["session"]
     send_message(server, fork["id"], message="behind-the-cut")
     assert "half a " in server.model_calls("behind-the-cut")[0]["texts"]
-    gated = script({"gate": "fork-running"}, {"say": "said at last"})
+    gated = script({"gate": "fork-running"}, {"say": "sent at last"})
     running = start_run(server, {"input": gated, "session_id": session_id})
     second = post(server, f"/api/sessions/{session_id}/fork", {"response_id": running}).json()["session"]
     waiting = start_run(server, {"input": "behind-the-running", "session_id": second["id"]})
     assert run_status(server, waiting)["status"] == "queued"
     server.open_gate("fork-running")
     server.ended(f"resp_{waiting[4:]}")
-    assert "said at last" in server.model_calls("behind-the-running")[0]["texts"]
+    assert "sent at last" in server.model_calls("behind-the-running")[0]["texts"]
 
 
 def test_a_fork_of_a_crashed_turn(make_server: Callable[..., Server]) -> None:
@@ -261,7 +261,7 @@ def test_bad_chats_are_named(server: Server, body: dict[str, Any], param: str) -
     for path in ("chat", "chat/stream"):
         refused = post(server, f"/api/sessions/{session_id}/{path}", body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
-    assert get(server, "/api/sessions/nobody").json()["error"]["code"] == "session_not_found"
+    assert get(server, "/api/sessions/unknown").json()["error"]["code"] == "session_not_found"
 
 
 def test_a_session_has_a_model_of_its_own(server: Server) -> None:

@@ -40,11 +40,11 @@ def test_two_children_of_one_parent_do_not_see_each_other(server: Server) -> Non
 
 def test_instructions_are_inherited_until_they_are_cleared(server: Server) -> None:
     client = server.openai()
-    first = client.responses.create(model="hermes-agent", input="a", instructions="Be brief.")
+    first = client.responses.create(model="hermes-agent", input="a", instructions="Be short.")
     second = client.responses.create(model="hermes-agent", input="b", previous_response_id=first.id)
     third = client.responses.create(model="hermes-agent", input="c", previous_response_id=second.id, instructions="")
     fourth = client.responses.create(model="hermes-agent", input="d", previous_response_id=third.id)
-    assert "My instructions are: Be brief." in second.output_text
+    assert "My instructions are: Be short." in second.output_text
     assert "My instructions" not in third.output_text + fourth.output_text
     assert (second.instructions, third.instructions) == (None, "")
 
@@ -54,13 +54,13 @@ def test_a_child_of_a_running_response_waits_and_then_knows_its_answer(server: S
     asked = script({"gate": "parent-done"}, {"say": "the parent's words"})
     parent = client.responses.create(model="hermes-agent", input=asked, background=True)
     child = client.responses.create(
-        model="hermes-agent", input="what was said?", background=True, previous_response_id=parent.id
+        model="hermes-agent", input="what came before?", background=True, previous_response_id=parent.id
     )
     assert child.status == "queued"
-    assert not server.model_calls("what was said?")
+    assert not server.model_calls("what came before?")
     server.open_gate("parent-done")
     assert server.ended(child.id)["status"] == "completed"
-    assert "the parent's words" in server.model_calls("what was said?")[0]["texts"]
+    assert "the parent's words" in server.model_calls("what came before?")[0]["texts"]
 
 
 def test_turns_of_a_session_run_one_at_a_time_in_order(server: Server) -> None:

@@ -138,8 +138,8 @@ def contexts(chain: Chain) -> dict[str, list[int]]:
 
 def compact(owner_id: int, response_id: str) -> None:
     """The output of a turn stands for all before it."""
-    standing = CompactedContext([message("user", "summary")], replaces_all=True)
-    sealed = {"type": "compaction", "encrypted_content": seal_compaction(owner_id, standing)}
+    compacted = CompactedContext([message("user", "summary")], replaces_all=True)
+    sealed = {"type": "compaction", "encrypted_content": seal_compaction(owner_id, compacted)}
     Response.objects.filter(pk=response_id).update(output=[sealed])
 
 

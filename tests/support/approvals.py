@@ -23,7 +23,7 @@ def until_waiting(server: Server, response_id: str, count: int = 1) -> list[dict
 
 
 def until_parked(server: Server, response_id: str) -> None:
-    """It waits, and nobody works on it."""
+    """It waits, and no process works on it."""
     until_waiting(server, response_id)
     sql = "SELECT lease_owner, lease_until FROM responses_app_response WHERE id = ?"
     eventually(lambda: server.query(sql, response_id) == [("", None)], what="the lease to be given back")

@@ -36,7 +36,7 @@ def credentials(server: Server) -> tuple[str, str]:
 
 
 class Operator:
-    """Somebody with a browser who has logged in, and sees no error in its console."""
+    """An operator with a browser, logged in, whose console has no errors."""
 
     def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
         self.server = server

@@ -116,7 +116,7 @@ def stream_completion(server: Server, messages: Any, **fields: Any) -> StreamedC
 
 
 def left_waiting(client: httpx.Client, body: dict[str, Any], headers: dict[str, str]) -> str:
-    """The run of a completion with ``store`` whose client left, and that waits for somebody's consent."""
+    """The run of a completion with ``store`` whose client left, and that waits for consent."""
     with client.stream("POST", PATH, json=body, headers=headers) as answer:
         first = next(answer.iter_lines())
     response_id = first.split('"chatcmpl-')[1].split('"')[0]

@@ -1,4 +1,4 @@
-"""The checker of every fault test: what clients remember, against what the public API tells afterwards.
+"""The checker of every fault test: what clients remember, against what the public API returns afterwards.
 
 Seven properties: what was seen is stored, and equal; sequence numbers are dense; there is one terminal event; the
 deltas are the final text; nothing hangs; an unsafe tool ran at most once; one run per idempotency key.
@@ -88,11 +88,11 @@ class Seen:
         return [frame for frame in self.frames if not frame.startswith(b":")]
 
     def read(self, server: Server, body: dict[str, Any]) -> None:
-        """Ask for a stream and read it to its end, or to where somebody cuts it."""
+        """Ask for a stream and read it to its end, or to where it is cut."""
         self._ask(server, {"stream": True, **body}, self._read_frames)
 
     def post(self, server: Server, body: dict[str, Any]) -> None:
-        """Ask for a response that nobody waits for."""
+        """Ask for a response in the background."""
         self._ask(server, {"background": True, **body}, self._read_body)
 
     def _ask(self, server: Server, body: dict[str, Any], read: Callable[[httpx.Response], None]) -> None:

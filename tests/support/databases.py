@@ -43,7 +43,7 @@ class PostgresCluster:
         self._control("-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self, mode: str) -> None:
-        """``fast`` tells the clients and ends them; ``immediate`` is a crash."""
+        """``fast`` notifies the clients and ends them; ``immediate`` is a crash."""
         self._control("-m", mode, "stop")
 
     @contextmanager

@@ -25,7 +25,7 @@ def disturb_every_write(disturb: Callable[[int], bool]) -> None:
 
 
 def ask_until_stored(server: Server, history: History, label: str) -> None:
-    """A client that asks again when it is told that nothing was stored."""
+    """A client that asks again when the error says that nothing was stored."""
     asked = {"input": script({"say": "x "}, call("effect", text=label), {"say": "y"})}
     with server.http() as http:
 

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that cuts a connection at a chosen write, before or after the server has heard it.
+"""A proxy before PostgreSQL that cuts a connection at a chosen write, before or after the server has received it.
 
 A write is a statement that changes rows, or a COMMIT.
 """

@@ -48,7 +48,7 @@ def leave(folder: str, name: str) -> None:
 
 @server.tool()
 async def wait(folder: str) -> str:
-    """Never ends by itself; leaves files that tell how far it came."""
+    """Never ends by itself; leaves files that show its progress."""
     leave(folder, "started")
     try:
         await asyncio.Event().wait()

@@ -1,6 +1,6 @@
 """The product's application, with paths beside it that do what no application should.
 
-Named by ``TEST_ASGI_APPLICATION``. What happened to a path is told in a file of its name under ``HERMES_HOME``.
+Named by ``TEST_ASGI_APPLICATION``. What happened to a path is written to a file of its name under ``HERMES_HOME``.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ FLOOD_CHUNKS = 3200
 CHUNK_BYTES = 16_384
 
 
-def tell(name: str, what: object) -> None:
+def note(name: str, what: object) -> None:
     (Path(settings.HERMES_HOME) / name).write_text(str(what))
 
 
@@ -50,7 +50,7 @@ async def stay_for_ever(send: Send) -> None:
     try:
         await asyncio.Event().wait()
     finally:
-        tell("stay_for_ever", "killed")
+        note("stay_for_ever", "killed")
 
 
 async def flood(send: Send) -> None:
@@ -59,7 +59,7 @@ async def flood(send: Send) -> None:
     for number in range(FLOOD_CHUNKS):
         await send({"type": "http.response.body", "body": b"%16384d" % number, "more_body": True})
         if number % 16 == 0:
-            tell("flood", number * CHUNK_BYTES)
+            note("flood", number * CHUNK_BYTES)
     await send({"type": "http.response.body"})
 
 
@@ -69,7 +69,7 @@ async def one_message(send: Send, size: int) -> None:
 
 
 class BrokenStream(HttpConsumer):
-    """One of the product's own, in which something fails that nobody thought of."""
+    """One of the product's own, in which something unforeseen fails."""
 
     async def respond(self, body: bytes) -> None:
         await self.start_stream([])

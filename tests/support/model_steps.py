@@ -1,4 +1,4 @@
-"""What a model's server can be told to do: the steps of a script."""
+"""What a model's server can do: the steps of a script."""
 
 import threading
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class StreamStyle:
-    """How the rest is said; as the first step, it also says whether there is an opening event."""
+    """The form of the steps behind it; as the first step, also whether there is an opening event."""
 
     has_opening: bool = True
     rotates_ids: bool = False
@@ -87,7 +87,7 @@ class Cut: ...  # the connection ends in the middle of the body
 class Reset: ...  # the connection is torn down
 
 
-class Leave: ...  # the server is gone: nobody listens any more
+class Leave: ...  # the server is gone: connections are refused
 
 
 class Pings: ...  # comments for ever, as a proxy sends them to keep a connection open

@@ -1,4 +1,4 @@
-"""A model's server on a real socket, in a thread of its own, that plays what a test tells it to.
+"""A model's server on a real socket, in a thread of its own, that plays the script of a test.
 
 It speaks Chat Completions and Responses, streamed or whole, and remembers every request. The pieces
 of parallel calls are sent in turn; at a gate the answer stops until the test opens it.

@@ -12,7 +12,7 @@ from tests.support.server import Server
 
 METHODS = ("get", "post", "put", "patch", "delete")
 # Headers of ours that change what an answer means: each must be described where it comes.
-TELLING = re.compile(r"x-hermes-.*|idempotency-replayed|x-should-retry|retry-after|www-authenticate|x-request-id")
+REPORTED = re.compile(r"x-hermes-.*|idempotency-replayed|x-should-retry|retry-after|www-authenticate|x-request-id")
 Frame = dict[str, str]
 
 
@@ -67,7 +67,7 @@ class Reader:
         assert status in responses, (method, path, status, answer.read()[:300])
         self.seen.add((method, path, status))
         described = self.resolved(responses[status])
-        reported = {name for name in answer.headers if TELLING.fullmatch(name)}
+        reported = {name for name in answer.headers if REPORTED.fullmatch(name)}
         assert reported <= {name.lower() for name in described["headers"]}, (path, reported)
         if answer.is_success and answer.request.content:
             self.check_value(json.loads(answer.request.content), self.body_schema(method, path))
@@ -96,7 +96,7 @@ class Reader:
 
 
 def closed(schema: Any) -> Any:
-    """The same with no room for what it does not tell: a field too many is as untrue as one too few."""
+    """The same with no room for other fields: one too many is as untrue as one too few."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):

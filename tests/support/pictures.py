@@ -120,7 +120,7 @@ class Demo:
         play(*speak("Done, in build-speed.md."), Finish("stop", USAGE))
         second = self.ask("Write that down for the team", "build-speed")
         play(
-            Thought("Changing the cache key is one command. It leaves the sandbox, so somebody must agree."),
+            Thought("Changing the cache key is one command. It leaves the sandbox, so an operator must agree."),
             *speak("The new key is one command away; it needs your consent."),
             call("terminal", command="make deploy CACHE_KEY=lockfile"),
             Finish("tool_calls", USAGE),

@@ -1,4 +1,4 @@
-"""Who is asked in the tests of upstreams, and what was heard of them."""
+"""The providers in the tests of upstreams, and the rounds that are recorded of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +60,7 @@ class RecordedRound:
         return self.events.count(Cut())
 
     @property
-    def quirks(self) -> list[str]:
+    def deviations(self) -> list[str]:
         return [event.name for event in self.events if isinstance(event, ProtocolDeviation)]
 
     @property

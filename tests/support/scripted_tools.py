@@ -81,7 +81,7 @@ def make_tools(terminal_mode: str, limits: Limits) -> dict[str, Tool]:
     tools = (
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
-        Tool("guarded", "Leaves a trace, when somebody consents.", ANYTHING, _effect, asks_approval=_always),
+        Tool("guarded", "Leaves a trace, after consent.", ANYTHING, _effect, asks_approval=_always),
         Tool(
             "client_guarded",
             "Leaves a trace, when its client consents.",
@@ -104,7 +104,7 @@ def make_tools(terminal_mode: str, limits: Limits) -> dict[str, Tool]:
         Tool("garbage", "Returns what is not text.", ANYTHING, _garbage),
         Tool("forever", "Never ends.", ANYTHING, _forever, time_limit_secs=0.2),
         Tool("deserter", "Gives up as if it had been cancelled.", ANYTHING, _desert),
-        Tool("again", "Tells the scripted model to call it again.", ANYTHING, _again),
+        Tool("again", "Makes the scripted model call it again.", ANYTHING, _again),
         Tool("printer", "Prints until it is stopped.", ANYTHING, _printer),
         Tool("chatty", "Says what it does.", ANYTHING, _chatty),
     )

@@ -96,7 +96,7 @@ async def test_a_link_put_there_after_the_check_is_not_followed(run: Run, worksp
 
 
 @pytest.mark.parametrize("name", ["read_file", "write_file", "patch", "search_files"])
-async def test_what_is_not_a_file_is_refused_and_holds_nobody_up(
+async def test_what_is_not_a_file_is_refused_and_blocks_nothing(
     name: str, run: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await run("list_files")
@@ -172,7 +172,7 @@ async def test_a_long_file_is_read_page_by_page(run: Run, workspace: Path) -> No
     assert await run("read_file", path="no-end", offset=4) == "[the file ends before line 4: it has 2 lines]"
 
 
-async def test_empty_binary_foreign_and_windows_files_are_told_apart(run: Run, workspace: Path) -> None:
+async def test_empty_binary_foreign_and_windows_files_are_distinguished(run: Run, workspace: Path) -> None:
     await run("write_file", path="empty", content="")
     (workspace / "image").write_bytes(b"\x89PNG\0\0")
     (workspace / "latin").write_bytes("Käse\n".encode("latin-1"))
@@ -261,7 +261,7 @@ async def test_deep_and_crowded_folders_are_cut(run: Run, workspace: Path) -> No
     )
 
 
-async def test_patterns_and_folders_nobody_wants_to_see(run: Run) -> None:
+async def test_patterns_and_folders_that_are_left_out(run: Run) -> None:
     for path in ("a.py", "src/b.py", "src/x/c.py", "src/x/c.txt", "node_modules/m/d.py", ".git/e.py"):
         await run("write_file", path=path, content="needle")
     assert (await run("list_files", recursive=True, pattern="*.py")).count(".py") == 3
@@ -282,7 +282,7 @@ def test_no_glob_takes_long() -> None:
     assert not is_match(("a", "b", "c"), "*/c")
 
 
-async def test_a_catastrophic_expression_is_stopped_and_blocks_nobody(run: Run, workspace: Path) -> None:
+async def test_a_catastrophic_expression_is_stopped_and_blocks_nothing(run: Run, workspace: Path) -> None:
     await run("write_file", path="a", content="match aaa\n" + "a" * 60 + "!\n")
     context = ToolContext(workspace, report=lambda _: None)
     beats = 0

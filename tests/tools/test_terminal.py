@@ -1,4 +1,4 @@
-"""The terminal: a shell that remembers, streams, stops when told to, and sees nothing of the server."""
+"""The terminal: a shell that remembers, streams, stops on request, and sees nothing of the server."""
 
 import asyncio
 import fcntl
@@ -31,7 +31,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 class Viewer:
-    """Somebody who watches the output as it appears."""
+    """A client that watches the output as it appears."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -103,14 +103,14 @@ async def test_the_state_is_kept_where_no_tool_looks(shell: Shell, workspace: Pa
     assert os.listdir(workspace) == []
 
 
-async def test_a_folder_that_is_gone_is_said_once(shell: Shell, workspace: Path) -> None:
+async def test_a_folder_that_is_gone_is_reported_once(shell: Shell, workspace: Path) -> None:
     await shell("mkdir gone; cd gone; rmdir ../gone")
     assert await shell("pwd") == f"[the folder {workspace}/gone is gone]\n{workspace}\n[exit code 0]"
     assert await shell('echo "$PWD"') == f"{workspace}\n[exit code 0]"
 
 
 @pytest.mark.parametrize("command", ["kill -9 $$", "exec true", "trap : EXIT; exit"])
-async def test_a_shell_that_cannot_tell_its_state_leaves_the_old_one(shell: Shell, command: str) -> None:
+async def test_a_shell_that_cannot_report_its_state_leaves_the_old_one(shell: Shell, command: str) -> None:
     await shell("export X=old")
     assert "[the shell ended before it could keep" in await shell(f"export X=new; {command}")
     assert await shell("echo $X") == "old\n[exit code 0]"

@@ -1,4 +1,4 @@
-"""The order in which a model is shown a conversation: calls, what was said beside them, outputs, notes."""
+"""The order in which a model is shown a conversation: calls, the text beside them, outputs, notes."""
 
 from typing import Any
 

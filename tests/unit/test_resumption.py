@@ -20,7 +20,7 @@ ROUND = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage":
 
 
 def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> ResumedTurn:
-    """As after a crash behind what is said."""
+    """As after a crash behind the output."""
     first = OutputBuilder(RESPONSE_ID, [created_event()])
     say(first)
     log = [created_event(), *first.take()]
@@ -31,14 +31,14 @@ def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] |
 
 def test_a_call_of_another_server_is_not_ours_to_run() -> None:
     item = {"type": "mcp_call", "server_label": "elsewhere", "name": "look", "arguments": "{}", "status": "in_progress"}
-    so_far = resumed(lambda builder: builder.opaque(item))
-    assert so_far.pending == ()
-    assert [item["type"] for item in so_far.items] == ["mcp_call"]
+    progress = resumed(lambda builder: builder.opaque(item))
+    assert progress.pending == ()
+    assert [item["type"] for item in progress.items] == ["mcp_call"]
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_outputs_come_behind_what_was_said_beside_their_calls(ends: bool) -> None:
-    """Also where no item of its own tells when a call was answered."""
+def test_outputs_come_behind_the_text_beside_their_calls(ends: bool) -> None:
+    """Also where no item of its own shows when a call was answered."""
 
     def say(builder: OutputBuilder) -> None:
         builder.mcp_call_started("c1", "hermes", "look")
@@ -51,10 +51,10 @@ def test_outputs_come_behind_what_was_said_beside_their_calls(ends: bool) -> Non
         builder.tool_output("c1", "seen")
         builder.text("Well")
 
-    so_far = resumed(say, {"c2": ToolEvent(call_id="c2", status=ToolStatus.COMPLETED, output="seen")})
+    progress = resumed(say, {"c2": ToolEvent(call_id="c2", status=ToolStatus.COMPLETED, output="seen")})
     call, output = "function_call", "function_call_output"
-    assert [item["type"] for item in so_far.items] == [call, call, "message", output, output, "message"]
-    assert so_far.is_message_cut
+    assert [item["type"] for item in progress.items] == [call, call, "message", output, output, "message"]
+    assert progress.is_message_cut
 
 
 def say_of_every_kind(builder: OutputBuilder) -> None:
@@ -71,21 +71,21 @@ def test_whatever_was_written_before_a_crash_counts_against_the_limit() -> None:
     assert resumed(say_of_every_kind).uncounted == 6 * 10
 
 
-def test_what_a_usage_tells_of_is_not_counted_again() -> None:
+def test_what_a_usage_reports_is_not_counted_again() -> None:
     def say(builder: OutputBuilder) -> None:
         say_of_every_kind(builder)
         builder.add(ROUND)
         builder.close("completed")
         builder.tool_output("c1", "y" * 40)
 
-    so_far = resumed(say)
-    assert (so_far.uncounted, so_far.usage.output_tokens) == (0, 60)
+    progress = resumed(say)
+    assert (progress.uncounted, progress.usage.output_tokens) == (0, 60)
 
 
 def test_the_words_of_a_user_in_a_compaction_are_no_answer() -> None:
     asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x" * 40}]}
-    so_far = resumed(lambda builder: builder.opaque(asked))
-    assert (so_far.uncounted, so_far.is_message_cut) == (0, False)
+    progress = resumed(lambda builder: builder.opaque(asked))
+    assert (progress.uncounted, progress.is_message_cut) == (0, False)
 
 
 async def test_calls_that_were_not_carried_out_end_the_turn_also_in_the_next_attempt() -> None:
@@ -94,6 +94,6 @@ async def test_calls_that_were_not_carried_out_end_the_turn_also_in_the_next_att
     async def run_tool(call: ToolCall) -> ToolResult:
         raise AssertionError(call)
 
-    so_far = TurnProgress(tool_calls=2, rounds=1, last_round=RoundFinished("tool_calls", Usage()))
-    events = [event async for event in run_turn([], replace(CALL, max_tool_calls=1), run_tool, so_far, retries=0)]
+    progress = TurnProgress(tool_calls=2, rounds=1, last_round=RoundFinished("tool_calls", Usage()))
+    events = [event async for event in run_turn([], replace(CALL, max_tool_calls=1), run_tool, progress, retries=0)]
     assert events == [TurnFinished(Usage(), "max_tool_calls")]

@@ -1,4 +1,4 @@
-"""A WebSocket when the server stops: it is told to come back, and nothing of its turn is lost."""
+"""A WebSocket when the server stops: it is asked to come back, and nothing of its turn is lost."""
 
 import signal
 from collections.abc import Callable

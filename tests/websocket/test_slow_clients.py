@@ -59,7 +59,7 @@ def test_a_client_that_only_sends_is_read_no_faster_than_it_is_answered(make_ser
     with connected(server, SMALL_BUFFER) as connection:
         open_raw(server, connection)
         connection.settimeout(2)
-        with pytest.raises(TimeoutError):  # nobody takes it from our side any more
+        with pytest.raises(TimeoutError):  # the server takes nothing more
             connection.sendall(frame * (FLOOD_BYTES // len(frame)))
         assert resident_bytes(server) - before < FLOOD_BYTES / 4
 

@@ -59,7 +59,7 @@ def test_an_error_leaves_the_socket_open(server: Server) -> None:
             ('{"type": "response.create", "input": "x", "background": true}', 400, None, "background"),
             ('{"type": "response.create", "input": "x", "stream": false}', 400, None, "stream"),
             ('{"type": "response.create", "input": "x", "stream_id": 7}', 400, "invalid_type", "stream_id"),
-            ('{"type": "response.create", "input": "x", "model": "nobody"}', 404, "model_not_found", "model"),
+            ('{"type": "response.create", "input": "x", "model": "unknown"}', 404, "model_not_found", "model"),
             (
                 '{"type": "response.create", "input": "x", "previous_response_id": "resp_x"}',
                 400,

@@ -1,4 +1,4 @@
-"""Campaigns: one kind of fault, as often as somebody wants, with the checker behind it.
+"""Campaigns: one kind of fault, any number of times, with the checker behind it.
 
 The suite runs each at its smallest size (``tests/faults/test_campaigns.py``), ``make faults ROUNDS=…`` at any.
 """

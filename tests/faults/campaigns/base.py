@@ -29,7 +29,7 @@ class Campaign(ABC):
     suite: ClassVar[int]  # how many the suite makes
     night: ClassVar[int]
     leg: ClassVar[int] = 25  # so many on one server: the checker reads all that a server has
-    has_bound: ClassVar[bool] = True  # whether its faults are events of their own, of which N tell something
+    has_bound: ClassVar[bool] = True  # whether its faults are events of their own, so that their number N has a meaning
     env: ClassVar[dict[str, str]] = {}
 
     def __init__(self, server: Server, seed: str) -> None:
@@ -59,7 +59,7 @@ class Campaign(ABC):
 
     @classmethod
     def remark(cls, legs: Sequence[Self]) -> str:
-        """What else the table tells of all legs."""
+        """The remark of the table about all legs."""
         return ""
 
     def run(self, faults: int, progress: Callable[[int], None] = lambda done: None) -> None:

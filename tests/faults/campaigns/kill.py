@@ -46,7 +46,7 @@ class Kill(Campaign):
         return 1
 
     def settle(self) -> None:
-        """Whoever sent a key asks once more, and everybody who waits for consent gets it."""
+        """Each client that sent a key asks once more, and each call that waits for consent gets it."""
         eventually(lambda: not self._consent(), STUCK_SECS, "the end of every response")
         repeated = [self._ask(body, key) for body, key in self._keyed]
         self.join_clients()
@@ -91,5 +91,5 @@ def _tool(tool: str, label: str) -> Callable[[str, random.Random], str]:
     return asked
 
 
-# What a tool leaves in effects.txt tells whether it may be there twice.
+# What a tool leaves in effects.txt shows whether it may be there twice.
 _SCRIPTS = (_words, _tool("effect", "unsafe"), _tool("safe_effect", "safe"), _tool("guarded", "guarded"))

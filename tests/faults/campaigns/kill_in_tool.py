@@ -1,4 +1,4 @@
-"""kill -9 while tools run: unsafe ones are not run again, safe ones are, and the model is told which."""
+"""kill -9 while tools run: unsafe ones are not run again, safe ones are, and the model gets to know which."""
 
 import time
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class KillInTool(Campaign):
         held = [self._ask(gate) for _ in range(CALLS)]
         short = [self._ask(None) for _ in range(self.dice.randrange(CALLS))]
         eventually(lambda: {*held, *short} <= set(traces(self.server)), 30, "the start of every tool")
-        time.sleep(self.dice.uniform(0, SHORT_SECS))  # brief ones end about now: before the kill, or not
+        time.sleep(self.dice.uniform(0, SHORT_SECS))  # short ones end about now: before the kill, or not
         self.server.kill()
         self.join_clients()
         self.server.open_gate(gate)

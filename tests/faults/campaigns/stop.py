@@ -1,4 +1,4 @@
-"""SIGTERM with streams, tools and a half-sent request under way: readers are told, and nothing counts as a crash."""
+"""SIGTERM with streams, tools and a half-sent request: readers get a notice, and nothing counts as a crash."""
 
 import signal
 import socket
@@ -57,7 +57,7 @@ class Stop(Campaign):
 
 
 def _check_last_frame(reader: Seen) -> None:
-    """Whole, or cut behind a word of farewell; never an end that looks whole and is not."""
+    """Whole, or cut behind the notice; never an end that looks whole and is not."""
     if reader.frames:
         is_whole = reader.frames[-1] == DONE and reader.cut is None
         was_cut_with_notice = reader.frames[-1].startswith(NOTICE) and reader.cut is not None
