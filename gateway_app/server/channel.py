@@ -1,9 +1,6 @@
-"""One connection: what can't be read is refused in JSON, and who does not read is dropped."""
+"""One connection: a request that can't be read is refused in JSON."""
 
 import asyncio
-import logging
-import socket
-import sys
 from contextvars import Context
 from enum import Enum, auto
 from typing import Any
@@ -11,57 +8,37 @@ from typing import Any
 from django.conf import settings
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
-from twisted.web.http import HTTPChannel
 
 from gateway_app.server import refusals
 from gateway_app.server.body_admission import Head, check_key
 from gateway_app.server.limits import REFUSED_AT_ONCE, UNAUTHENTICATED_BODY_BYTES
+from gateway_app.server.slow_readers import WriteLimitedChannel
 from responses_app.http.principals import missing_key
 from responses_app.protocol.errors import ApiError, BodyTooLarge
 
-logger = logging.getLogger(__name__)
-
-# A connection that is closed with unread bytes is reset, and the client loses the refusal: what it still
-# sends is thrown away until it stops for a while, and at most so long.
+# A connection that is closed with unread bytes is reset, and the client loses the refusal. So what the
+# client still sends is read and dropped, until it pauses or the second limit is over.
 LINGER_IDLE_SECS = 2
 LINGER_SECS = 30
-TCP_INFO_BYTES = 128
-BYTES_ACKED = slice(120, 128)  # tcpi_bytes_acked
 MAX_LENGTH_DIGITS = 18  # Python refuses to read numbers of thousands of digits
 
 
 class Part(Enum):
-    """Of a request, for which the client has a limited time."""
+    """A part of a request that has to arrive in a limited time."""
 
     HEAD = auto()
     BODY = auto()
 
 
-def taken_bytes(transport: Any) -> int:
-    """How much of what was written the other side has taken, as Linux counts it; elsewhere nobody tells."""
-    if sys.platform != "linux" or not transport.connected:
-        return 0
-    told = transport.getHandle().getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
-    return int.from_bytes(told[BYTES_ACKED], sys.byteorder)
-
-
-class GatewayChannel(HTTPChannel):
-    transport: Any
-    _networkProducer: Any
-
+class GatewayChannel(WriteLimitedChannel):
     def __init__(self) -> None:
         super().__init__()
         self.is_refused = False
-        self.is_writable = asyncio.Event()
-        self.is_writable.set()
-        self._write_deadline: Any = None
-        self._taken_bytes = 0
         self._awaited_part: Part | None = None
         self._read_deadline: Any = None
         self._key_check: asyncio.Task[None] | None = None
-        self._suspicion = (
-            refusals.BAD_REQUEST_LINE
-        )  # what is wrong if the step that runs now finds a fault
+        # The refusal, if Twisted finds a fault in what it parses now: it names none.
+        self._refusal_of_fault = refusals.BAD_REQUEST_LINE
 
     def connectionMade(self) -> None:
         super().connectionMade()
@@ -75,56 +52,13 @@ class GatewayChannel(HTTPChannel):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self.factory.server.open_connections.discard(self.transport)
         super().connectionLost(reason)
-        self._clear_write_deadline()
         self._await_part(None)
         if self._key_check is not None:
             self._key_check.cancel()
 
-    # -- writing ------------------------------------------------------------------------
-    def pauseProducing(self) -> None:
-        """The transport holds more than it wants to."""
-        super().pauseProducing()
-        self.is_writable.clear()
-        self._set_write_deadline()
-
-    def resumeProducing(self) -> None:
-        super().resumeProducing()
-        if self.paused:
-            self._networkProducer.pauseProducing()  # the key of the next request is being checked
-        self._clear_write_deadline()
-
-    def loseConnection(self) -> None:
-        """Ends when all is written, which may be never."""
-        super().loseConnection()
-        self._set_write_deadline()
-
-    def _set_write_deadline(self) -> None:
-        if self._write_deadline is None:
-            self._taken_bytes = taken_bytes(self.transport)
-            self._write_deadline = self.callLater(
-                settings.HERMES_CLIENT_WRITE_TIMEOUT, self._write_deadline_passed
-            )
-
-    def _clear_write_deadline(self) -> None:
-        self.is_writable.set()
-        if self._write_deadline is not None and self._write_deadline.active():
-            self._write_deadline.cancel()
-        self._write_deadline = None
-
-    def _write_deadline_passed(self) -> None:
-        """Who takes a little is not dropped: what waits here may be more than it can take in this time."""
-        self._write_deadline = None
-        if taken_bytes(self.transport) > self._taken_bytes:
-            return self._set_write_deadline()
-        logger.info(
-            "A client has read nothing for %g s and is dropped",
-            settings.HERMES_CLIENT_WRITE_TIMEOUT,
-        )
-        self.transport.abortConnection()
-
     # -- refusing -----------------------------------------------------------------------
     def refuse(self, error: ApiError) -> None:
-        """Answer, and let the connection end: where the next request begins is not known."""
+        """Answer and end the connection: where the next request begins is not known."""
         if self.is_refused:
             return
         self.is_refused = True
@@ -143,10 +77,13 @@ class GatewayChannel(HTTPChannel):
         self._abortingCall = self.callLater(LINGER_SECS, self.forceAbortClient)
 
     def _received_headers(self) -> dict[bytes, bytes]:
-        return self.requests[-1].lower_headers() if self.requests else {}
+        if not self.requests:
+            return {}
+        headers: dict[bytes, bytes] = self.requests[-1].lower_headers()
+        return headers
 
     def _respondToBadRequestAndDisconnect(self) -> None:
-        self.refuse(self._suspicion)
+        self.refuse(self._refusal_of_fault)
 
     def timeoutConnection(self) -> None:
         is_within_request = hasattr(self, "_command") or self._buffer
@@ -177,42 +114,44 @@ class GatewayChannel(HTTPChannel):
             return None
         if not self.line_mode:
             return Part.BODY
-        is_begun = hasattr(self, "_command") or self._buffer
-        return Part.HEAD if is_begun else None
+        if hasattr(self, "_command") or self._buffer:
+            return Part.HEAD
+        return None
 
     def _await_part(self, part: Part | None) -> None:
-        """With a deadline that no single byte moves, as it does the one of an idle connection."""
+        """The deadline of a part is fixed, while each byte moves the one of an idle connection."""
         if part is self._awaited_part:
             return
         self._awaited_part = part
         if self._read_deadline is not None and self._read_deadline.active():
             self._read_deadline.cancel()
         self._read_deadline = None
-        if part is not None:
-            is_head = part is Part.HEAD
-            secs = settings.HERMES_HEAD_SECS if is_head else settings.HERMES_BODY_SECS
-            self._read_deadline = self.callLater(secs, self.timeoutConnection)
+        if part is Part.HEAD:
+            self._read_deadline = self.callLater(settings.HERMES_HEAD_SECS, self.timeoutConnection)
+        elif part is Part.BODY:
+            self._read_deadline = self.callLater(settings.HERMES_BODY_SECS, self.timeoutConnection)
 
     def lineLengthExceeded(self, line: bytes) -> None:
-        has_request_line = hasattr(self, "_command")
-        self.refuse(refusals.HEADERS_TOO_LARGE if has_request_line else refusals.URI_TOO_LONG)
+        if hasattr(self, "_command"):
+            self.refuse(refusals.HEADERS_TOO_LARGE)
+        else:
+            self.refuse(refusals.URI_TOO_LONG)
 
     def lineReceived(self, line: bytes) -> None:
         if self._receivedHeaderSize + len(line) > self.totalHeadersSize:
             self.lineLengthExceeded(line)
         elif line.startswith((b" ", b"\t")):
-            self.refuse(
-                refusals.BAD_HEADER
-            )  # a folded header, which other readers take for another one
+            # A folded header: a proxy in front may take it for another one.
+            self.refuse(refusals.BAD_HEADER)
         else:
-            self._suspicion = refusals.BAD_REQUEST_LINE
+            self._refusal_of_fault = refusals.BAD_REQUEST_LINE
             super().lineReceived(line)
 
     def headerReceived(self, line: bytes) -> bool:
         if self._receivedHeaderCount >= self.maxHeaders:
             self.refuse(refusals.HEADERS_TOO_LARGE)
             return False
-        self._suspicion = refusals.BAD_HEADER
+        self._refusal_of_fault = refusals.BAD_HEADER
         return bool(super().headerReceived(line))
 
     def _maybeChooseTransferDecoder(self, header: bytes, data: bytes) -> bool:
@@ -220,7 +159,7 @@ class GatewayChannel(HTTPChannel):
             self.refuse(BodyTooLarge(settings.MAX_BODY_BYTES))
             return False
         if header in (b"Content-Length", b"Transfer-Encoding"):
-            self._suspicion = self._suspected_length(header)
+            self._refusal_of_fault = self._refusal_of_length(header)
         if header == b"Transfer-Encoding" and self.requests[-1].requestHeaders.hasHeader(header):
             self.refuse(refusals.length_stated_twice(header.decode()))
             return False
@@ -231,11 +170,12 @@ class GatewayChannel(HTTPChannel):
             return False
         return bool(super()._maybeChooseTransferDecoder(header, data))
 
-    def _suspected_length(self, header: bytes) -> ApiError:
+    def _refusal_of_length(self, header: bytes) -> ApiError:
         if self._transferDecoder is not None:
             return refusals.length_stated_twice(header.decode())
-        is_length = header == b"Content-Length"
-        return refusals.BAD_CONTENT_LENGTH if is_length else refusals.BAD_TRANSFER_ENCODING
+        if header == b"Content-Length":
+            return refusals.BAD_CONTENT_LENGTH
+        return refusals.BAD_TRANSFER_ENCODING
 
     def allHeadersReceived(self) -> None:
         if self.length == 0:
@@ -245,7 +185,7 @@ class GatewayChannel(HTTPChannel):
         else:
             self._admit_body()
 
-    # -- whose body is read -------------------------------------------------------------
+    # -- the body's key ----------------------------------------------------------------
     def _admit_body(self) -> None:
         request: Any = self.requests[-1]
         target: Any = self._path
@@ -278,13 +218,13 @@ class GatewayChannel(HTTPChannel):
             self._read_body()
 
     def _read_body(self) -> None:
-        """Also asks for it, where the client waits for that."""
+        """Also sends ``100 Continue`` where the client waits for it."""
         super().allHeadersReceived()
 
     def _pause_reading(self) -> None:
         self.paused = True
         self._networkProducer.pauseProducing()
-        self.setTimeout(None)  # it is not the client who takes time
+        self.setTimeout(None)  # the client is not to blame for this pause
 
     def _resume_reading(self) -> None:
         if self.is_refused:
@@ -296,7 +236,7 @@ class GatewayChannel(HTTPChannel):
         self.dataReceived(b"")  # what arrived together with the headers
 
     def rawDataReceived(self, data: bytes) -> None:
-        self._suspicion = refusals.BAD_CHUNK
+        self._refusal_of_fault = refusals.BAD_CHUNK
         super().rawDataReceived(data)
 
     def allContentReceived(self) -> None:

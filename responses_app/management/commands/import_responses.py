@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
-from responses_app.services.archive.restore import BadRecord, Outcome, Restore
+from responses_app.services.archive.checking import BadRecord
+from responses_app.services.archive.restore import Outcome, Restore
 
 
 class Command(BaseCommand):
@@ -38,7 +39,7 @@ class Command(BaseCommand):
         with Progress(self.stderr, "read") as progress, _opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    outcomes[restore.take(_parsed(line))] += 1
+                    outcomes[restore.restore(_parsed(line))] += 1
                 except BadRecord as error:
                     refused += 1
                     self.stderr.write(f"Line {number}{_named(line)}: {error}")

@@ -1,0 +1,93 @@
+"""Checks a response of an archive before any transaction begins: do its parts fit together?"""
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from django.db.models import Model
+
+from responses_app.eventlog import Numbering, Segment
+from responses_app.eventlog.merging import merge
+from responses_app.eventlog.segments import up_to_end
+from responses_app.models import Response, ToolEvent
+from responses_app.protocol.events import Event, is_internal
+from responses_app.protocol.snapshot import fold
+from responses_app.protocol.status import TERMINAL
+from responses_app.services.archive.records import RESPONSE_LEFT_OUT, TOOL_LEFT_OUT, Record
+
+T = TypeVar("T", bound=Model)
+
+
+class BadRecord(Exception):
+    """This record can't be restored; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class CheckedResponse:
+    """Ready to be stored."""
+
+    row: Response
+    merged: list[tuple[Segment, bytes]]
+    tools: list[ToolEvent]
+
+
+def check_response(record: Record) -> CheckedResponse:
+    row = build_row(Response, record["response"], RESPONSE_LEFT_OUT)
+    if row.status not in TERMINAL or row.finished_at is None:
+        raise BadRecord("its response has not ended. Export it again when it has.")
+    segments = _check_events(row, record)
+    if segments:
+        end = up_to_end(segments)[-1]
+        row.last_position = end.last_position
+        row.last_sequence = end.next_sequence - 1
+    row.is_log_merged = not segments
+    tools = [build_row(ToolEvent, columns, TOOL_LEFT_OUT) for columns in record["tool_events"]]
+    return CheckedResponse(row, merge(segments), tools)
+
+
+def _check_events(row: Response, record: Record) -> list[Segment]:
+    """The log as it was committed; its events have to give the output of the row."""
+    events: list[Event] = record["events"]
+    if not row.is_stored or row.deleted_at is not None:
+        if events:
+            raise BadRecord("its content was deleted or never stored, and yet it has events.")
+        return []
+    numbers = [event["sequence_number"] for event in events if not is_internal(event)]
+    if numbers != list(range(len(numbers))):
+        raise BadRecord(
+            "its events are not numbered 0, 1, 2, ...: the file was changed or is damaged."
+        )
+    body = fold(events)
+    result = (body.get("id"), body.get("status"), body["output"])
+    details = (body.get("usage"), body.get("error"))
+    if result != (row.pk, row.status, row.output) or details != (row.usage, row.error):
+        raise BadRecord(
+            "its events do not add up to its output: the file was changed or is damaged."
+        )
+    return _committed(row, events, record["commits"])
+
+
+def _committed(row: Response, events: list[Event], commits: list[list[int]]) -> list[Segment]:
+    numbering = Numbering(row.pk, row.attempt)
+    segments = []
+    for last, at_ms in commits:
+        part = events[numbering.next_position : last + 1]
+        if part:
+            segments.append(replace(numbering.seal(part), commit_marks=f"{last}:{at_ms}"))
+    if numbering.next_position != len(events):
+        raise BadRecord(
+            "its commit times do not cover its events: the file was changed or is damaged."
+        )
+    return segments
+
+
+def build_row(model: type[T], columns: Record, left_out: set[str]) -> T:
+    """A row from its columns, each converted by its field."""
+    fields = {field.name: field for field in model._meta.concrete_fields}
+    unknown = columns.keys() - fields.keys() - left_out
+    if unknown:
+        raise ValueError(f"unknown columns {', '.join(sorted(unknown))}")
+    values: dict[str, Any] = {}
+    for name, value in columns.items():
+        if name not in left_out:
+            values[fields[name].attname] = fields[name].to_python(value)
+    return model(**values)
