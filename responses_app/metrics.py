@@ -52,14 +52,14 @@ tool_seconds = Histogram(
 
 
 @dataclass(frozen=True)
-class LastWord:
+class Outcome:
     """How the last request to an upstream ended; an empty code is an answer."""
 
     at: float
     code: str = ""
 
 
-last_words: dict[tuple[str, str], LastWord] = {}
+last_outcomes: dict[tuple[str, str], Outcome] = {}
 
 
 class UpstreamRequest:
@@ -70,7 +70,7 @@ class UpstreamRequest:
         self._began = time.monotonic()
         self._has_heard = False
 
-    def heard(self) -> None:
+    def note_event(self) -> None:
         if not self._has_heard:
             self._has_heard = True
             upstream_first_event_seconds.labels(*self._labels).observe(
@@ -90,6 +90,6 @@ class UpstreamRequest:
         if isinstance(error, Exception):
             code = str(getattr(error, "code", "server_error"))
             upstream_errors.labels(*self._labels, code).inc()
-            last_words[self._labels] = LastWord(time.time(), code)
+            last_outcomes[self._labels] = Outcome(time.time(), code)
         elif self._has_heard:
-            last_words[self._labels] = LastWord(time.time())
+            last_outcomes[self._labels] = Outcome(time.time())

@@ -22,7 +22,7 @@ from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
-from responses_app.metrics import last_words
+from responses_app.metrics import last_outcomes
 from responses_app.models import Response
 from responses_app.models.responses import is_held, is_parked
 
@@ -249,7 +249,7 @@ def _layer_check() -> dict[str, Any]:
 def _model_check() -> dict[str, Any]:
     """By its last answer: asking only to know would cost tokens, or a limit of the upstream."""
     model = settings.HERMES_MODELS[0]
-    last = last_words.get((model["provider"], model["model"]))
+    last = last_outcomes.get((model["provider"], model["model"]))
     is_failing = (
         last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
     )

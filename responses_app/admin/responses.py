@@ -14,7 +14,7 @@ from responses_app.admin.readonly import badge
 from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
 from responses_app.models import Response
-from responses_app.models.input_items import asked_words
+from responses_app.models.input_items import question_excerpt
 
 SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
 SHOWN_TITLE_CHARS = 60
@@ -27,10 +27,10 @@ class ResponseAdmin(ResponseActions):
         *("short_id", "state", "created_at", "asked", "in_session", "owner"),
         *("took", "model", "kind"),
     )
-    list_annotations: ClassVar[dict[str, Any]] = {"asked": asked_words()}
+    list_annotations: ClassVar[dict[str, Any]] = {"asked": question_excerpt()}
     list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
     list_prefetch_related = ("owner", "session")
-    list_defer = ("request", "output", "error", "usage", "ignored", "quirks")
+    list_defer = ("request", "output", "error", "usage", "ignored", "protocol_deviations")
     search_fields = ("id",)  # shows the box; search_responses() does the search
     search_help_text = HELP
     sortable_by = ("created_at",)
@@ -58,7 +58,7 @@ class ResponseAdmin(ResponseActions):
         (
             "Request",
             {
-                "fields": ("request_shown", "ignored", "quirks", "tool_items"),
+                "fields": ("request_shown", "ignored", "protocol_deviations", "tool_items"),
                 "classes": ("collapse",),
             },
         ),

@@ -12,7 +12,7 @@ from responses_app.admin.readonly import ReadOnlyAdmin
 from responses_app.admin.searching import HELP, search_conversations, search_sessions
 from responses_app.admin.timeline import pretty_json, read_turns
 from responses_app.models import Conversation, ConversationItem, Response, Session
-from responses_app.models.input_items import opening_words
+from responses_app.models.input_items import opening_excerpt
 from responses_app.services.conversations import resolved
 
 TURNS_PER_PAGE = 50
@@ -26,7 +26,7 @@ class SessionAdmin(ResponseActions):
         *("public_id", "about", "owner", "last_active_at", "turns"),
         *("tokens", "source"),
     )
-    list_annotations: ClassVar[dict[str, Any]] = {"opening": opening_words()}
+    list_annotations: ClassVar[dict[str, Any]] = {"opening": opening_excerpt()}
     list_filter = (SourceFilter, OwnerFilter, "last_active_at")
     list_prefetch_related = ("owner",)
     search_fields = ("public_id",)

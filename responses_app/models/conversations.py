@@ -12,7 +12,7 @@ def new_conversation_id() -> str:
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def note_removal(self) -> None:
-        """What a model is shown has to be counted anew, and a count under way is outdated."""
+        """Items were removed: the token estimate is unknown, and a count under way is outdated."""
         self.update(context_tokens=None, removals=F("removals") + 1)
 
 
@@ -29,13 +29,15 @@ class Conversation(models.Model):
     context_tokens = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Estimate of its items as a model is shown them. Empty: not known.",
+        help_text="Estimated tokens of its items as a model receives them. Empty: unknown.",
     )
     compaction_position = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Of its newest compaction; known where context_tokens is."
+        null=True,
+        blank=True,
+        help_text="Position of its newest compaction; known if context_tokens is.",
     )
     removals = models.PositiveIntegerField(
-        default=0, help_text="How often items were taken out of it."
+        default=0, help_text="How often items were removed from it."
     )
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -62,7 +64,7 @@ class Conversation(models.Model):
 
 
 class ConversationItem(models.Model):
-    """One item of a conversation, in order: its own, or one that a response brought."""
+    """One item of a conversation, in order: created by a client, or by a response."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="items")
     position = models.PositiveIntegerField()

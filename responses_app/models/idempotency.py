@@ -7,9 +7,7 @@ from django.utils import timezone
 
 MAX_KEY_CHARS = 255
 KEY_LIFETIME = timedelta(hours=24)
-RETRY_LIFETIME = timedelta(
-    minutes=10
-)  # an SDK gives up on a request after its timeout, ten minutes by default
+RETRY_LIFETIME = timedelta(minutes=10)  # the default timeout of the SDKs
 
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
@@ -20,9 +18,9 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
         return self.filter(expires_at__gt=timezone.now())
 
     def reserve(self, owner_id: int, key: str, digest: str, response_id: str) -> "IdempotencyKey":
-        """The row of this key: ours if nobody had it, else that of who was first.
+        """The row of this key: a new one, or that of the request that was first.
 
-        On PostgreSQL the insertion waits for a transaction that holds the same key, and then sees its row.
+        On PostgreSQL the insertion waits for a transaction that holds the same key, then sees its row.
         """
         self.expired().filter(owner_id=owner_id, key=key).delete()
         expires_at = timezone.now() + KEY_LIFETIME
@@ -38,7 +36,7 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
 
 
 class IdempotencyKey(models.Model):
-    """A request that may come again: under its key, or without one as an SDK's automatic retry."""
+    """A request that may be sent again: with its key, or without one as an SDK's automatic retry."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys"
@@ -46,7 +44,7 @@ class IdempotencyKey(models.Model):
     key = models.CharField(max_length=MAX_KEY_CHARS, null=True, blank=True)
     digest = models.CharField(
         max_length=64,
-        help_text="Of the path, the body and what the headers add. Empty once that is erased.",
+        help_text="Hash of the path, the body and some headers. Empty once the content is erased.",
     )
     response = models.ForeignKey(
         "responses_app.Response", on_delete=models.CASCADE, related_name="idempotency_keys"
@@ -65,11 +63,11 @@ class IdempotencyKey(models.Model):
             ),
         ]
         indexes = [
-            # The look for the request that an SDK retries.
+            # Finds the request that an SDK retries.
             models.Index(
                 fields=["owner", "digest"], condition=Q(key__isnull=True), name="idempotency_digest"
             ),
-            # The housekeeping that forgets.
+            # The housekeeping that deletes expired keys.
             models.Index(fields=["expires_at"], name="idempotency_expiry"),
         ]
 

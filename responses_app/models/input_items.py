@@ -3,16 +3,16 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.fields.json import KT
 from django.db.models.functions import Left
 
-SHOWN_WORDS_CHARS = 120
+EXCERPT_CHARS = 120
 
 
 class InputItemQuerySet(models.QuerySet["InputItem"]):
-    def words(self) -> Subquery:
-        """How the first message of a user begins, cut by the database: requests can be megabytes."""
-        said = self.filter(item__role="user").annotate(
-            words=Left(KT("item__content__0__text"), SHOWN_WORDS_CHARS)
+    def excerpt(self) -> Subquery:
+        """The beginning of the first user message, cut by the database: requests can be megabytes."""
+        messages = self.filter(item__role="user").annotate(
+            excerpt=Left(KT("item__content__0__text"), EXCERPT_CHARS)
         )
-        return Subquery(said.values("words")[:1])
+        return Subquery(messages.values("excerpt")[:1])
 
 
 class InputItem(models.Model):
@@ -38,12 +38,12 @@ class InputItem(models.Model):
         return f"{self.response_id} input {self.position}"
 
 
-def asked_words() -> Subquery:
-    """Of a response: what was asked last."""
-    return InputItem.objects.filter(response=OuterRef("pk")).order_by("-position").words()
+def question_excerpt() -> Subquery:
+    """For a query of responses: the beginning of the last user message."""
+    return InputItem.objects.filter(response=OuterRef("pk")).order_by("-position").excerpt()
 
 
-def opening_words() -> Subquery:
-    """Of a session: what it began with."""
+def opening_excerpt() -> Subquery:
+    """For a query of sessions: the beginning of the first user message."""
     first = InputItem.objects.filter(response__session=OuterRef("pk"), response__turn=1)
-    return first.order_by("position").words()
+    return first.order_by("position").excerpt()

@@ -10,10 +10,8 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 KEY_PREFIX = "hs-"
-SHOWN_CHARS = 10  # enough to tell keys apart, far too few to guess the rest
-LAST_USED_STEP = timedelta(
-    minutes=1
-)  # a write per request would cost more than the answer is worth
+SHOWN_CHARS = 10  # enough to recognise a key, far too few to guess the rest
+LAST_USED_STEP = timedelta(minutes=1)  # a write for each request would cost too much
 
 
 def hash_key(secret: str) -> str:
@@ -52,7 +50,7 @@ class ApiKey(models.Model):
     is_limited = models.BooleanField(
         default=False,
         editable=False,
-        help_text="To its profiles, also when the last of them is deleted.",
+        help_text="Limited to its profiles, even after the last of them is deleted.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -69,7 +67,8 @@ class ApiKey(models.Model):
     def give_secret(self) -> str:
         """A new secret, of which the row keeps only the digest."""
         secret = KEY_PREFIX + secrets.token_urlsafe(32)
-        self.prefix, self.digest = secret[:SHOWN_CHARS], hash_key(secret)
+        self.prefix = secret[:SHOWN_CHARS]
+        self.digest = hash_key(secret)
         return secret
 
     @property
@@ -79,6 +78,6 @@ class ApiKey(models.Model):
 
 @receiver(m2m_changed, sender=ApiKey.profiles.through)
 def _note_limits(instance: ApiKey | models.Model, action: str, **kwargs: object) -> None:
-    """A profile that is deleted leaves the key's list, but nobody meant to lift its limit."""
+    """Deleting a profile removes it from the key's list, but does not lift the key's limit."""
     if isinstance(instance, ApiKey) and action in ("post_add", "post_remove", "post_clear"):
         ApiKey.objects.filter(pk=instance.pk).update(is_limited=instance.profiles.exists())

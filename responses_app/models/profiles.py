@@ -24,10 +24,10 @@ class Profile(models.Model):
         max_length=20,
         blank=True,
         choices=[(form, form) for form in TOOL_ITEM_FORMS],
-        help_text="How its tools' calls are shown; empty means as function_call, or as the request asks.",
+        help_text="Item type of its tool calls; empty: function_call, or what the request asks for.",
     )
     fallback_models = models.JSONField(
-        default=list, blank=True, help_text="Models to go on with when this one can't be reached."
+        default=list, blank=True, help_text="Models to try when this one can't be reached."
     )
     context_window = models.PositiveIntegerField(
         null=True, blank=True, help_text="In tokens; empty means unknown."

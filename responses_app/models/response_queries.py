@@ -1,4 +1,4 @@
-"""The verbs of responses: what is open, claimable or held, and the guarded moves between states."""
+"""Queries of responses: which are open, claimable or held, and the guarded moves between states."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -36,23 +36,23 @@ def is_parked() -> Q:
 
 
 def _newest_format() -> Coalesce:
-    """That of the last segment: a version that does not know a format adds nothing behind it."""
+    """The format of the last segment: a version that does not know it appends nothing."""
     log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
     return Coalesce(Subquery(log.values("format_version")[:1]), FORMAT_VERSION)
 
 
 class ResponseQuerySet(models.QuerySet["Response"]):
     def open(self) -> "ResponseQuerySet":
-        # A list of statuses would be bound as parameters, and SQLite then ignores the partial indexes of open rows.
+        # Statuses would be bound as parameters: SQLite then ignores the partial indexes of open rows.
         return self.filter(finished_at__isnull=True)
 
     def unlocked(self) -> "ResponseQuerySet":
-        """Without the rows that another session has locked: those must not keep the heartbeat waiting."""
+        """Without rows that another session has locked: they must not delay the heartbeat."""
         found = self.select_for_update(skip_locked=True).values_list("pk", flat=True)
         return self.filter(pk__in=list(found))
 
     def visible_to(self, owner_id: int) -> "ResponseQuerySet":
-        """What clients find by its id; a compaction is told once, to who asked for it."""
+        """Responses that clients find by id; a compaction is returned once, to the request for it."""
         return self.filter(owner_id=owner_id, is_stored=True).exclude(kind=Kind.COMPACTION)
 
     def claimable(self, owner: str) -> "ResponseQuerySet":
@@ -61,12 +61,10 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         A lease that ran out is still a lease, for its owner may live: ``release_expired`` decides.
         The request of a response that is not stored is known only to the process that admitted it.
         """
-        earlier = self.model.objects.open().filter(
-            session_id=OuterRef("session_id"), turn__lt=OuterRef("turn")
-        )
-        parent = self.model.objects.open().filter(
-            pk=OuterRef("previous_id")
-        )  # a fork's is in another session
+        open_rows = self.model.objects.open()
+        earlier = open_rows.filter(session_id=OuterRef("session_id"), turn__lt=OuterRef("turn"))
+        # The parent of a fork is in another session.
+        parent = open_rows.filter(pk=OuterRef("previous_id"))
         return (
             self.open()
             .in_known_format()
@@ -81,7 +79,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         )
 
     def claim(self, response_id: str, attempt: int, owner: str, lease: timedelta) -> bool:
-        """Take the row as attempt + 1; False means somebody else has it, or it is not to be had yet.
+        """Take the row as attempt + 1; False if another process has it or it is not claimable yet.
 
         The old attempt is compared too: with only the lease in the condition, two PostgreSQL workers
         that both waited for the row lock would both win.
@@ -97,26 +95,30 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return claimed == 1
 
     def renew(self, owner: str, attempts: dict[str, int], lease: timedelta) -> dict[str, bool]:
-        """Prolong the leases of what this owner runs; maps each to whether its cancellation was requested.
+        """Extend the leases of an owner; returns for each response whether its cancel was requested.
 
-        A lease that ran out is prolonged too, as long as no other process has the row.
+        A lease that ran out is extended too, as long as no other process has the row.
         """
         mine = self.open().filter(pk__in=list(attempts), lease_owner=owner)
         with transaction.atomic():
             mine.unlocked().update(lease_until=Now() + lease)
         held = mine.values_list("pk", "attempt", "cancel_requested_at")
-        return {pk: asked is not None for pk, attempt, asked in held if attempt == attempts[pk]}
+        is_cancelled: dict[str, bool] = {}
+        for response_id, attempt, requested_at in held:
+            if attempt == attempts[response_id]:
+                is_cancelled[response_id] = requested_at is not None
+        return is_cancelled
 
     def release(self, owners: list[str], *, is_crash: bool) -> int:
-        """Free the rows of owners that are gone; an orderly end does not count as a crash."""
+        """Free the rows of owners that have ended; an orderly end does not count as a crash."""
         return self.open().filter(lease_owner__in=owners)._free(is_crash=is_crash)
 
     def release_expired(self, live: models.QuerySet[Any, str]) -> int:
-        """Free what ran out and belongs to none of the live owners."""
+        """Free rows whose lease ran out and belongs to none of the live owners."""
         return self.expired().exclude(lease_owner__in=live)._free(is_crash=True)
 
     def release_own(self, owner: str, working: list[str]) -> int:
-        """Free what this owner holds and does not work on: an attempt that failed before it could end the row."""
+        """Free expired rows that this owner does not work on: their attempts failed before the end."""
         mine = self.expired().filter(lease_owner=owner).exclude(pk__in=working)
         with transaction.atomic():
             return mine.unlocked()._free(is_crash=True)
@@ -129,7 +131,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return self.open().filter(pk=response_id, attempt=attempt)._free(is_crash=True) == 1
 
     def in_known_format(self) -> "ResponseQuerySet":
-        """Without the logs of a newer version, which would not understand what this one adds."""
+        """Without logs of a newer version, which could not read what this one appends."""
         return self.filter(LessThanOrEqual(_newest_format(), FORMAT_VERSION))
 
     def in_newer_format(self) -> "ResponseQuerySet":
@@ -140,7 +142,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return self.update(lease_owner="", lease_until=None, crashes=F("crashes") + lost)
 
     def park(self, response_id: str, attempt: int, until: datetime | None) -> bool:
-        """Give the row back until somebody consents; one that is not stored stays with its process."""
+        """Free the row until an approval; one that is not stored stays with its process."""
         mine = self.open().filter(pk=response_id, attempt=attempt)
         owner = Case(When(is_stored=True, then=models.Value("")), default=F("lease_owner"))
         return mine.update(lease_owner=owner, lease_until=None, parked_until=until) == 1
@@ -151,17 +153,15 @@ class ResponseQuerySet(models.QuerySet["Response"]):
     def note_access(self, response_ids: list[str]) -> list[str]:
         """Set ``accessed_at``; returns the ids that were noted.
 
-        A row that another transaction holds is left out, so that this never waits: two processes that
-        note and append in different orders can't block each other.
+        A row that another transaction holds is skipped, so that this never waits: two processes
+        that note and append in different orders can't block each other.
         """
         noted: list[str] = []
         for start in range(0, len(response_ids), NOTED_AT_ONCE):
             chunk = self.filter(pk__in=response_ids[start : start + NOTED_AT_ONCE])
             with transaction.atomic():
-                free = chunk.select_for_update(skip_locked=True, no_key=True).values_list(
-                    "pk", flat=True
-                )
-                locked = list(free)
+                free = chunk.select_for_update(skip_locked=True, no_key=True)
+                locked = list(free.values_list("pk", flat=True))
                 self.filter(pk__in=locked).update(accessed_at=timezone.now())
             noted += locked
         return noted

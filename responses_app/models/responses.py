@@ -26,7 +26,7 @@ class Response(models.Model):
     session = models.ForeignKey(
         "responses_app.Session", on_delete=models.CASCADE, related_name="responses"
     )
-    turn = models.PositiveIntegerField(help_text="Its place in the session.")
+    turn = models.PositiveIntegerField(help_text="Its number in the session.")
     session_key = models.CharField(max_length=MAX_SESSION_KEY_CHARS, blank=True, default="")
     conversation = models.ForeignKey(
         "responses_app.Conversation",
@@ -45,7 +45,7 @@ class Response(models.Model):
         max_length=200,
         blank=True,
         default="",
-        help_text="Who asked: a key, or an operator by name.",
+        help_text="The API key or the operator that made the request.",
     )
     request = models.JSONField(default=dict, help_text="The request without its input.")
     ignored = models.JSONField(
@@ -54,29 +54,29 @@ class Response(models.Model):
     output = models.JSONField(null=True, help_text="The output items, once it has ended.")
     usage = models.JSONField(null=True)
     error = models.JSONField(null=True)
-    quirks = models.JSONField(
-        default=list, help_text="Departures of the upstream that were put up with."
+    protocol_deviations = models.JSONField(
+        default=list, help_text="Deviations of the upstream from its protocol that were tolerated."
     )
     incomplete_reason = models.CharField(max_length=30, blank=True)
     context_hash = models.CharField(
         max_length=64,
         blank=True,
         default="",
-        help_text="Of the conversation up to its last output.",
+        help_text="Hash of the conversation up to its last output.",
     )
-    spoken_hash = models.CharField(
+    chat_context_hash = models.CharField(
         max_length=64,
         blank=True,
         default="",
-        help_text="The same, for clients that repeat only what was said.",
+        help_text="The same hash for clients that resend messages without tool items.",
     )
     is_history_resent = models.BooleanField(
         default=False,
-        help_text="The client sent its history again; the turns before are stored with those turns.",
+        help_text="The client sent its history again; earlier turns are stored with their own responses.",
     )
-    is_history_spoken = models.BooleanField(
+    is_history_in_chat_form = models.BooleanField(
         default=False,
-        help_text="It sent only what was said, without the tools' items of those turns.",
+        help_text="The history that it sent has no tool items.",
     )
     # Running values of the chain that ends with this row: admission and settle read them from the
     # row before it instead of walking the chain.
@@ -101,10 +101,10 @@ class Response(models.Model):
     context_tokens = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Estimate of the chain as a model is shown it. Empty: this and compaction_at are not known.",
+        help_text="Estimated tokens of the chain as a model receives it. Empty: this and compaction_at are unknown.",
     )
     message_count = models.PositiveIntegerField(
-        default=0, help_text="What it brought to its session's transcript."
+        default=0, help_text="Messages that it added to the transcript of its session."
     )
     tool_items = models.CharField(max_length=20, default="function_call")
 
@@ -117,10 +117,10 @@ class Response(models.Model):
 
     attempt = models.PositiveIntegerField(default=0)
     crashes = models.PositiveIntegerField(
-        default=0, help_text="Attempts that ended without a word."
+        default=0, help_text="Attempts that ended without settling the response."
     )
     parked_until = models.DateTimeField(
-        null=True, blank=True, help_text="Waits for somebody's consent, at most until then."
+        null=True, blank=True, help_text="Waits for an approval, at most until then."
     )
     lease_owner = models.CharField(max_length=64, blank=True, default="")
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -138,7 +138,7 @@ class Response(models.Model):
         null=True, blank=True, help_text="Content erased; this row is the tombstone."
     )
 
-    # What it took, known once it has ended; columns of their own, so that an index can hold them.
+    # Measures, known once it has ended; columns of their own, so that an index can hold them.
     first_output_ms = models.BigIntegerField(
         null=True, blank=True, help_text="From the request to the first output."
     )
@@ -166,11 +166,11 @@ class Response(models.Model):
             ),
         ]
         indexes = [
-            # The runner's sweep: claimable(), release(); health, and the dashboard's list of what runs.
+            # The runner's sweep: claimable(), release(); health, and the dashboard's running responses.
             models.Index(
                 fields=["created_at"], condition=Q(finished_at__isnull=True), name="response_open"
             ),
-            # claimable()'s look at earlier turns of the session, next_in_session(), make_room().
+            # Earlier open turns of a session: claimable(), next_in_session(), make_room().
             models.Index(
                 fields=["session", "turn"],
                 condition=Q(finished_at__isnull=True),
@@ -182,10 +182,10 @@ class Response(models.Model):
                 condition=Q(is_log_merged=False),
                 name="response_log_unmerged",
             ),
-            # admit()'s look for the turn up to which a client repeats its history. Whole indexes: SQLite can't prove
-            # that a bound hash is not the empty one, and would walk over all rows of the owner.
+            # admit() looks for the turn up to which a client resends its history. Whole indexes:
+            # SQLite can't prove that a bound hash is not empty, and would walk all rows of the owner.
             models.Index(fields=["owner", "context_hash"], name="response_context"),
-            models.Index(fields=["owner", "spoken_hash"], name="response_spoken"),
+            models.Index(fields=["owner", "chat_context_hash"], name="response_chat_context"),
             # deleted_before(): deleted turns of a chain.
             models.Index(
                 fields=["chain_root", "chain_depth"],
@@ -200,8 +200,8 @@ class Response(models.Model):
             ),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
-            # The dashboard's numbers and lists over a window of time are read from this index alone: the rows hold
-            # whole requests and answers.
+            # The dashboard's numbers and lists over a window of time are read from this index alone:
+            # the rows hold whole requests and outputs.
             models.Index(
                 fields=["finished_at", "status", "model", "requested_by", *MEASURES, "id"],
                 condition=Q(finished_at__isnull=False),
@@ -210,7 +210,7 @@ class Response(models.Model):
             # The admin's newest-first list, exports, and retention by age.
             models.Index(fields=["-created_at"], name="response_newest"),
             models.Index(fields=["status", "-created_at"], name="response_by_status"),
-            # Eviction of what was not used for longest: counted and walked in this index alone.
+            # Eviction of the least recently used: counted and walked in this index alone.
             models.Index(
                 fields=["accessed_at", "id"],
                 condition=Q(is_stored=True, deleted_at__isnull=True),

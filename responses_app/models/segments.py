@@ -21,13 +21,13 @@ class EventSegment(models.Model):
     attempt = models.PositiveIntegerField()
     first_position = models.PositiveIntegerField()
     last_position = models.PositiveIntegerField()
-    # Sequence numbers of the public events inside; equal to the ones before when there are none.
+    # Sequence numbers of the public events inside; both are equal when there are none.
     first_sequence = models.PositiveIntegerField()
     next_sequence = models.PositiveIntegerField()
     is_final = models.BooleanField(default=False)
     format_version = models.PositiveSmallIntegerField(default=FORMAT_VERSION)
     codec = models.PositiveSmallIntegerField(choices=Codec.choices, default=Codec.PLAIN)
-    # "last position:epoch milliseconds" of each commit, comma-separated, so that merging keeps the times.
+    # "last position:epoch milliseconds" of each commit, comma-separated: merging keeps the times.
     commit_marks = models.TextField()
     frames = models.BinaryField()
 

@@ -10,13 +10,11 @@ from responses_app.protocol.ids import new_session_id
 
 MAX_SESSION_ID_CHARS = 256
 MAX_SESSION_KEY_CHARS = 256
-
-
 MAX_TITLE_CHARS = 300
 
 
 class TurnPolicy(models.TextChoices):
-    """What becomes of a turn that comes while another of its session runs."""
+    """What happens to a turn that arrives while another turn of its session runs."""
 
     QUEUE = "queue"
     REJECT = "reject"
@@ -25,30 +23,36 @@ class TurnPolicy(models.TextChoices):
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def opened(self, owner_id: int, public_id: str | None, source: str) -> "Session":
-        """The owner's session of that id, made if there is none; a new one where none is named."""
+        """The owner's session with that id, created if there is none; a new one if no id is given."""
         if public_id is None:
             return self.create(owner_id=owner_id, public_id=new_session_id(), source=source)
-        known = {"owner_id": owner_id, "public_id": public_id, "deleted_at": None}
-        session, _ = self.get_or_create(**known, defaults={"source": source})
+        session, _ = self.get_or_create(
+            owner_id=owner_id,
+            public_id=public_id,
+            deleted_at=None,
+            defaults={"source": source},
+        )
         return session
 
     def of_owner(self, owner_id: int) -> "SessionQuerySet":
         return self.filter(owner_id=owner_id, deleted_at__isnull=True)
 
     def next_turn(self, pk: int, key: str = "", *, has_server_history: bool = False) -> int:
-        """The number of one more turn; the row stays locked until that is stored."""
-        now = timezone.now()
-        going_on: dict[str, Any] = {"last_active_at": now, "ended_at": None, "end_reason": ""}
+        """The number of the next turn; the row stays locked until the transaction ends."""
+        changes: dict[str, Any] = {
+            "turn_count": F("turn_count") + 1,
+            "last_active_at": timezone.now(),
+            "ended_at": None,
+            "end_reason": "",
+        }
         if key:
-            going_on["key"] = key
+            changes["key"] = key
         if has_server_history:
-            going_on["has_server_history"] = True
-        if not self.filter(pk=pk, deleted_at__isnull=True).update(
-            turn_count=F("turn_count") + 1, **going_on
-        ):
-            raise SessionNotFound(
-                str(self.values_list("public_id", flat=True).get(pk=pk))
-            )  # in this moment
+            changes["has_server_history"] = True
+        updated = self.filter(pk=pk, deleted_at__isnull=True).update(**changes)
+        if not updated:  # the session was deleted a moment ago
+            public_id = self.values_list("public_id", flat=True).get(pk=pk)
+            raise SessionNotFound(str(public_id))
         return self.values_list("turn_count", flat=True).get(pk=pk)
 
     def add_usage(self, pk: int, usage: dict[str, int]) -> None:
@@ -72,9 +76,9 @@ class Session(models.Model):
     )
     title = models.CharField(max_length=MAX_TITLE_CHARS, blank=True)
     model = models.CharField(
-        max_length=200, blank=True, help_text="Of its turns, where they name none."
+        max_length=200, blank=True, help_text="The model of turns that name none."
     )
-    instructions = models.TextField(blank=True, help_text="Said to the model in every turn.")
+    instructions = models.TextField(blank=True, help_text="Sent to the model in every turn.")
     turn_policy = models.CharField(
         max_length=10, choices=TurnPolicy.choices, default=TurnPolicy.QUEUE
     )
@@ -88,12 +92,12 @@ class Session(models.Model):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="forked_sessions",
-        help_text="The turn of its parent behind which its first turn continues.",
+        help_text="The turn of its parent that its first turn continues.",
     )
     turn_count = models.PositiveIntegerField(default=0)
     has_server_history = models.BooleanField(
         default=False,
-        help_text="It has a turn whose history the server supplied: others do not continue it by a hash.",
+        help_text="It has a turn whose history the server supplied, so resent history does not continue it.",
     )
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
@@ -127,7 +131,7 @@ class Session(models.Model):
         indexes = [
             # The admin's and the dashboard's newest-first lists.
             models.Index(fields=["-last_active_at"], name="session_by_activity"),
-            # The owner's list, and the playground's look for the operator's own.
+            # The owner's list, and the operator's own sessions in the playground.
             models.Index(fields=["owner", "-last_active_at"], name="session_by_owner"),
             # The admin's search, which knows no owner.
             models.Index(fields=["public_id"], name="session_by_public_id"),

@@ -26,7 +26,7 @@ class Decision(models.TextChoices):
 
 
 class Approver(models.TextChoices):
-    """Who decides about a call. Operators and the root key also decide what is for the client."""
+    """Who decides about a call. Operators and the root key also decide calls that are for the client."""
 
     OPERATOR = "operator"
     CLIENT = "client"
@@ -39,7 +39,9 @@ ONE_TIME_DECISIONS = (Decision.ONCE, Decision.DENY)
 
 
 def decisions_for(*, can_keep_consent: bool) -> tuple[Decision, ...]:
-    return tuple(Decision) if can_keep_consent else ONE_TIME_DECISIONS
+    if can_keep_consent:
+        return tuple(Decision)
+    return ONE_TIME_DECISIONS
 
 
 class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
@@ -49,14 +51,13 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
         return mine.update(status=status, output=output, finished_at=timezone.now()) == 1
 
     def start(self, response_id: str, call_id: str, attempt: int) -> bool:
-        """An open call runs now: one that was consented to, or one that may run again."""
+        """An open call runs now: one that was approved, or one that may run again."""
         mine = self.filter(response_id=response_id, call_id=call_id, status__in=OPEN_CALLS)
-        return (
-            mine.update(status=ToolStatus.RUNNING, attempt=attempt, started_at=timezone.now()) == 1
-        )
+        started = mine.update(status=ToolStatus.RUNNING, attempt=attempt, started_at=timezone.now())
+        return started == 1
 
     def interrupt(self, response_id: str) -> int:
-        """Nobody waits for these calls any more; whether those that ran took effect is not known."""
+        """End the open calls of a response that has ended; whether they took effect is unknown."""
         mine = self.filter(response_id=response_id, status__in=OPEN_CALLS)
         return mine.update(status=ToolStatus.INTERRUPTED, finished_at=timezone.now())
 
@@ -65,7 +66,7 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
         return self.filter(expires_at__lte=Now())
 
     def erase(self) -> int:
-        """Leave the tools, their statuses and times: the ids of calls are the model's own words."""
+        """Keep the tools, their statuses and times; the ids of calls are text of the model."""
         numbered = Concat(models.Value("erased_"), Cast("pk", models.CharField()))
         return self.update(arguments="", output="", approval_reason="", call_id=numbered)
 
@@ -74,7 +75,7 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
 
 
 class ToolEvent(models.Model):
-    """The ledger: a call is written here before it runs, and its result before anything else happens."""
+    """The ledger: a call is stored before it runs, and its result before anything else happens."""
 
     response = models.ForeignKey(
         "responses_app.Response", on_delete=models.CASCADE, related_name="tool_events"
@@ -88,11 +89,11 @@ class ToolEvent(models.Model):
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 
-    approval_reason = models.TextField(blank=True, help_text="Why somebody must consent to it.")
+    approval_reason = models.TextField(blank=True, help_text="Why it needs an approval.")
     expires_at = models.DateTimeField(
-        null=True, blank=True, help_text="When waiting for consent ends as a denial."
+        null=True, blank=True, help_text="When the wait for an approval ends as a denial."
     )
-    # Database defaults: a process of the version before also writes rows during an upgrade.
+    # Database defaults: a process of the previous version may still write rows during an upgrade.
     approver = models.CharField(
         max_length=10,
         choices=Approver.choices,
@@ -153,7 +154,7 @@ class ApprovalGrantQuerySet(models.QuerySet["ApprovalGrant"]):
 
 
 class ApprovalGrant(models.Model):
-    """Consent that outlives its call: for the same tool with exactly the same arguments."""
+    """An approval that outlives its call: for the same tool with exactly the same arguments."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approval_grants"
@@ -173,7 +174,7 @@ class ApprovalGrant(models.Model):
         choices=Approver.choices,
         default=Approver.CLIENT,
         db_default=Approver.CLIENT,
-        help_text="With whose authority: that of a client does not cover what operators decide.",
+        help_text="Whose approval this is: a client's does not cover calls that operators decide.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -181,11 +182,13 @@ class ApprovalGrant(models.Model):
 
     class Meta:
         indexes = [
-            # covers(), before each call that needs consent.
+            # covers(), before each call that needs an approval.
             models.Index(
                 fields=["owner", "name", "arguments_digest"], name="approval_grant_covers"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} ({'session' if self.session_id else 'always'})"
+        if self.session_id:
+            return f"{self.name} (session)"
+        return f"{self.name} (always)"

@@ -25,10 +25,7 @@ from tests.support.server import Server, eventually, script
 from tests.support.staff import RESPONSES, logged_in
 
 FILES_SECS = 60  # within this the files of SQLite have none of it
-MIGRATION = (
-    "from importlib import import_module; from django.apps import apps; "
-    "import_module('responses_app.migrations.0014_erase_what_deletes_left')"
-)
+BEFORE_THE_ERASURE = "0013_fill_chains"
 SWEPT_OFTEN = {"HERMES_SWEEP_SECS": "0.1", "TEST_LOG_LEVEL": "DEBUG"}
 
 
@@ -91,7 +88,7 @@ def test_nothing_of_a_deleted_response_is_left(front: Server, stub: ModelStub) -
     server.openai().responses.delete(response_id)
     assert_erased(server, marker)
     assert server.query("SELECT digest FROM responses_app_idempotencykey") == [("",)]
-    hashes = "SELECT context_hash, spoken_hash FROM responses_app_response WHERE id = ?"
+    hashes = "SELECT context_hash, chat_context_hash FROM responses_app_response WHERE id = ?"
     assert server.query(hashes, response_id) == [("", "")]
 
 
@@ -152,18 +149,17 @@ def test_an_upgrade_erases_what_earlier_versions_left(small: Server) -> None:
     small.openai().responses.delete(response_id)
     word = marker("left by an earlier version")
     unstored = create(small, input="calculate 1+1", store=False)
-    ids = [response_id, unstored]
-    on_rows = f"ignored=['{word}'], quirks=['{word}'], session_key='{word}', context_hash='{word}'"
-    on_calls = f"approval_reason='{word}', call_id='{word}'"
-    planted = (
-        "from responses_app.models import Response, ToolEvent; "
-        f"Response.objects.filter(pk__in={ids}).update({on_rows}); "
-        f"ToolEvent.objects.filter(response_id__in={ids}).update({on_calls})"
-    )
-    small.manage("shell", "-v0", "-c", planted)
+    small.kill()
+    small.manage("migrate", "--verbosity", "0", "responses_app", BEFORE_THE_ERASURE)
+    for pk in (response_id, unstored):
+        on_row = f"ignored = '[\"{word}\"]', quirks = '[\"{word}\"]', session_key = '{word}', context_hash = '{word}'"
+        small.change(f"UPDATE responses_app_response SET {on_row} WHERE id = ?", pk)
+        on_calls = f"approval_reason = '{word}', call_id = '{word}'"
+        small.change(f"UPDATE responses_app_toolevent SET {on_calls} WHERE response_id = ?", pk)
     tables = {table for table, _ in in_rows(small, marker)}
     assert tables == {"responses_app_response", "responses_app_toolevent"}
-    small.manage("shell", "-v0", "-c", f"{MIGRATION}.erase_leftovers(apps, None)")
+    small.manage("migrate", "--verbosity", "0")
+    small.start()
     assert_erased(small, marker)
 
 

@@ -135,7 +135,7 @@ def test_what_was_put_up_with_is_on_the_row(front: Server, stub: ModelStub) -> N
     stub.play(StreamStyle(has_opening=False, has_output=False), Raw(sse(opening)), Text("live"), Finish())
     body = create(front, input="x")
     assert body["output"][0]["content"][0]["text"] == "live"
-    [(quirks,)] = front.query("SELECT quirks FROM responses_app_response WHERE id = ?", body["id"])
+    [(quirks,)] = front.query("SELECT protocol_deviations FROM responses_app_response WHERE id = ?", body["id"])
     assert json.loads(quirks) == ["no response.created before codex.rate_limits"]
 
 

@@ -79,8 +79,8 @@ class Stored:
             "an admission": (lambda: make_room(session, None, None), set(), OPEN_ROWS),
             "resent history": (
                 lambda: _known(visible, ["a", "b"]),
-                {"response_context", "response_spoken"},
-                {"response_context", "response_spoken"},
+                {"response_context", "response_chat_context"},
+                {"response_context", "response_chat_context"},
             ),
             "health": (current_work, {"response_open"}, OPEN_ROWS | SEGMENTS),
             "newer logs": (newer_logs, {"response_open"}, OPEN_ROWS | SEGMENTS),

@@ -86,7 +86,7 @@ def _turn(chain: Chain, response_id: str, previous: Response | None, fields: dic
         model="hermes-agent",
         output=[answer],
         context_hash=context_hash,
-        spoken_hash=context_hash,
+        chat_context_hash=context_hash,
         chain_root=before.chain_root or response_id,
         chain_depth=number - 1,
         context_tokens=before.context_tokens + estimate_tokens([asked, answer], None, []),

@@ -13,7 +13,7 @@ from gateway_app.agent.context import text_of
 from gateway_app.operations.dashboard.staff import PLAYGROUND, operator_of, staff_page
 from responses_app.http.principals import OPERATOR_SECS, operator_token
 from responses_app.models import InputItem, Response, Session
-from responses_app.models.input_items import opening_words
+from responses_app.models.input_items import opening_excerpt
 from responses_app.services.profiles import default_model, profile_names
 
 SESSION_PREFIX = "playground-"  # which sessions the page lists
@@ -70,7 +70,7 @@ def _chats(request: HttpRequest) -> list[Chat]:
         :SHOWN_CHATS
     ]
     openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(
-        opening=opening_words()
+        opening=opening_excerpt()
     )
     names = dict(openings.values_list("pk", "opening"))
     return [

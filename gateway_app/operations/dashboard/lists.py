@@ -10,7 +10,7 @@ from django.utils import timezone
 from gateway_app.operations.dashboard.numbers import ended_in
 from gateway_app.operations.dashboard.windows import Window
 from responses_app.models import Response, Session, ToolEvent
-from responses_app.models.input_items import asked_words, opening_words
+from responses_app.models.input_items import opening_excerpt, question_excerpt
 from responses_app.models.responses import is_held, is_parked
 from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
@@ -48,7 +48,7 @@ class Running:
 
 def open_responses() -> list[Running]:
     now = timezone.now()
-    lines = _lines(Response.objects.open()).annotate(asked=asked_words(), state=_state())
+    lines = _lines(Response.objects.open()).annotate(asked=question_excerpt(), state=_state())
     rows = list(lines.order_by("created_at")[:SHOWN_OPEN])
     names = actor_names(row.requested_by for row in rows)
     return [
@@ -67,7 +67,7 @@ def _state() -> Case:
 
 
 def recent_sessions() -> list[Session]:
-    newest = Session.objects.select_related("owner").annotate(opening=opening_words())
+    newest = Session.objects.select_related("owner").annotate(opening=opening_excerpt())
     return list(newest.order_by("-last_active_at")[:SHOWN_SESSIONS])
 
 

@@ -48,7 +48,7 @@ class OpenAIProvider:
                     client.events(opening, answer.is_last, tokens, body["stream"])
                 ) as events:
                     async for event in events:
-                        request.heard()
+                        request.note_event()
                         for found in answer.understand(event):
                             yield found
             except ModelFailed as found_failure:

@@ -117,5 +117,5 @@ def sent_items(row: Response) -> list[Item]:
     sent: list[Item] = []
     for turn in turns_before(row.previous_id):
         sent += turn.input
-        sent += chat_form(turn.output) if row.is_history_spoken else turn.output
+        sent += chat_form(turn.output) if row.is_history_in_chat_form else turn.output
     return sent + own

@@ -103,7 +103,7 @@ def _same_placement(response_id: str, items: list[Item]) -> Placement:
     row = Response.objects.select_related("session", "previous").get(pk=response_id)
     repeated = None
     if row.previous is not None and row.is_history_resent:
-        repeated = Repeated(row.previous, 0, is_chat_form=row.is_history_spoken)
+        repeated = Repeated(row.previous, 0, is_chat_form=row.is_history_in_chat_form)
     return Placement(row.session, items, row.previous, None, row.waits_for_turn, repeated)
 
 

@@ -126,13 +126,13 @@ def find_repeated(owner_id: int, ends: dict[str, int], reads: ReadAhead) -> Repe
     found = same.order_by("-created_at").first()
     if found is None or deleted_before(found, reads):
         return None  # a deleted turn in between is no longer here to point at
-    return Repeated(found, ends[hashed], is_chat_form=field == "spoken_hash")
+    return Repeated(found, ends[hashed], is_chat_form=field == "chat_context_hash")
 
 
 def _known(visible: ResponseQuerySet, hashes: list[str]) -> list[tuple[str, str]]:
     """Which of these hashes a stored turn has, and in which field; the exact one comes first."""
     known: list[tuple[str, str]] = []
-    for field in ("context_hash", "spoken_hash"):
+    for field in ("context_hash", "chat_context_hash"):
         stored = visible.filter(**{f"{field}__in": hashes}).values_list(field, flat=True)
         for hashed in stored.distinct():
             known.append((field, hashed))

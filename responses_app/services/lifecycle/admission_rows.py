@@ -86,7 +86,7 @@ def _admitted_columns(
         "previous": placement.previous,
         "conversation": placement.conversation,
         "is_history_resent": repeated is not None,
-        "is_history_spoken": repeated is not None and repeated.is_chat_form,
+        "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,
         "kind": admission.kind,
         "tool_items": admission.tool_items,
         "model": admission.model,

@@ -11,7 +11,7 @@ from responses_app.services.history.placement import Placement
 from responses_app.services.history.resent_history import chat_form, hash_after
 from responses_app.services.lifecycle.admission import Admission
 
-CARRIED = ("context_hash", "spoken_hash", "context_tokens", "compaction_at")
+CARRIED = ("context_hash", "chat_context_hash", "context_tokens", "compaction_at")
 
 
 def chain_columns_at_admission(
@@ -49,5 +49,7 @@ def chain_columns_at_end(
     if row.previous_id is not None and not before.context_hash:
         return columns  # the turn before has no hash, so neither has this
     columns["context_hash"] = hash_after(before.context_hash, new_input + output)
-    columns["spoken_hash"] = hash_after(before.spoken_hash, new_input + chat_form(output))
+    columns["chat_context_hash"] = hash_after(
+        before.chat_context_hash, new_input + chat_form(output)
+    )
     return columns

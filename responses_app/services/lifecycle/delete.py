@@ -52,10 +52,10 @@ def erase(response_id: str) -> None:
         ignored=[],
         output=None,
         error=None,
-        quirks=[],
+        protocol_deviations=[],
         session_key="",
         context_hash="",
-        spoken_hash="",
+        chat_context_hash="",
         message_count=0,
         is_log_merged=True,
     )

@@ -55,7 +55,7 @@ def settle(
         columns["output"] = body["output"]
         columns["message_count"] = F("message_count") + count_messages(body["output"])
         columns["error"] = body["error"]
-        columns["quirks"] = list(deviations)
+        columns["protocol_deviations"] = list(deviations)
         columns["last_position"] = segment.last_position
         columns["last_sequence"] = segment.next_sequence - 1
         columns |= chain_columns_at_end(row, new_input, body["output"])
