@@ -5,9 +5,9 @@ import json
 import time
 from collections.abc import AsyncGenerator
 
-from gateway_app.agent.context import text_of
 from gateway_app.agent.events import ModelEvent, ModelFinished, TextDelta, Usage
 from gateway_app.agent.model_call import ModelCall
+from responses_app.protocol.items import item_text
 
 
 class ClockProvider:
@@ -18,7 +18,7 @@ class ClockProvider:
     """
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        order = json.loads(text_of(call.items[-1]))
+        order = json.loads(item_text(call.items[-1]))
         count, pace = int(order["words"]), float(order["pace"])
         now = asyncio.get_running_loop().time
         start = now()

@@ -21,7 +21,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import ToolCall
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.text_buffer import TextBuffer
 
 CONTINUE = (
@@ -171,7 +171,7 @@ def _as_item(entry: Item | _Message | _Call) -> Item | None:
         text = entry.content.text()
         if not text:
             return None
-        content = [{"type": "output_text", "text": text}]
+        content: list[ContentPart] = [{"type": "output_text", "text": text}]
         message: Item = {"type": "message", "role": "assistant", "content": content}
         if entry.phase:
             message["phase"] = entry.phase

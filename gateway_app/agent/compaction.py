@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import orjson
 
 from gateway_app.agent.answer_buffer import AnswerBuffer
-from gateway_app.agent.context import as_note, text_of
+from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     AgentEvent,
     Compaction,
@@ -21,7 +21,6 @@ from gateway_app.agent.events import (
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from responses_app.protocol.items import (
-    ARGUMENTS_OF,
     CALLS,
     COMPACTION,
     KEPT,
@@ -29,7 +28,10 @@ from responses_app.protocol.items import (
     OUTPUTS,
     SUMMARY,
     CompactedContext,
+    Content,
     Item,
+    call_arguments,
+    item_text,
 )
 from responses_app.protocol.token_estimate import estimate_tokens
 
@@ -126,7 +128,7 @@ async def compact(
             elif isinstance(event, ProtocolDeviation):
                 yield event
     assert finished is not None  # the last event of every round
-    texts = [text_of(item) for item in answer.items() if item["type"] == "message"]
+    texts = [item_text(item) for item in answer.items() if item["type"] == "message"]
     summary = "".join(texts).strip()
     if finished.reason != "stop" or not summary:
         raise ModelFailed(NO_SUMMARY.format(reason=finished.reason), usage=finished.usage)
@@ -169,12 +171,14 @@ def summarised_entries(call: ModelCall) -> list[dict[str, str]] | None:
     """The conversation that a call asks to summarise; None when it asks for something else."""
     if not (call.instructions or "").startswith(PROMPT):
         return None
-    lines = text_of(call.items[0]).removeprefix(HEAD).split("\n")
+    lines = item_text(call.items[0]).removeprefix(HEAD).split("\n")
     return [orjson.loads(line) for line in lines]
 
 
 def summary_note(summary: str) -> Item:
-    return as_note(NOTE + summary) | {MARK: SUMMARY}
+    note = as_note(NOTE + summary)
+    note["compacted"] = SUMMARY
+    return note
 
 
 def unreadable(items: list[Item]) -> list[Item]:
@@ -198,18 +202,18 @@ def _last_request(items: list[Item]) -> list[Item]:
 
 
 def _marked_kept(item: Item) -> Item:
-    return {"type": "message", "role": item["role"], "content": item["content"], MARK: KEPT}
+    return {"type": "message", "role": item["role"], "content": item["content"], "compacted": KEPT}
 
 
 def _entry(item: Item) -> dict[str, str]:
     """An item as one JSON line of the request: no text in it can pass for another entry."""
     kind = item["type"]
     if item.get(MARK) == SUMMARY:
-        return {"from": "an earlier summary", "text": text_of(item).removeprefix(NOTE)}
+        return {"from": "an earlier summary", "text": item_text(item).removeprefix(NOTE)}
     if kind == "message":
         return {"from": item["role"], "text": _plain_text(item["content"])}
     if kind in CALLS:
-        return {"from": "assistant", "called": item["name"], "with": item[ARGUMENTS_OF[kind]]}
+        return {"from": "assistant", "called": item["name"], "with": call_arguments(item)}
     if kind in OUTPUTS:
         return {"from": "tool", "text": _plain_text(item["output"])}
     text = ""
@@ -218,10 +222,10 @@ def _entry(item: Item) -> dict[str, str]:
     return {"from": "assistant", "text": text or f"[{kind}]"}
 
 
-def _plain_text(content: str | list[Item]) -> str:
+def _plain_text(content: Content | None) -> str:
     if isinstance(content, str):
         return content
-    texts = []
-    for part in content:
+    texts: list[str] = []
+    for part in content or ():
         texts.append(part.get("text") or part.get("refusal") or f"[{part.get('type')}]")
     return "".join(texts)

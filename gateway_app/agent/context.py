@@ -3,18 +3,17 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from responses_app.protocol.builder import INTERRUPTED
+from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import (
-    ARGUMENTS_OF,
     CALLS,
     OUTPUT_OF,
     OUTPUTS,
     Item,
+    call_arguments,
     dangling_reasoning,
     is_from_model,
 )
 
-WITH_TEXT = ("message", *OUTPUTS)
 OWN_LABEL = "hermes"  # as the server of the tools that are built in
 
 
@@ -129,7 +128,7 @@ def _closed(call: Item) -> Item:
 
 def dropped_note(call: Item) -> Item:
     """What a call becomes that the model was cut off in: it must not look like one that was made."""
-    size = len(call.get(ARGUMENTS_OF[call["type"]], ""))
+    size = len(call_arguments(call))
     return as_note(
         f"Your call of {call['name']} was cut off after {size} characters of its arguments and was not carried out. "
         "If it is still needed, do it in smaller steps."
@@ -139,13 +138,3 @@ def dropped_note(call: Item) -> Item:
 def as_note(text: str) -> Item:
     """What the server tells the model, from the user: many upstreams take a system message only as the first."""
     return {"type": "message", "role": "user", "content": text}
-
-
-def text_of(item: Item) -> str:
-    """The plain text of a message or of a tool's output; other items have a shape of their own."""
-    if item.get("type", "message") not in WITH_TEXT:
-        return ""
-    content: str | list[Item] | None = item.get("content") or item.get("output")
-    if isinstance(content, str):
-        return content
-    return "".join(part.get("text", "") for part in content or ())

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
-from responses_app.protocol.items import CompactedContext, Item
+from responses_app.protocol.items import Annotation as AnnotationBody
+from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
+from responses_app.protocol.response_object import UsageBody
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     text: str
-    logprobs: tuple[Item, ...] = ()  # of its tokens, where the request asks for them
+    logprobs: tuple[TokenLogprob, ...] = ()  # of its tokens, where the request asks for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class OpaqueItem:
 class Annotation:
     """A citation or the like, for the text that is open."""
 
-    annotation: Item
+    annotation: AnnotationBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Usage:
         known = {field.name for field in fields(cls)}
         return cls(**{name: count for name, count in stored.items() if name in known})
 
-    def as_wire(self) -> dict[str, Any]:
+    def as_wire(self) -> UsageBody:
         return {
             "input_tokens": self.input_tokens,
             "input_tokens_details": {
@@ -117,7 +118,7 @@ class Usage:
             "total_tokens": self.input_tokens + self.output_tokens,
         }
 
-    def as_spent(self) -> dict[str, Any] | None:
+    def as_spent(self) -> UsageBody | None:
         """For a response that was cut short; None if no model had counted anything yet."""
         if self == Usage():
             return None

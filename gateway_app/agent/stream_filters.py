@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway_app.agent.events import ModelEvent, ModelFailed, ModelFinished, TextDelta, Usage
 from gateway_app.agent.model_call import ModelCall
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import TokenLogprob
 from responses_app.protocol.text_buffer import clean_text
 from responses_app.protocol.token_estimate import estimate_tokens, tokens_of
 
@@ -78,7 +78,7 @@ class _StopFilter:
         self._held = ""
         self._emitted_chars = 0
         self._logprob_chars = 0  # of the tokens whose log probabilities were emitted
-        self._logprobs: list[Item] = []  # of tokens that are not emitted yet
+        self._logprobs: list[TokenLogprob] = []  # of tokens that are not emitted yet
 
     def feed(self, delta: TextDelta) -> list[TextDelta]:
         text = self._held + delta.text
@@ -106,7 +106,7 @@ class _StopFilter:
         if not text:
             return []
         self._emitted_chars += len(text)
-        logprobs: list[Item] = []
+        logprobs: list[TokenLogprob] = []
         while self._logprobs:
             token_chars = len(self._logprobs[0]["token"])
             if self._logprob_chars + token_chars > self._emitted_chars:

@@ -14,6 +14,7 @@ from responses_app.protocol.events import (
     MODEL_FINISHED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    Event,
 )
 from responses_app.protocol.items import CompactedContext
 
@@ -76,24 +77,32 @@ class Recorder:
             self._builder.call_finished(event.call_id, is_cut=event.is_cut)
         if event.call_id in self._served and not event.is_cut:
             hidden = self._hidden.get(event.call_id)
-            told = {} if hidden is None else {"arguments": "".join(hidden)}
-            place = None if hidden is not None else self._builder.output_index_of(event.call_id)
-            named = {"call_id": event.call_id, "name": self._served[event.call_id]}
-            self._builder.add({"type": TOOL_CALLED, **named, "output_index": place, **told})
+            called: Event = {
+                "type": TOOL_CALLED,
+                "call_id": event.call_id,
+                "name": self._served[event.call_id],
+                "output_index": None,
+            }
+            if hidden is None:
+                called["output_index"] = self._builder.output_index_of(event.call_id)
+            else:
+                called["arguments"] = "".join(hidden)
+            self._builder.add(called)
 
     def _tool_finished(self, event: types.ToolFinished) -> None:
         if event.call_id not in self._hidden:
             self._builder.tool_output(event.call_id, event.output, is_error=event.is_error)
 
     def _round_finished(self, event: types.RoundFinished) -> None:
-        told: dict[str, Any] = {
+        finished: Event = {
+            "type": MODEL_FINISHED,
             "reason": event.reason,
             "message": event.message,
             "usage": asdict(event.usage),
         }
         if event.upstream_ids:
-            told["upstream_ids"] = list(event.upstream_ids)
-        self._builder.add({"type": MODEL_FINISHED, **told})
+            finished["upstream_ids"] = list(event.upstream_ids)
+        self._builder.add(finished)
         # Here, not when the tools are done: a crash in between would take what is whole for something cut off.
         self._builder.close("incomplete" if event.is_cut_short else "completed")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -12,6 +11,7 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.resumption import read_spent
 from responses_app.models import Response
 from responses_app.protocol.events import Event
+from responses_app.protocol.response_object import UsageBody
 from responses_app.services.lifecycle.failed_attempt import abandon, is_given_up
 
 
@@ -50,7 +50,7 @@ def abandon_interrupted(interrupted: InterruptedResponse) -> bool:
         return abandon(interrupted.response_id, _read_spent)
 
 
-def _read_spent(events: Iterable[Event]) -> tuple[dict[str, Any] | None, list[str]]:
+def _read_spent(events: Iterable[Event]) -> tuple[UsageBody | None, list[str]]:
     usage, deviations = read_spent(events)
     return usage.as_spent(), deviations
 

@@ -31,6 +31,8 @@ from responses_app.protocol.items import (
     OUTPUTS,
     Item,
     all_call_ids,
+    call_arguments,
+    content_text_with_refusals,
     output_ids,
 )
 from responses_app.protocol.token_estimate import tokens_of
@@ -195,21 +197,24 @@ class _ModelItems:
             and item["status"] == "completed"
             and item["call_id"] not in self._answered
         ):
-            self.pending.append(
-                ToolCall(item["call_id"], item["name"], item[ARGUMENTS_OF[item["type"]]])
-            )
+            self.pending.append(ToolCall(item["call_id"], item["name"], call_arguments(item)))
 
     def _add_hidden(self, event: Event, ledger: Mapping[str, ToolEvent]) -> None:
-        named = {
+        call: Item = {
+            "type": "function_call",
             "call_id": event["call_id"],
             "name": event["name"],
             "arguments": event["arguments"],
         }
         known = ledger.get(event["call_id"])
-        told = {"output": shown(known.output)} if known is not None and known.is_over else None
-        self._add_call(
-            {"type": "function_call", **named}, told and as_function_output(told, event["call_id"])
-        )
+        output: Item | None = None
+        if known is not None and known.is_over:
+            output = {
+                "type": "function_call_output",
+                "call_id": event["call_id"],
+                "output": shown(known.output),
+            }
+        self._add_call(call, output)
 
     def _add_call(self, call: Item, output: Item | None) -> None:
         self.items.append(call)
@@ -231,15 +236,12 @@ def _broken_off(output: list[Item], round_start: int) -> list[Item]:
 def _chars_written(item: Item) -> int:
     """By the model: not by a tool or the user, and not in an item that only its upstream can read."""
     if item["type"] in ARGUMENTS_OF:
-        return len(item.get(ARGUMENTS_OF[item["type"]]) or "")
-    parts = (
-        item["summary"]
-        if item["type"] == "reasoning"
-        else item["content"]
-        if _is_answer(item)
-        else ()
-    )
-    return sum(len(part.get("text") or part.get("refusal") or "") for part in parts)
+        return len(call_arguments(item))
+    if item["type"] == "reasoning":
+        return len(content_text_with_refusals(item["summary"]))
+    if _is_answer(item):
+        return len(content_text_with_refusals(item["content"]))
+    return 0
 
 
 def _is_answer(item: Item) -> bool:

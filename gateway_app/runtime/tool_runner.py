@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import orjson
 from django.conf import settings
@@ -28,7 +28,7 @@ from responses_app.models.tool_events import (
     ToolStatus,
     decisions_for,
 )
-from responses_app.protocol.builder import INTERRUPTED
+from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.events import (
     APPROVAL_REQUESTED,
     APPROVAL_RESOLVED,
@@ -216,7 +216,8 @@ class ToolRunner:
 
     def _tell(self, kind: str, call: ToolCall, **told: Any) -> None:
         if (kind, call.call_id) not in self._told:
-            self._note({"type": kind, "call_id": call.call_id, "name": call.name, **told})
+            event = {"type": kind, "call_id": call.call_id, "name": call.name, **told}
+            self._note(cast(Event, event))
 
     # -- the tool -----------------------------------------------------------------------
     def _known_name(self, call: ToolCall) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from django.utils import timezone
 
@@ -17,6 +16,7 @@ from responses_app.eventlog.segments import stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, Event
+from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
 from responses_app.protocol.text_buffer import clean_text
 from responses_app.services.lifecycle.claim import Claimed
@@ -28,7 +28,7 @@ class TurnEnd:
     """What the terminal event holds."""
 
     status: Status
-    usage: dict[str, Any] | None = None
+    usage: UsageBody | None = None
     error: dict[str, str] | None = None
     incomplete: dict[str, str] | None = None
 

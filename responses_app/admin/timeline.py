@@ -14,7 +14,7 @@ from typing import Any
 from responses_app.eventlog import current_body
 from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.models import InputItem, Response, Session, ToolEvent
-from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Item
+from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, ContentPart, Item
 from responses_app.services.keys import actor_names
 
 SHOWN_CHARS = (
@@ -181,19 +181,22 @@ def _said(item: Item) -> Said:
     return Said(str(item["type"]), pretty(json.dumps(item)), status)
 
 
-def _text(content: str | list[Item]) -> str:
+def _text(content: Content | None) -> str:
     """What a tool gave back; JSON is indented."""
     return pretty(_joined(content))
 
 
-def _joined(content: str | list[Item]) -> str:
-    return content if isinstance(content, str) else "\n".join(_part(part) for part in content)
+def _joined(content: Content | None) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(_part(part) for part in content or ())
 
 
-def _part(part: Item) -> str:
-    for key in ("text", "refusal"):
-        if key in part:
-            return str(part[key])
+def _part(part: ContentPart) -> str:
+    if "text" in part:
+        return part["text"]
+    if "refusal" in part:
+        return part["refusal"]
     return f"[{part.get('type', 'part')}]"
 
 

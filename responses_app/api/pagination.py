@@ -1,6 +1,6 @@
 """Lists in pages. A cursor is the id of an entry, located by its sort key and never by counting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,10 +79,10 @@ class IdPagination(BasePagination):
             return self._rows(queryset, queryset if cursors is None else cursors)
         return self.page_of_items(list(queryset))
 
-    def get_paginated_response(self, data: list[dict[str, Any]]) -> Response:
+    def get_paginated_response(self, data: Sequence[Mapping[str, Any]]) -> Response:
         return Response(self.envelope(data))
 
-    def envelope(self, data: list[dict[str, Any]]) -> dict[str, Any]:
+    def envelope(self, data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return list_envelope(data, has_more=self.has_more)
 
     def _rows(self, rows: QuerySet[Any], cursors: QuerySet[Any]) -> list[Any]:
@@ -132,7 +132,7 @@ class IdPagination(BasePagination):
         return items[start:end][: page.limit]
 
 
-def list_envelope(data: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+def list_envelope(data: Sequence[Mapping[str, Any]], *, has_more: bool) -> dict[str, Any]:
     first_id = last_id = None
     if data:
         first_id, last_id = data[0]["id"], data[-1]["id"]

@@ -1,10 +1,12 @@
 """Responses and items as JSON bodies show them."""
 
+from typing import cast
+
 from responses_app.eventlog import current_body, final_bodies
 from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.models import Response
 from responses_app.protocol.ids import location_of_item
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.response_object import ResponseBody, initial_body, json_body
 from responses_app.protocol.status import Status
 
@@ -13,16 +15,17 @@ def item_payload(item: Item) -> Item:
     """Clients may leave ``annotations`` out of a message; a JSON body has them."""
     location = location_of_item(item["id"])
     if location is not None and not location.is_input:
-        payload: Item = json_body({"output": [item]})["output"][0]
-        return payload
+        return json_body({"output": [item]})["output"][0]
     if item["type"] != "message":
         return item
-    content = []
-    for part in item["content"]:
+    content: list[ContentPart] = []
+    for part in cast(list[ContentPart], item["content"]):
         if part["type"] == "output_text":
-            part = {"annotations": []} | part
+            part = {"annotations": [], **part}
         content.append(part)
-    return item | {"content": content}
+    payload = item.copy()
+    payload["content"] = content
+    return payload
 
 
 def response_bodies(rows: list[Response]) -> list[ResponseBody]:
@@ -46,7 +49,9 @@ def _open_body(row: Response) -> ResponseBody | None:
     try:
         return current_body(row.pk)
     except LogFormatNotSupported:  # one such log must not make the whole list fail
-        return _initial_body(row, {}) | {"output": row.output or []}
+        body = _initial_body(row, {})
+        body["output"] = row.output or []
+        return body
 
 
 def _initial_body(row: Response, echo: dict[str, bool]) -> ResponseBody:

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from responses_app.protocol.errors import SessionNotFound
 from responses_app.protocol.ids import new_session_id
+from responses_app.protocol.response_object import UsageBody
 
 MAX_SESSION_ID_CHARS = 256
 MAX_SESSION_KEY_CHARS = 256
@@ -55,7 +56,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
             raise SessionNotFound(str(public_id))
         return self.values_list("turn_count", flat=True).get(pk=pk)
 
-    def add_usage(self, pk: int, usage: dict[str, int]) -> None:
+    def add_usage(self, pk: int, usage: UsageBody) -> None:
         self.filter(pk=pk).update(
             input_tokens=F("input_tokens") + usage["input_tokens"],
             output_tokens=F("output_tokens") + usage["output_tokens"],

@@ -4,13 +4,21 @@ from typing import Any
 
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
-from responses_app.protocol.items import ARGUMENTS_DONE_OF, ARGUMENTS_OF, Item
+from responses_app.protocol.items import Item
+
+INTERRUPTED = "Interrupted: whether this call took effect is not known. Check before you repeat it."
 
 
-def closing_events(item: Item) -> list[Event]:
-    """Without the item's own end; each lacks the place, which the caller knows."""
-    closers = _CLOSERS.get(item["type"])
-    return [] if closers is None else closers(item)
+def closing_events(item: Item, index: int) -> list[Event]:
+    """All but the item's own end."""
+    match item["type"]:
+        case "message":
+            return _close_message(item, index)
+        case "reasoning":
+            return _close_reasoning(item, index)
+        case "function_call" | "custom_tool_call" | "mcp_call":
+            return [_close_arguments(item, index)]
+    return []
 
 
 def mcp_error(text: str) -> dict[str, Any]:
@@ -18,61 +26,72 @@ def mcp_error(text: str) -> dict[str, Any]:
     return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
 
 
-def _message_closers(item: Item) -> list[Event]:
-    closers: list[Event] = []
-    for index, part in enumerate(item["content"]):
+def _close_message(item: Item, index: int) -> list[Event]:
+    closing: list[Event] = []
+    content = item["content"]
+    assert not isinstance(content, str)  # the server's own messages have parts
+    for content_index, part in enumerate(content):
+        done: Event = {
+            "type": events.TEXT_DONE,
+            "item_id": item["id"],
+            "output_index": index,
+            "content_index": content_index,
+        }
         if part["type"] == "refusal":
-            done = {
-                "type": events.REFUSAL_DONE,
-                "content_index": index,
-                "refusal": part["refusal"],
-            }
-        elif "text" not in part:
-            continue  # an image or a file of the user, which was never open
+            done["type"] = events.REFUSAL_DONE
+            done["refusal"] = part["refusal"]
+        elif "text" in part:
+            done["text"] = part["text"]
+            done["logprobs"] = part.get("logprobs") or []
         else:
-            told = {"text": part["text"], "logprobs": part.get("logprobs") or []}
-            done = {"type": events.TEXT_DONE, "content_index": index, **told}
-        closers += [
-            done,
-            {"type": events.PART_DONE, "content_index": index, "part": dict(part)},
-        ]
-    return closers
+            continue  # an image or a file of the user, which was never open
+        closing.append(done)
+        closing.append(
+            {
+                "type": events.PART_DONE,
+                "item_id": item["id"],
+                "output_index": index,
+                "content_index": content_index,
+                "part": part.copy(),
+            }
+        )
+    return closing
 
 
-def _reasoning_closers(item: Item) -> list[Event]:
-    closers: list[Event] = []
-    for index, part in enumerate(item["summary"]):
-        closers += [
+def _close_reasoning(item: Item, index: int) -> list[Event]:
+    closing: list[Event] = []
+    for summary_index, part in enumerate(item["summary"]):
+        closing.append(
             {
                 "type": events.SUMMARY_DONE,
-                "summary_index": index,
+                "item_id": item["id"],
+                "output_index": index,
+                "summary_index": summary_index,
                 "text": part["text"],
-            },
+            }
+        )
+        closing.append(
             {
                 "type": events.SUMMARY_PART_DONE,
-                "summary_index": index,
-                "part": dict(part),
-            },
-        ]
-    return closers
+                "item_id": item["id"],
+                "output_index": index,
+                "summary_index": summary_index,
+                "part": part.copy(),
+            }
+        )
+    return closing
 
 
-def _call_closers(item: Item) -> list[Event]:
-    kind = item["type"]
-    named = {"name": item["name"]} if kind == "function_call" else {}
-    return [
-        {
-            "type": ARGUMENTS_DONE_OF[kind],
-            **named,
-            ARGUMENTS_OF[kind]: item[ARGUMENTS_OF[kind]],
-        }
-    ]
-
-
-_CLOSERS = {
-    "message": _message_closers,
-    "reasoning": _reasoning_closers,
-    "function_call": _call_closers,
-    "custom_tool_call": _call_closers,
-    "mcp_call": _call_closers,
-}
+def _close_arguments(item: Item, index: int) -> Event:
+    done: Event = {"type": events.ARGUMENTS_DONE, "item_id": item["id"], "output_index": index}
+    match item["type"]:
+        case "function_call":
+            done["name"] = item["name"]
+            done["arguments"] = item["arguments"]
+        case "mcp_call":
+            done["type"] = events.MCP_ARGUMENTS_DONE
+            done["arguments"] = item["arguments"]
+        case _:
+            done["type"] = events.CUSTOM_INPUT_DONE
+            done["input"] = item["input"]
+    return done

@@ -4,9 +4,50 @@ A public event has a type of OpenAI's and a ``sequence_number``. An internal eve
 ``hermes.`` type and only a log position: an OpenAI stream never carries one.
 """
 
-from typing import Any
+from typing import Any, Required, TypedDict
 
-Event = dict[str, Any]
+from responses_app.protocol.items import Annotation, ContentPart, Item, TokenLogprob
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.protocol.status import Status
+
+
+class Event(TypedDict, total=False):
+    """Every field of every event that this server writes; which ones, its type decides."""
+
+    type: Required[str]
+    sequence_number: int
+    response: ResponseBody
+    # -- an item and its parts
+    output_index: int | Any  # null in TOOL_CALLED of a call that the output hides
+    item: Item
+    item_id: str
+    content_index: int
+    summary_index: int
+    part: ContentPart
+    delta: str
+    text: str
+    logprobs: list[TokenLogprob]
+    annotation: Annotation
+    annotation_index: int
+    refusal: str
+    name: str
+    arguments: str
+    input: str
+    # -- internal events
+    call_id: str
+    attempt: int
+    kept_items: int
+    reason: str
+    message: str
+    usage: dict[str, int]
+    upstream_ids: list[str]
+    status: str
+    duration_ms: int
+    expires_at: int
+    approver: str
+    client_choices: list[str]
+    decision: str
+
 
 # -- the response -----------------------------------------------------------------------
 CREATED = "response.created"
@@ -17,6 +58,12 @@ FAILED = "response.failed"
 INCOMPLETE = "response.incomplete"
 TERMINAL_TYPES = frozenset({COMPLETED, FAILED, INCOMPLETE})
 LIFECYCLE_TYPES = TERMINAL_TYPES | {CREATED, QUEUED, IN_PROGRESS}
+TERMINAL_EVENT_OF = {
+    Status.COMPLETED: COMPLETED,
+    Status.FAILED: FAILED,
+    Status.INCOMPLETE: INCOMPLETE,
+    Status.CANCELLED: INCOMPLETE,  # OpenAI has no response.cancelled; the response has the status
+}
 
 # -- items and their parts --------------------------------------------------------------
 ITEM_ADDED = "response.output_item.added"
@@ -42,6 +89,11 @@ MCP_ARGUMENTS_DONE = "response.mcp_call_arguments.done"
 MCP_CALL_COMPLETED = "response.mcp_call.completed"
 MCP_CALL_FAILED = "response.mcp_call.failed"
 COMPACTING = "response.compaction.compacting"
+ARGUMENTS_DELTA_OF = {
+    "function_call": ARGUMENTS_DELTA,
+    "custom_tool_call": CUSTOM_INPUT_DELTA,
+    "mcp_call": MCP_ARGUMENTS_DELTA,
+}
 
 # -- only upstreams send these ----------------------------------------------------------
 REASONING_TEXT_DELTA = "response.reasoning_text.delta"

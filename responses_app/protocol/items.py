@@ -1,29 +1,56 @@
-"""Items: their types, which output answers which call, and what marks a compaction."""
+"""Items: their fields, which output answers which call, and what marks a compaction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Required, TypedDict, cast
 
-from responses_app.protocol import events
+Annotation = dict[str, Any]
+TokenLogprob = dict[str, Any]
 
-Item = dict[str, Any]
+
+class ContentPart(TypedDict, total=False):
+    """A part of a message, of a tool's output or of a reasoning summary."""
+
+    type: Required[str]
+    text: str
+    refusal: str
+    annotations: list[Annotation]
+    logprobs: list[TokenLogprob]
+    image_url: str | None
+    detail: str
+
+
+Content = str | list[ContentPart]
+
+
+class Item(TypedDict, total=False):
+    """The fields that the server reads and writes; clients and upstreams may send others."""
+
+    type: Required[str]
+    id: str
+    status: str
+    role: str
+    phase: str
+    content: Content
+    summary: list[ContentPart]
+    encrypted_content: str
+    call_id: str
+    name: str
+    arguments: str
+    input: str
+    output: Content | None
+    server_label: str
+    approval_request_id: str | None
+    error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
+    compacted: str  # see MARK
+
 
 # -- tool calls -------------------------------------------------------------------------
 OUTPUT_OF = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 CALLS = frozenset(OUTPUT_OF)
 OUTPUTS = frozenset(OUTPUT_OF.values())
-# Where each kind of call keeps what the model wrote, and the events that carry it.
+# Where each kind of call keeps what the model wrote.
 ARGUMENTS_OF = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
-ARGUMENTS_DELTA_OF = {
-    "function_call": events.ARGUMENTS_DELTA,
-    "custom_tool_call": events.CUSTOM_INPUT_DELTA,
-    "mcp_call": events.MCP_ARGUMENTS_DELTA,
-}
-ARGUMENTS_DONE_OF = {
-    "function_call": events.ARGUMENTS_DONE,
-    "custom_tool_call": events.CUSTOM_INPUT_DONE,
-    "mcp_call": events.MCP_ARGUMENTS_DONE,
-}
 
 # -- compactions ------------------------------------------------------------------------
 COMPACTION = "compaction"
@@ -40,6 +67,38 @@ class CompactedContext:
     replaces_all: bool = False  # nothing before the compaction item is visible to the model
 
 
+# -- texts ------------------------------------------------------------------------------
+def content_text(content: Content | None) -> str:
+    """The text of a content; refusals, images and files have none."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or ())
+
+
+def content_text_with_refusals(content: Content | None) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or part.get("refusal") or "" for part in content or ())
+
+
+def item_text(item: Item) -> str:
+    """The text of a message or of a tool's output; other items have a shape of their own."""
+    kind = item.get("type", "message")
+    if kind == "message":
+        return content_text(item.get("content"))
+    if kind in OUTPUTS:
+        return content_text(item.get("output"))
+    return ""
+
+
+def call_arguments(call: Item) -> str:
+    """What the model wrote in a call."""
+    if call["type"] == "custom_tool_call":
+        return call.get("input") or ""
+    return call.get("arguments") or ""
+
+
+# -- which items these are --------------------------------------------------------------
 def all_call_ids(items: Iterable[Item]) -> set[str]:
     return {item["call_id"] for item in items if item["type"] in CALLS}
 
@@ -71,3 +130,8 @@ def dangling_reasoning(items: Sequence[Item]) -> set[int]:
         elif not leads_on:
             found.add(index)
     return found
+
+
+def without_fields(item: Item, *names: str) -> Item:
+    kept = {name: value for name, value in item.items() if name not in names}
+    return cast(Item, kept)

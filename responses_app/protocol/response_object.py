@@ -1,11 +1,40 @@
 """The response object: every key, always."""
 
-from typing import Any
+from typing import Any, TypedDict, cast
 
-from responses_app.protocol.items import OUTPUTS, Item
+from responses_app.protocol.items import OUTPUTS, Item, content_text
 from responses_app.protocol.status import Status
 
-ResponseBody = dict[str, Any]
+
+class UsageBody(TypedDict):
+    input_tokens: int
+    input_tokens_details: dict[str, int]
+    output_tokens: int
+    output_tokens_details: dict[str, int]
+    total_tokens: int
+
+
+class ResponseBody(TypedDict, total=False):
+    """What every response has; the echo of its request is in ``ECHO_DEFAULTS``."""
+
+    id: str
+    object: str
+    created_at: int
+    status: str
+    completed_at: int | None
+    error: dict[str, str] | None
+    incomplete_details: dict[str, str] | None
+    model: str
+    output: list[Item]
+    usage: UsageBody | None
+    background: bool
+    instructions: str | None
+    metadata: dict[str, str]
+    previous_response_id: str | None
+    service_tier: str
+    store: bool
+    tools: list[dict[str, Any]]
+
 
 # What the object says where the request was silent; strict clients reject a missing key,
 # and null for most of these.
@@ -40,8 +69,7 @@ ECHO_DEFAULTS: dict[str, Any] = {
 def initial_body(
     response_id: str, *, model: str, created_at: int, status: Status, echo: dict[str, Any]
 ) -> ResponseBody:
-    output: list[Item] = []
-    return {
+    body: dict[str, Any] = {
         "id": response_id,
         "object": "response",
         "created_at": created_at,
@@ -50,19 +78,22 @@ def initial_body(
         "error": None,
         "incomplete_details": None,
         "model": model,
-        "output": output,
+        "output": [],
         "usage": None,
-        **ECHO_DEFAULTS,
-        **echo,
     }
+    return cast(ResponseBody, body | ECHO_DEFAULTS | echo)
 
 
 def json_body(body: ResponseBody) -> ResponseBody:
-    """The object as JSON bodies show it: tool outputs as plain strings, not as parts."""
-    return {**body, "output": [_plain_output(item) for item in body["output"]]}
+    """The object as JSON bodies have it: tool outputs as plain strings, not as parts."""
+    shown = body.copy()
+    shown["output"] = [_with_plain_output(item) for item in body["output"]]
+    return shown
 
 
-def _plain_output(item: Item) -> Item:
-    if item["type"] not in OUTPUTS or isinstance(item["output"], str):
+def _with_plain_output(item: Item) -> Item:
+    if item["type"] not in OUTPUTS:
         return item
-    return {**item, "output": "".join(part.get("text", "") for part in item["output"])}
+    plain = item.copy()
+    plain["output"] = content_text(item["output"])
+    return plain

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import Content, ContentPart
 from responses_app.requests.fields import an_object, choice, optional, text, wrong_type
 
 TEXT_TYPES = ("input_text", "output_text", "text")
@@ -18,7 +18,7 @@ _IMAGE_URL = re.compile(IMAGE_URL)
 _detail = optional(choice(*DETAILS))
 
 
-def read_content(content: Any, role: str, name: str) -> list[Item]:
+def read_content(content: Any, role: str, name: str) -> list[ContentPart]:
     """A message's content; a text of the assistant is output, whatever the client calls it."""
     own_type = "output_text" if role == "assistant" else "input_text"
     if isinstance(content, str):
@@ -28,7 +28,7 @@ def read_content(content: Any, role: str, name: str) -> list[Item]:
     return [_read_part(part, own_type, f"{name}[{index}]") for index, part in enumerate(content)]
 
 
-def read_tool_output(output: Any, name: str) -> str | list[Item]:
+def read_tool_output(output: Any, name: str) -> Content:
     if isinstance(output, str):
         return output
     if not isinstance(output, list):
@@ -36,7 +36,7 @@ def read_tool_output(output: Any, name: str) -> str | list[Item]:
     return [_read_part(part, "input_text", f"{name}[{index}]") for index, part in enumerate(output)]
 
 
-def _read_part(part: Any, own_type: str, name: str) -> Item:
+def _read_part(part: Any, own_type: str, name: str) -> ContentPart:
     if isinstance(part, str):
         return {"type": own_type, "text": part}
     given = an_object(part, name)
@@ -54,7 +54,7 @@ def _read_part(part: Any, own_type: str, name: str) -> Item:
     )
 
 
-def _read_image(part: Item, name: str) -> Item:
+def _read_image(part: dict[str, Any], name: str) -> ContentPart:
     """Passed on as it is: this server never fetches what a client names."""
     url = part.get("image_url")
     if url is None:
@@ -69,6 +69,8 @@ def _read_image(part: Item, name: str) -> Item:
             param=f"{name}.image_url",
             code="invalid_image_url",
         )
-    image = {"type": "input_image", "image_url": url}
+    image: ContentPart = {"type": "input_image", "image_url": url}
     detail = _detail(part.get("detail"), f"{name}.detail")
-    return image if detail is None else {**image, "detail": detail}
+    if detail is not None:
+        image["detail"] = detail
+    return image

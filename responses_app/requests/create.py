@@ -8,6 +8,7 @@ from django.utils.module_loading import import_string
 
 from responses_app.http.principals import Principal
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import Item
 from responses_app.requests import options
 from responses_app.requests.fields import (
     Reader,
@@ -158,7 +159,7 @@ def _is_included(wish: str) -> bool:
     return wish == "message.input_image.image_url" or (wish == LOGPROBS and is_upstream)
 
 
-def _unseen(model: str, owner_id: int, items: list[dict[str, Any]]) -> list[str]:
+def _unseen(model: str, owner_id: int, items: list[Item]) -> list[str]:
     """The items that no model is shown; only the gateway knows."""
     unseen: set[int] = import_string(settings.HERMES_UNSEEN_ITEMS)(model, owner_id, items)
     return [f"input[{index}] ({items[index]['type']})" for index in sorted(unseen)]

@@ -1,10 +1,10 @@
 """``input``: a string or items of many kinds, each brought into one shape."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import ARGUMENTS_OF, COMPACTION, Item
+from responses_app.protocol.items import ARGUMENTS_OF, COMPACTION, ContentPart, Item
 from responses_app.requests.content import read_content, read_tool_output
 from responses_app.requests.fields import (
     an_object,
@@ -78,42 +78,48 @@ def _read_item(item: Any, name: str) -> Item:
     )
 
 
-def _kind_of(item: Item, name: str) -> str:
+def _kind_of(item: dict[str, Any], name: str) -> str:
     given = item.get("type")
     if given is not None:
         return text(given, f"{name}.type")
     return "item_reference" if item.keys() <= {"id", "type"} else "message"
 
 
-def _as_sent(item: Item) -> Item:
+def _as_sent(item: dict[str, Any]) -> Item:
     """Kept with every field; an id that is no text could not be looked up, and ours replaces it."""
-    return {key: value for key, value in item.items() if key != "id" or isinstance(value, str)}
+    kept = dict(item)
+    if not isinstance(item.get("id"), str):
+        kept.pop("id", None)
+    return cast(Item, kept)
 
 
-def _message(role: str, content: list[Item], **kept: Any) -> Item:
-    return {"type": "message", "status": "completed", "role": role, "content": content, **kept}
+def _message(role: str, content: list[ContentPart]) -> Item:
+    return {"type": "message", "status": "completed", "role": role, "content": content}
 
 
-def _read_message(item: Item, name: str) -> Item:
+def _read_message(item: dict[str, Any], name: str) -> Item:
     role = choice(*ROLES)(item.get("role"), f"{name}.role")
     phase = optional(text)(item.get("phase"), f"{name}.phase")
-    kept = {} if phase is None else {"phase": phase}
-    return _message(role, read_content(item.get("content"), role, f"{name}.content"), **kept)
+    message = _message(role, read_content(item.get("content"), role, f"{name}.content"))
+    if phase is not None:
+        message["phase"] = phase
+    return message
 
 
-def _read_call(item: Item, name: str) -> Item:
+def _read_call(item: dict[str, Any], name: str) -> Item:
     kind = item["type"]
     written = ARGUMENTS_OF[kind]
-    return {
+    call = {
         "type": kind,
         "status": "incomplete" if item.get("status") == "incomplete" else "completed",
         "call_id": _id(item.get("call_id"), f"{name}.call_id"),
         "name": _id(item.get("name"), f"{name}.name"),
         written: text(item.get(written), f"{name}.{written}"),
     }
+    return cast(Item, call)
 
 
-def _read_call_output(item: Item, name: str) -> Item:
+def _read_call_output(item: dict[str, Any], name: str) -> Item:
     return {
         "type": item["type"],
         "status": "completed",
@@ -122,7 +128,7 @@ def _read_call_output(item: Item, name: str) -> Item:
     }
 
 
-def _read_mcp_call(item: Item, name: str) -> Item:
+def _read_mcp_call(item: dict[str, Any], name: str) -> Item:
     for field in ("server_label", "name", "arguments"):
         text(item.get(field), f"{name}.{field}")
     optional(text)(item.get("output"), f"{name}.output")
@@ -132,7 +138,7 @@ def _read_mcp_call(item: Item, name: str) -> Item:
     return _as_sent(item)
 
 
-def _read_reasoning(item: Item, name: str) -> Item:
+def _read_reasoning(item: dict[str, Any], name: str) -> Item:
     read: Item = {"type": "reasoning", "status": "completed"}
     read["summary"] = _texts(item.get("summary"), SUMMARY_TYPES, f"{name}.summary") or []
     content = _texts(item.get("content"), REASONING_TYPES, f"{name}.content")
@@ -144,7 +150,7 @@ def _read_reasoning(item: Item, name: str) -> Item:
     return read
 
 
-def _texts(value: Any, kinds: tuple[str, ...], name: str) -> list[Item] | None:
+def _texts(value: Any, kinds: tuple[str, ...], name: str) -> list[ContentPart] | None:
     if value is None:
         return None
     parts = array(value, name, "an array of text parts")
@@ -155,9 +161,12 @@ def _texts(value: Any, kinds: tuple[str, ...], name: str) -> list[Item] | None:
     return parts
 
 
-def _read_compaction(item: Item, name: str) -> Item:
+def _read_compaction(item: dict[str, Any], name: str) -> Item:
     content = text(item.get("encrypted_content"), f"{name}.encrypted_content")
-    return dict(item) if is_foreign(item) else {"type": COMPACTION, "encrypted_content": content}
+    compaction = cast(Item, item)
+    if is_foreign(compaction):
+        return compaction.copy()
+    return {"type": COMPACTION, "encrypted_content": content}
 
 
 def _check_compaction(item: Item, owner_id: int, name: str) -> None:
@@ -173,12 +182,12 @@ def _check_compaction(item: Item, owner_id: int, name: str) -> None:
         ) from None
 
 
-def _read_reference(item: Item, name: str) -> Item:
+def _read_reference(item: dict[str, Any], name: str) -> Item:
     return {"type": "item_reference", "id": _id(item.get("id"), f"{name}.id")}
 
 
 _id = short_text(MAX_ID_CHARS)
-_READERS: dict[str, Callable[[Item, str], Item]] = {
+_READERS: dict[str, Callable[[dict[str, Any], str], Item]] = {
     "message": _read_message,
     "function_call": _read_call,
     "function_call_output": _read_call_output,

@@ -7,6 +7,7 @@ from django.utils.module_loading import import_string
 
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import Item
 from responses_app.requests.fields import an_object, choice, optional, text, texts
 
 FORM_HEADER = "X-Hermes-Tool-Items"
@@ -17,7 +18,7 @@ def is_own(tool: dict[str, Any]) -> bool:
     return tool["type"] == "mcp" and tool.get("server_label") in settings.HERMES_TOOL_LABELS
 
 
-def is_own_call(item: dict[str, Any]) -> bool:
+def is_own_call(item: Item) -> bool:
     """A call of such a tool: a model is shown it as the function call that it made."""
     return item["type"] == "mcp_call" and item["server_label"] in settings.HERMES_TOOL_LABELS
 

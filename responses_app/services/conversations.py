@@ -105,7 +105,11 @@ def new_item_id(item_type: str) -> str:
 
 def add_items(conversation_id: str, items: Iterable[Item]) -> list[Item]:
     """Store items of the conversation's own behind what is there; says them with their ids."""
-    own = [{**item, "id": new_item_id(item["type"])} for item in items]
+    own: list[Item] = []
+    for item in items:
+        named = item.copy()
+        named["id"] = new_item_id(item["type"])
+        own.append(named)
     conversation = _locked(conversation_id)
     if conversation is None:
         raise ConversationNotFound(conversation_id)

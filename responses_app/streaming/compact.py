@@ -4,7 +4,7 @@ from typing import Any
 
 from responses_app.database import database
 from responses_app.protocol.failures import TurnFailed, failed_turn
-from responses_app.protocol.items import COMPACTION, Item
+from responses_app.protocol.items import COMPACTION, Item, without_fields
 from responses_app.protocol.response_object import ResponseBody, json_body
 from responses_app.protocol.status import Status
 from responses_app.requests.compact import read_compact
@@ -30,6 +30,7 @@ class CompactConsumer(GeneratingConsumer):
 def compaction_payload(body: ResponseBody) -> dict[str, Any]:
     """The ended turn as OpenAI returns it; a turn without a summary is an error."""
     if body["status"] == Status.FAILED:
+        assert body["error"] is not None
         raise failed_turn(body["error"])
     if body["status"] != Status.COMPLETED:
         details = body["incomplete_details"] or {"reason": body["status"]}
@@ -40,8 +41,7 @@ def compaction_payload(body: ResponseBody) -> dict[str, Any]:
         if item["status"] != "completed":  # a summary that was cut
             continue
         if item["type"] == COMPACTION:  # has no status at OpenAI
-            item = dict(item)
-            del item["status"]
+            item = without_fields(item, "status")
         output.append(item)
     return {
         "id": body["id"],

@@ -10,6 +10,7 @@ from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.positions import newest_positions, position_of_sequence
 from responses_app.eventlog.reading import LogErased, read_on, read_segments, read_whole
 from responses_app.models import EventSegment
+from responses_app.protocol.events import Event
 from tests.support.event_logs import (
     counted_rows,
     ending,
@@ -70,7 +71,7 @@ def test_every_position_is_read_on_from_before_and_after_a_merge() -> None:
 
 def test_a_sequence_number_is_found_among_internal_events_in_few_steps() -> None:
     row, numbering = store_log(200)
-    internal = {"type": "hermes.tool.progress", "text": "x"}
+    internal: Event = {"type": "hermes.tool.progress", "text": "x"}
     store([numbering.seal([internal]) for _ in range(WORDS)])
     store([numbering.seal([word("y"), internal]) for _ in range(100)])
     known = {}

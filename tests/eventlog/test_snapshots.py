@@ -17,6 +17,7 @@ from responses_app.eventlog.snapshots import BodyFold, FoldCache
 from responses_app.models import EventSegment, Response
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import Event
+from responses_app.protocol.items import content_text
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.sse import decode_frames
@@ -67,7 +68,7 @@ def act(builder: OutputBuilder, number: int) -> list[Event]:
 
 def test_after_every_step_and_every_attempt_it_equals_the_fold() -> None:
     row = make_response()
-    opened = [{"type": "response.created", "response": body_of(row.pk)}]
+    opened: list[Event] = [{"type": "response.created", "response": body_of(row.pk)}]
     append(Numbering(row.pk, 0), opened)
     handed_out: list[tuple[ResponseBody, Any]] = []
     for attempt in range(3):
@@ -181,7 +182,7 @@ def test_concurrent_reads_of_an_unfinished_log_each_see_a_state_of_it() -> None:
         while not is_over.is_set():
             body = current_body(row.pk)
             assert body is not None
-            seen.append(body["output"][0]["content"][0]["text"])
+            seen.append(content_text(body["output"][0]["content"]))
         connections.close_all()
         return seen
 

@@ -47,7 +47,7 @@ class Stored:
         return [*self.frames, DONE]
 
     def body(self, response_id: str) -> dict[str, Any]:
-        return self.snapshot
+        return dict(self.snapshot)
 
 
 def test_a_good_log_passes() -> None:

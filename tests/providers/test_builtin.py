@@ -14,12 +14,13 @@ from gateway_app.providers.builtin.script import (
     Think,
 )
 from gateway_app.tools import builtin_tools
+from responses_app.protocol.items import Item
 
 CALCULATE = builtin_tools("off")["calculate"]
 
 
 def ask(text: str, **fields: Any) -> ModelCall:
-    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+    item: Item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
     return ModelCall("m", [item], **fields)
 
 

@@ -15,6 +15,7 @@ from gateway_app.agent.tools import Tool
 from gateway_app.providers.builtin.provider import compose
 from gateway_app.providers.builtin.script import Call, words
 from gateway_app.providers.openai.errors import failure_in, refusal
+from responses_app.protocol.items import ContentPart, Item
 
 LENGTH = 2_000_000
 
@@ -27,8 +28,8 @@ CALCULATE = Tool("calculate", "", {}, _never)
 
 
 def ask(text: str) -> ModelCall:
-    content = [{"type": "input_text", "text": text}]
-    item = {"type": "message", "role": "user", "content": content}
+    content: list[ContentPart] = [{"type": "input_text", "text": text}]
+    item: Item = {"type": "message", "role": "user", "content": content}
     return ModelCall("m", [item], tools=(CALCULATE,))
 
 

@@ -20,6 +20,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.provider import OpenAIProvider
+from responses_app.protocol.items import ContentPart, Item
 from tests.support.model_stub import (
     Answer,
     Call,
@@ -38,7 +39,7 @@ from tests.support.providers import KEY, Providers
 from tests.support.server import eventually
 
 COUNTED = Usage(11, 7, cached_tokens=3, cache_write_tokens=2, reasoning_tokens=5)
-ASKED: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "Hi"}]
+ASKED: list[Item] = [{"type": "message", "role": "user", "content": "Hi"}]
 CALL = ModelCall(model="hermes-agent", items=ASKED)
 
 
@@ -76,8 +77,8 @@ async def test_parallel_calls_keep_their_pieces_apart(providers: Providers, mode
 
 
 async def test_a_call_id_that_was_used_before_is_replaced(providers: Providers, mode: str) -> None:
-    used = [{"type": "function_call", "call_id": "call_0", "name": "add", "arguments": "{}"}]
-    outputs = [{"type": "function_call_output", "call_id": "call_0", "output": "1"}]
+    used: list[Item] = [{"type": "function_call", "call_id": "call_0", "name": "add", "arguments": "{}"}]
+    outputs: list[Item] = [{"type": "function_call_output", "call_id": "call_0", "output": "1"}]
     providers.stub.play(Calls((Call("call_0", "add", ()), Call("", "add", ()))), Finish("tool_calls"))
     found = await ask(providers.provider(mode), ModelCall(model="x", items=[*ASKED, *used, *outputs]))
     ids = [event.call_id for event in found if isinstance(event, CallStarted)]
@@ -186,13 +187,13 @@ async def test_no_key_means_no_authorization(providers: Providers, mode: str, mo
 
 
 # -- what is sent -----------------------------------------------------------------------
-IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"}
-TEXT_ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]}
-TALK: list[dict[str, Any]] = [
+IMAGE: ContentPart = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"}
+TEXT_ITEM: Item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]}
+TALK: list[Item] = [
     {"type": "message", "role": "developer", "content": "Be kind."},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is it?"}, IMAGE]},
     {"type": "reasoning", "id": "rs_1", "summary": []},
-    TEXT_ITEM | {"id": "msg_1", "status": "completed"},
+    {**TEXT_ITEM, "id": "msg_1", "status": "completed"},
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}", "status": "completed"},
     {"type": "function_call", "call_id": "c2", "name": "look", "arguments": '{"again":1}'},
     {"type": "function_call_output", "call_id": "c1", "output": "a cat"},

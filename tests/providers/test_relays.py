@@ -274,7 +274,9 @@ async def test_a_whole_answer_to_a_streamed_request_is_taken_from_custom_servers
     with pytest.raises(ModelFailed, match="stream of events"):
         await record_round(providers.provider(mode, name="openai"))
     providers.stub.play(Answer(200, providers.stub.whole(mode, (Refusal("No."), Finish()))))
-    assert (await record_round(providers.provider(mode))).answer.items()[0]["content"][0]["text"] == "No."
+    assert (await record_round(providers.provider(mode))).answer.items()[0]["content"] == [
+        {"type": "output_text", "text": "No."}
+    ]
 
 
 # -- content in other shapes ------------------------------------------------------------

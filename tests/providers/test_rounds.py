@@ -21,6 +21,7 @@ from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
 from gateway_app.agent.tools import ToolCall, ToolResult
 from gateway_app.providers.openai.client import Upstream
+from responses_app.protocol.items import content_text
 from tests.support.model_stub import (
     Answer,
     Begun,
@@ -153,7 +154,7 @@ async def test_a_text_is_continued_four_times_and_then_incomplete(providers: Pro
     assert (recorded.text, recorded.cuts, providers.requests) == ("0 1 2 3 4 ", 5, 5)
     assert recorded.finish.reason == "upstream_cut"
     assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
-    texts = [item["content"][0]["text"] for item in recorded.answer.items()]
+    texts = [content_text(item["content"]) for item in recorded.answer.items()]
     assert texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import openai
 import pytest
 
-from responses_app.protocol.items import MARK
+from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import newest_that_fit
 from tests.support.checker import check_log
 from tests.support.long_conversations import (
@@ -194,8 +194,9 @@ def test_what_may_be_left_out_may_be_left_out(server: Server, value: Any) -> Non
 
 
 def test_truncation_drops_turns_and_never_a_summary() -> None:
-    summary = {"type": "message", "role": "user", "content": SUMMARY, MARK: "summary"}
-    first, second = ({"type": "message", "role": "user", "content": f"{name} {LONG}"} for name in ("first", "second"))
+    summary: Item = {"type": "message", "role": "user", "content": SUMMARY, "compacted": "summary"}
+    first: Item = {"type": "message", "role": "user", "content": f"first {LONG}"}
+    second: Item = {"type": "message", "role": "user", "content": f"second {LONG}"}
     older = [first, summary, second]
     assert newest_that_fit(older, 5000) == older
     assert newest_that_fit(older, 1500) == [summary, second]

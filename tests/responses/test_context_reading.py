@@ -9,7 +9,7 @@ from django.utils import timezone
 from responses_app.eventlog.store import event_store
 from responses_app.models import InputItem, Response
 from responses_app.protocol.ids import new_response_id
-from responses_app.protocol.items import KEPT, MARK, CompactedContext, Item
+from responses_app.protocol.items import KEPT, CompactedContext, Item
 from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
 from responses_app.services.history.chain import ChainHistory, ids_before, turns_before
 from responses_app.services.history.chain_values import Carried, inherited_instructions
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.django_db
 
 
 def compaction(owner_id: int, text: str, *, replaces_all: bool) -> Item:
-    summary = {**message("user", text), MARK: KEPT}
+    summary = message("user", text)
+    summary["compacted"] = KEPT
     compacted = CompactedContext([summary], replaces_all=replaces_all)
     return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, compacted)}
 

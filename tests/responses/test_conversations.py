@@ -255,7 +255,7 @@ def test_unknown_fields_are_named(server: Server) -> None:
 # -- the services that admission and settling call ------------------------------------------
 def settled_response(asked: int, answered: int) -> tuple[Response, list[Item], list[Item]]:
     row = make_row()
-    inputs = [{"type": "message", "id": item_id(row.pk, "message", n, is_input=True)} for n in range(asked)]
+    inputs: list[Item] = [{"type": "message", "id": item_id(row.pk, "message", n, is_input=True)} for n in range(asked)]
     row.output = [{"type": "message", "id": item_id(row.pk, "message", n)} for n in range(answered)]
     row.save()
     InputItem.objects.bulk_create(InputItem(response=row, position=n, item=item) for n, item in enumerate(inputs))

@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
+from responses_app.protocol.events import Event
 from responses_app.protocol.snapshot import fold
 from tests.support.checker import check_witnessed
 from tests.support.server import (
@@ -80,7 +81,7 @@ def test_an_unstored_stream_is_as_whole_as_a_stored_one(server: Server) -> None:
     stored, unstored = ([event["type"] for event in received[store]] for store in (True, False))
     assert unstored == stored
     assert [event["sequence_number"] for event in received[False]] == list(range(len(unstored)))
-    assert fold(received[False][:-1])["output"] == received[False][-1]["response"]["output"]
+    assert fold(cast(list[Event], received[False][:-1]))["output"] == received[False][-1]["response"]["output"]
 
 
 def test_unstored_turns_wait_their_turn_in_a_session(server: Server) -> None:

@@ -11,13 +11,14 @@ from django.db import connection, connections
 from responses_app.database import READ_THREADS, database
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
+from responses_app.protocol.items import Item
 from responses_app.services.idempotency import RequestIdentity
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.admit import admit
 from responses_app.services.lifecycle.cancel import leave
 
 pytestmark = pytest.mark.django_db(transaction=True)
-QUESTION = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+QUESTION: Item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ ODD: list[Any] = [
     {"text": 5, "type": "input_text"},
 ]
 CALL = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
-ITEMS: list[Item] = [
+ITEMS: list[Body] = [
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]},
     {
         "role": "user",
@@ -209,7 +209,7 @@ def test_every_value_is_taken_or_refused_by_the_name_of_its_field(surface: str) 
 
 # -- over real connections --------------------------------------------------------------
 NO_TEXT: list[Any] = [["a"], {"a": 1}, 5, True]
-SURFACES: dict[str, tuple[str, Callable[[Item], Body]]] = {
+SURFACES: dict[str, tuple[str, Callable[[Body], Body]]] = {
     "/v1/responses": ("input[0].type", lambda item: {"input": [item]}),
     "/v1/responses/input_tokens": ("input[0].type", lambda item: {"input": [item]}),
     "/v1/responses/compact": ("input[0].type", lambda item: {"input": [item], "model": None}),

@@ -62,7 +62,8 @@ def opening(numbering: Numbering) -> Segment:
 
 
 def ending(numbering: Numbering) -> Segment:
-    body = {**body_of(numbering.response_id), "status": "completed"}
+    body = body_of(numbering.response_id)
+    body["status"] = "completed"
     return numbering.seal([{"type": COMPLETED, "response": body}])
 
 

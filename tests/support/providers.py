@@ -9,11 +9,12 @@ from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.provider import OpenAIProvider
+from responses_app.protocol.items import Item
 from tests.support.model_stub import ModelStub
 
 KEY = "sk-secret-0123456789"
 COUNTED = Usage(11, 7, cached_tokens=3, cache_write_tokens=2, reasoning_tokens=5)  # one answer of the stub
-ASKED: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "Hi"}]
+ASKED: list[Item] = [{"type": "message", "role": "user", "content": "Hi"}]
 CALL = ModelCall(model="hermes-agent", items=ASKED)
 BACKOFF_SECS = 0.001
 

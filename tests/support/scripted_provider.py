@@ -15,7 +15,6 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway_app.agent.context import text_of
 from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.provider import compose
@@ -30,7 +29,7 @@ from gateway_app.providers.builtin.script import (
     asked_and_said,
     play,
 )
-from responses_app.protocol.items import CALLS, OUTPUTS
+from responses_app.protocol.items import CALLS, OUTPUTS, item_text
 from tests.support.gates import passed
 
 
@@ -65,12 +64,12 @@ class ScriptedProvider:
 
 def _texts(call: ModelCall) -> list[str]:
     shown = ("message", *CALLS, *OUTPUTS)
-    return [text_of(item) for item in call.items if item["type"] in shown]
+    return [item_text(item) for item in call.items if item["type"] in shown]
 
 
 def _script(call: ModelCall) -> list[Step]:
     last, reply = asked_and_said(call)
-    asked = text_of(last)
+    asked = item_text(last)
     if not asked.startswith('{"script"'):
         return compose(call)
     steps: list[dict[str, Any]] = json.loads(asked)["script"]

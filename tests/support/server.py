@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,6 @@ from typing import Any, Protocol
 import httpx
 import openai
 
-from responses_app.protocol.events import Event
 from responses_app.protocol.sse import decode_frame
 from tests.support.databases import change, query
 from tests.support.gates import EVERY_GATE, open_gate
@@ -231,11 +230,12 @@ def frames(answer: httpx.Response) -> Iterator[bytes]:
             yield frame + b"\n\n"
 
 
-def events(received: list[bytes]) -> list[Event]:
+def events(received: list[bytes]) -> list[Any]:
+    """Plain JSON, as a client has it."""
     return [decode_frame(frame) for frame in received if frame.startswith(b"event: ")]
 
 
-def text(body: dict[str, Any]) -> str:
+def text(body: Mapping[str, Any]) -> str:
     parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
     return "".join(part.get("text", "") for part in parts)
 

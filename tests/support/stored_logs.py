@@ -1,12 +1,12 @@
 """Response rows and segments for tests that drive the event log in this process."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth import get_user_model
 
 from responses_app.eventlog import Numbering, Segment
 from responses_app.models import Response, Session
-from responses_app.protocol.events import CREATED
+from responses_app.protocol.events import CREATED, Event
 from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import OnDisconnect, Status
 
@@ -40,18 +40,18 @@ def opening(row: Response, attempt: int = 0) -> tuple[Numbering, Segment]:
 
 
 def delta(numbering: Numbering, text: str = "x") -> Segment:
-    event = {"type": "response.output_text.delta", "output_index": 0, "delta": text}
+    event: Event = {"type": "response.output_text.delta", "output_index": 0, "delta": text}
     return numbering.seal([event])
 
 
 def progress(numbering: Numbering, text: str = "x") -> Segment:
-    event = {"type": "hermes.tool.progress", "call_id": "call_1", "text": text}
+    event: Event = {"type": "hermes.tool.progress", "call_id": "call_1", "text": text}
     return numbering.seal([event])
 
 
 def final(numbering: Numbering, **fields: Any) -> Segment:
     body = {"id": numbering.response_id, "status": "completed", "output": [], **fields}
-    return numbering.seal([{"type": "response.completed", "response": body}])
+    return numbering.seal([{"type": "response.completed", "response": cast(ResponseBody, body)}])
 
 
 def unexpected(error: Exception) -> None:

@@ -34,8 +34,10 @@ class Log:
         for _ in range(starts):
             self.builder.add({"type": STARTED, "call_id": call_id, "name": name})
         if is_over:
-            reported = {"status": "completed", "duration_ms": 1}
-            self.builder.add({"type": FINISHED, "call_id": call_id, "name": name, **reported})
+            finished: Event = {"type": FINISHED, "call_id": call_id, "name": name}
+            finished["status"] = "completed"
+            finished["duration_ms"] = 1
+            self.builder.add(finished)
             self.builder.tool_output(call_id, "made")
 
     def end(self, status: Status = Status.COMPLETED) -> list[Event]:

@@ -1,16 +1,16 @@
 """The order in which a model is shown a conversation: calls, the text beside them, outputs, notes."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gateway_app.agent.context import build_items
-
-Item = dict[str, Any]
+from responses_app.protocol.items import Item
 
 
 def call(call_id: str, **fields: Any) -> Item:
-    return {"type": "function_call", "call_id": call_id, "name": "look", "arguments": "{}", **fields}
+    made = {"type": "function_call", "call_id": call_id, "name": "look", "arguments": "{}", **fields}
+    return cast(Item, made)
 
 
 def output(call_id: str) -> Item:
@@ -18,8 +18,9 @@ def output(call_id: str) -> Item:
 
 
 def mcp_call(call_id: str) -> Item:
-    reported = {"arguments": "{}", "output": "seen", "error": None, "status": "completed"}
-    return {"type": "mcp_call", "id": call_id, "server_label": "hermes", "name": "look", **reported}
+    made: Item = {"type": "mcp_call", "id": call_id, "server_label": "hermes", "name": "look"}
+    made.update({"type": "mcp_call", "arguments": "{}", "output": "seen", "error": None, "status": "completed"})
+    return made
 
 
 def says(text: str, role: str = "assistant") -> Item:
@@ -76,7 +77,7 @@ def test_nothing_comes_between_a_call_that_is_about_to_run_and_its_output(
     assert (order(shown), order(list(notes))) == (expected, ["note"] * noted)
 
 
-THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
+THOUGHT: Item = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
 
 
 @pytest.mark.parametrize(

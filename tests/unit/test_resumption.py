@@ -12,11 +12,12 @@ from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import ATTEMPT_STARTED, MODEL_FINISHED, TOOL_CALLED
+from responses_app.protocol.events import ATTEMPT_STARTED, MODEL_FINISHED, TOOL_CALLED, Event
+from responses_app.protocol.items import Item
 from tests.support.output_builders import RESPONSE_ID, created_event
 from tests.support.providers import CALL
 
-ROUND = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))}
+ROUND: Event = {"type": MODEL_FINISHED, "reason": "tool_calls", "message": "", "usage": asdict(Usage(1, 60))}
 
 
 def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] | None = None) -> ResumedTurn:
@@ -30,7 +31,13 @@ def resumed(say: Callable[[OutputBuilder], None], ledger: dict[str, ToolEvent] |
 
 
 def test_a_call_of_another_server_is_not_ours_to_run() -> None:
-    item = {"type": "mcp_call", "server_label": "elsewhere", "name": "look", "arguments": "{}", "status": "in_progress"}
+    item: Item = {
+        "type": "mcp_call",
+        "server_label": "elsewhere",
+        "name": "look",
+        "arguments": "{}",
+        "status": "in_progress",
+    }
     progress = resumed(lambda builder: builder.opaque(item))
     assert progress.pending == ()
     assert [item["type"] for item in progress.items] == ["mcp_call"]
@@ -83,7 +90,7 @@ def test_what_a_usage_reports_is_not_counted_again() -> None:
 
 
 def test_the_words_of_a_user_in_a_compaction_are_no_answer() -> None:
-    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x" * 40}]}
+    asked: Item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x" * 40}]}
     progress = resumed(lambda builder: builder.opaque(asked))
     assert (progress.uncounted, progress.is_message_cut) == (0, False)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from responses_app.protocol.items import CompactedContext
+from responses_app.protocol.items import CompactedContext, Item
 from responses_app.sealing import PREFIX, NotSealedHere, seal, unseal
 from responses_app.services.history.compaction import (
     Expanded,
@@ -13,10 +13,10 @@ from responses_app.services.history.compaction import (
     seal_compaction,
 )
 
-KEPT_ITEMS: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": "hello"}]
+KEPT_ITEMS: list[Item] = [{"type": "message", "role": "user", "content": "hello"}]
 
 
-def compaction(owner_id: int, *items: dict[str, Any], replaces_all: bool) -> dict[str, Any]:
+def compaction(owner_id: int, *items: Item, replaces_all: bool) -> Item:
     return {"type": "compaction", "encrypted_content": seal_compaction(owner_id, CompactedContext(items, replaces_all))}
 
 
@@ -54,11 +54,11 @@ def test_another_owner_or_secret_opens_nothing_and_an_older_secret_may(settings:
 def test_a_context_begins_at_the_newest_that_stands_for_all() -> None:
     whole, beside = compaction(7, *KEPT_ITEMS, replaces_all=True), compaction(7, *KEPT_ITEMS, replaces_all=False)
     assert open_compaction(7, whole["encrypted_content"]) == CompactedContext(KEPT_ITEMS, replaces_all=True)
-    note = {"type": "message", "role": "user", "content": "other"}
+    note: Item = {"type": "message", "role": "user", "content": "other"}
     assert expand(7, [note, beside]) == Expanded([note, *KEPT_ITEMS])
     assert expand(7, [note, beside, whole, note]) == Expanded([*KEPT_ITEMS, note], replaces_all=True)
 
 
 def test_what_cannot_be_opened_any_more_leaves_the_history_as_it_is() -> None:
-    foreign = [{"type": "compaction", "encrypted_content": "of an upstream"}, {"type": "compaction"}]
+    foreign: list[Item] = [{"type": "compaction", "encrypted_content": "of an upstream"}, {"type": "compaction"}]
     assert expand(7, [*KEPT_ITEMS, compaction(8, replaces_all=True), *foreign]) == Expanded([*KEPT_ITEMS, *foreign])

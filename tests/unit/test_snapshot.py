@@ -10,6 +10,7 @@ from responses_app.eventlog.merging import merge
 from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import Event
+from responses_app.protocol.items import content_text
 from responses_app.protocol.response_object import json_body
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.sse import decode_frames, split_frames
@@ -126,4 +127,4 @@ def test_a_text_that_grows_costs_no_more_room_than_its_words() -> None:
     finally:
         tracemalloc.stop()
     assert grown < 2 * len("wordN ") * 50_000
-    assert builder.output[0]["content"][0]["text"].startswith("first word0 word1 ")
+    assert content_text(builder.output[0]["content"]).startswith("first word0 word1 ")

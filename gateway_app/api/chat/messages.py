@@ -1,7 +1,7 @@
 """``messages``: each as the input items it stands for."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
@@ -73,10 +73,10 @@ def text_of(item: Item) -> str:
     )
 
 
-def _told(message: Item, role: str, before: list[Sent]) -> Item:
+def _told(message: dict[str, Any], role: str, before: list[Sent]) -> Item:
     if role != "tool":
         return {"type": "message", "role": role, "content": _content(message.get("content"))}
-    call_id = message.get("tool_call_id")
+    call_id: Any = message.get("tool_call_id")  # the readers of items check it
     is_custom = any(
         one.item["type"] == "custom_tool_call" and one.item["call_id"] == call_id for one in before
     )
@@ -84,7 +84,7 @@ def _told(message: Item, role: str, before: list[Sent]) -> Item:
     return {"type": kind, "call_id": call_id, "output": _content(message.get("content"))}
 
 
-def _said(message: Item, path: str) -> list[Sent]:
+def _said(message: dict[str, Any], path: str) -> list[Sent]:
     """An answer of the model: what it said, then its calls."""
     calls = optional(array)(message.get("tool_calls"), f"{path}.tool_calls")
     content, refusal = _content(message.get("content")), message.get("refusal")
@@ -100,12 +100,13 @@ def _call(call: Any, path: str) -> Sent:
     kind = optional(choice(*WRITTEN))(given.get("type"), f"{path}.type") or "function"
     inner = an_object(given.get(kind), f"{path}.{kind}")
     written = WRITTEN[kind]
-    item = {"call_id": given.get("id"), "name": inner.get("name"), written: inner.get(written)}
-    return Sent(
-        {"type": "function_call" if kind == "function" else "custom_tool_call", **item},
-        "assistant",
-        path,
-    )
+    item = {
+        "type": "function_call" if kind == "function" else "custom_tool_call",
+        "call_id": given.get("id"),
+        "name": inner.get("name"),
+        written: inner.get(written),
+    }
+    return Sent(cast(Item, item), "assistant", path)
 
 
 def _content(content: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.ids import RESPONSE_PREFIX
-from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.items import CALLS, ContentPart, Item, TokenLogprob, content_text
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OPEN, Status
 from responses_app.requests.options import client_tool_names
@@ -69,7 +69,7 @@ def usage(body: ResponseBody) -> dict[str, Any] | None:
     }
 
 
-def logprobs(entries: Sequence[Item]) -> dict[str, Any] | None:
+def logprobs(entries: Sequence[TokenLogprob]) -> dict[str, Any] | None:
     return {"content": entries, "refusal": None} if entries else None
 
 
@@ -98,17 +98,17 @@ def trouble_of(body: ResponseBody) -> dict[str, Any] | None:
         "completed": False,
         "partial": not is_failed,
         "failed": is_failed,
-        "error": body["error"]["message"] if is_failed else said,
+        "error": _error(body)["message"] if is_failed else said,
         "error_code": code,
-        "reason": body["error"]["code"] if is_failed else reason,
+        "reason": _error(body)["code"] if is_failed else reason,
     }
 
 
 def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> TurnFailed | None:
     """The error in place of an answer, if that is what became of it."""
     if body["status"] == Status.FAILED:
-        return failed_turn(body["error"], has_run_tools=has_run_tools)
-    is_empty = not _texts(body, "text") and not client_calls(body)
+        return failed_turn(_error(body), has_run_tools=has_run_tools)
+    is_empty = not content_text(_parts(body)) and not client_calls(body)
     if body["status"] == Status.INCOMPLETE and _incomplete_reason(body) in _FAULTS and is_empty:
         said = (trouble_of(body) or {})["error"]
         return TurnFailed(said, "agent_incomplete", 502, has_run_tools=has_run_tools)
@@ -138,15 +138,18 @@ def call_head(item: Item) -> dict[str, Any]:
 
 
 def _message(body: ResponseBody) -> dict[str, Any]:
-    calls, refusal = client_calls(body), _texts(body, "refusal") or None
+    calls, refusal = (
+        client_calls(body),
+        "".join(part.get("refusal", "") for part in _parts(body)) or None,
+    )
     message: dict[str, Any] = {
         "role": "assistant",
         # Null only beside something else: clients send a message back as it is.
-        "content": _texts(body, "text") or (None if calls or refusal else ""),
+        "content": content_text(_parts(body)) or (None if calls or refusal else ""),
         "refusal": refusal,
         "annotations": [note for part in _parts(body) for note in part.get("annotations") or ()],
     }
-    thought = "".join(part["text"] for item in body["output"] for part in item.get("summary") or ())
+    thought = "".join(content_text(item.get("summary")) for item in body["output"])
     if thought:
         message["reasoning_content"] = thought
     if calls:
@@ -160,14 +163,18 @@ def _call(item: Item) -> dict[str, Any]:
     return head
 
 
-def _texts(body: ResponseBody, key: str) -> str:
-    return "".join(part.get(key, "") for part in _parts(body))
+def _parts(body: ResponseBody) -> list[ContentPart]:
+    parts: list[ContentPart] = []
+    for item in body["output"]:
+        if item["type"] == "message" and isinstance(item["content"], list):
+            parts += item["content"]
+    return parts
 
 
-def _parts(body: ResponseBody) -> list[Item]:
-    return [
-        part for item in body["output"] if item["type"] == "message" for part in item["content"]
-    ]
+def _error(body: ResponseBody) -> dict[str, str]:
+    """Of a failed response."""
+    assert body["error"] is not None
+    return body["error"]
 
 
 def _incomplete_reason(body: ResponseBody) -> str:

@@ -21,7 +21,7 @@ from responses_app.protocol import events
 from responses_app.protocol.errors import ApiError
 from responses_app.protocol.events import CREATED, TERMINAL_TYPES, Event
 from responses_app.protocol.failures import TurnFailed
-from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.items import CALLS, TokenLogprob
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import Status
@@ -116,7 +116,7 @@ class ChatView(LogView):
         self,
         delta: dict[str, Any],
         reason: str | None = None,
-        entries: Sequence[Item] = (),
+        entries: Sequence[TokenLogprob] = (),
         **more: Any,
     ) -> bytes:
         choice = {

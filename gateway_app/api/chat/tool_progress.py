@@ -16,6 +16,7 @@ from responses_app.protocol.events import (
     TOOL_STARTED,
     Event,
 )
+from responses_app.protocol.items import Item, content_text
 
 MAX_LABEL_CHARS = 60
 EMOJI = {
@@ -86,22 +87,21 @@ class ToolProgress:
             )
         ]
 
-    def _shown(self, place: int, item: dict[str, Any]) -> list[Told]:
+    def _shown(self, place: int, item: Item) -> list[Told]:
         """The output of a call, in an item of its own or in that of the call."""
         if item["type"] == "function_call_output":
-            call, parts = self._running.get(item["call_id"]), item["output"]
+            call = self._running.get(item["call_id"])
+            output = content_text(item["output"])
         elif item["type"] == "mcp_call":
             call = next(
                 (call for call in self._running.values() if call.output_index == place), None
             )
-            parts = item["error"]["content"] if item["error"] else [{"text": item["output"] or ""}]
+            output = content_text(item["error"]["content"] if item["error"] else item["output"])
         else:
             return []
         if call is None:
             return []
-        return self._finish(
-            call.call_id, input=call.parsed, output="".join(part["text"] for part in parts)
-        )
+        return self._finish(call.call_id, input=call.parsed, output=output)
 
     def _consent(self, call: Call | None, event: Event) -> list[Told]:
         """Inside of ``approval``: a request has choices, and so has a chunk."""

@@ -6,6 +6,7 @@ from typing import Any
 from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import Item
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import an_object, array, text
 from responses_app.requests.headers import read_session_id
@@ -52,7 +53,7 @@ def read_run(
     )
 
 
-def read_history(value: Any, owner_id: int, name: str = HISTORY) -> list[dict[str, Any]]:
+def read_history(value: Any, owner_id: int, name: str = HISTORY) -> list[Item]:
     """As in Hermes, each message is an object with its role; only the input may be bare texts."""
     entries = array(value, name, "an array of messages")
     for index, entry in enumerate(entries):

@@ -1,6 +1,6 @@
 """Pages of sessions and of messages: by offset as Hermes has them, or by the id they follow."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -56,7 +56,7 @@ class SessionPagination(IdPagination):
         self.has_more = len(found) > limit
         return found[:limit]
 
-    def envelope(self, data: list[dict[str, Any]]) -> dict[str, Any]:
+    def envelope(self, data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return super().envelope(data) | {"limit": self.page.limit, "offset": self.offset}
 
 
@@ -93,7 +93,7 @@ class MessagePagination(IdPagination):
         self.has_more = len(rest) > limit
         return found
 
-    def envelope(self, data: list[dict[str, Any]]) -> dict[str, Any]:
+    def envelope(self, data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         pagination = {
             "limit": self.page.limit,
             "offset": self.offset,

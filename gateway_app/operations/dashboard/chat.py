@@ -9,11 +9,11 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from gateway_app.agent.context import text_of
 from gateway_app.operations.dashboard.staff import PLAYGROUND, operator_of, staff_page
 from responses_app.http.principals import OPERATOR_SECS, operator_token
 from responses_app.models import InputItem, Response, Session
 from responses_app.models.input_items import opening_excerpt
+from responses_app.protocol.items import item_text
 from responses_app.services.profiles import default_model, profile_names
 
 SESSION_PREFIX = "playground-"  # which sessions the page lists
@@ -88,5 +88,5 @@ def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]
     rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])[::-1]
     asked: dict[str, list[str]] = {row.pk: [] for row in rows}
     for item in InputItem.objects.filter(response_id__in=asked).order_by("position"):
-        asked[item.response_id].append(text_of(item.item))
+        asked[item.response_id].append(item_text(item.item))
     return [{"id": row.pk, "model": row.model, "asked": "\n".join(asked[row.pk])} for row in rows]

@@ -11,7 +11,6 @@ from textwrap import shorten
 import orjson
 
 from gateway_app.agent.compaction import summarised_entries
-from gateway_app.agent.context import text_of
 from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.sampling import choose_call, sample
@@ -25,7 +24,7 @@ from gateway_app.providers.builtin.script import (
     play,
     words,
 )
-from responses_app.protocol.items import OUTPUTS, Item
+from responses_app.protocol.items import OUTPUTS, Item, item_text
 
 SLOW_WORDS_PER_SEC = 10.0
 MAX_WORDS = 100_000
@@ -72,8 +71,8 @@ def _summary(told: list[dict[str, str]]) -> str:
 
 def _compose(last: Item, call: ModelCall) -> list[Step]:
     if last["type"] in OUTPUTS:
-        return [Say(f"The result is {text_of(last)}.")]
-    whole = text_of(last)
+        return [Say(f"The result is {item_text(last)}.")]
+    whole = item_text(last)
     asked = whole[:READ_CHARS]
     pace = _pace(asked)
     script: list[Step] = []
@@ -119,7 +118,7 @@ def _answer(asked: str, whole: str, call: ModelCall) -> str:
     if wanted:
         count = min(int(wanted[1]), MAX_WORDS)
         return "".join(islice(cycle(words(STORY)), count)).strip()
-    earlier = [text_of(item) for item in call.items[:-1] if item.get("role") == "user"]
+    earlier = [item_text(item) for item in call.items[:-1] if item.get("role") == "user"]
     remembered = (
         f' Before that you wrote {len(earlier)} times, first: "{earlier[0]}".' if earlier else ""
     )

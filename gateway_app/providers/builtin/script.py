@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 
 from gateway_app.agent.answer_buffer import CONTINUE
-from gateway_app.agent.context import text_of
 from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
@@ -22,7 +21,7 @@ from gateway_app.agent.events import (
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall
-from responses_app.protocol.items import OUTPUTS, Item
+from responses_app.protocol.items import OUTPUTS, Item, item_text
 
 _WORD = re.compile(r"(?:\A\s*)?\S+\s*")  # the anchor keeps it linear on a text of spaces
 YIELD_EVERY_WORDS = 50  # an unpaced script must not keep the event loop to itself
@@ -69,7 +68,7 @@ def words(text: str) -> list[str]:
 
 def count_tokens(call: ModelCall) -> int:
     """Words stand in for tokens."""
-    texts = [call.instructions or "", *(text_of(item) for item in call.items)]
+    texts = [call.instructions or "", *(item_text(item) for item in call.items)]
     return sum(len(text.split()) for text in texts)
 
 
@@ -77,10 +76,10 @@ def asked_and_said(call: ModelCall) -> tuple[Item, str]:
     """What the model must answer, and what it has said to that before it was cut."""
     spoken = [item for item in call.items if item["type"] == "message" or item["type"] in OUTPUTS]
     said = ""
-    if len(spoken) > 1 and text_of(spoken[-1]) == CONTINUE:
+    if len(spoken) > 1 and item_text(spoken[-1]) == CONTINUE:
         spoken.pop()
         while spoken[-1].get("role") == "assistant":
-            said = text_of(spoken.pop()) + said
+            said = item_text(spoken.pop()) + said
     return (spoken[-1] if spoken else {"type": "message", "role": "user", "content": ""}), said
 
 

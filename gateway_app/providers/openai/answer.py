@@ -22,7 +22,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.sse import Event, WholeAnswer, cut_off
 from responses_app.protocol.ids import new_call_id
-from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.items import CALLS, TokenLogprob
 
 MAX_UPSTREAM_ID_CHARS = 200
 MAX_ID_CHARS = MAX_NAME_CHARS = 200  # what the ledger of tool calls stores
@@ -195,7 +195,7 @@ def is_json_object(arguments: str) -> bool:
         return False
 
 
-def read_logprobs(raw: Any) -> tuple[Item, ...]:
+def read_logprobs(raw: Any) -> tuple[TokenLogprob, ...]:
     """One entry for each token, in one shape for both protocols; other entries are left out."""
     entries = []
     for given in _valid_logprobs(raw):
@@ -206,7 +206,7 @@ def read_logprobs(raw: Any) -> tuple[Item, ...]:
     return tuple(entries)
 
 
-def _valid_logprobs(raw: Any) -> list[Item]:
+def _valid_logprobs(raw: Any) -> list[TokenLogprob]:
     if not isinstance(raw, list):
         return []
     return [entry for entry in raw if _is_logprob(entry)]
@@ -218,7 +218,7 @@ def _is_logprob(raw: Any) -> bool:
     return isinstance(raw.get("logprob"), int | float)
 
 
-def _logprob_entry(raw: Item) -> Item:
+def _logprob_entry(raw: TokenLogprob) -> TokenLogprob:
     """Chat Completions may leave the bytes out; Responses never does."""
     encoded = raw.get("bytes")
     if not isinstance(encoded, list):

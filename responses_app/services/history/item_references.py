@@ -3,7 +3,7 @@
 from responses_app.models import ConversationItem, InputItem, Response
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.ids import location_of_item
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import Item, without_fields
 
 
 class ItemNotFound(NotFound):
@@ -33,7 +33,7 @@ def _resolved(owner_id: int, item_id: str, param: str) -> Item:
         found = _output(owner_id, place.response_id, place.index)
     if found is None or found.get("id", item_id) != item_id:
         raise ItemNotFound(item_id, param)
-    return {key: value for key, value in found.items() if key != "id"}
+    return without_fields(found, "id")
 
 
 def _input(owner_id: int, response_id: str, index: int) -> Item | None:

@@ -13,7 +13,15 @@ import orjson
 
 from responses_app.models import Response
 from responses_app.models.responses import ResponseQuerySet
-from responses_app.protocol.items import CALLS, Item, output_ids
+from responses_app.protocol.items import (
+    CALLS,
+    Content,
+    ContentPart,
+    Item,
+    content_text,
+    output_ids,
+    without_fields,
+)
 from responses_app.services.history.chain_values import deleted_before
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 
@@ -47,9 +55,10 @@ def chat_form(output: list[Item]) -> list[Item]:
     messages = [item for item in output if item["type"] == "message"]
     form: list[Item] = []
     if messages:
-        text = "".join(part.get("text", "") for item in messages for part in item["content"])
-        part = {"type": "output_text", "text": text, "annotations": []}
-        form.append(messages[0] | {"content": [part]})
+        text = "".join(content_text(item["content"]) for item in messages)
+        message = messages[0].copy()
+        message["content"] = [{"type": "output_text", "text": text, "annotations": []}]
+        form.append(message)
     for item in output:
         if item["type"] in CALLS and item["call_id"] not in answered:
             form.append(item)
@@ -68,20 +77,24 @@ def _essence(item: Item) -> list[Any] | None:
         case "reasoning":
             return None
         case _:
-            return ["x", {key: value for key, value in item.items() if key not in ("id", "status")}]
+            return ["x", without_fields(item, "id", "status")]
 
 
-def _parts(content: str | list[Item]) -> list[str]:
+def _parts(content: Content | None) -> list[str]:
     """Each part as its kind and its text; a plain string is one part of text."""
     if isinstance(content, str):
         return ["t:" + content]
-    return [_part(part) for part in content]
+    return [_part(part) for part in content or ()]
 
 
-def _part(part: Item) -> str:
-    for kind, key in (("t", "text"), ("r", "refusal"), ("i", "image_url")):
-        if key in part:
-            return f"{kind}{part.get('detail') or ''}:{part[key]}"
+def _part(part: ContentPart) -> str:
+    detail = part.get("detail") or ""
+    if "text" in part:
+        return f"t{detail}:{part['text']}"
+    if "refusal" in part:
+        return f"r{detail}:{part['refusal']}"
+    if "image_url" in part:
+        return f"i{detail}:{part['image_url']}"
     return "?"
 
 

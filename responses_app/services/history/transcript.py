@@ -3,10 +3,17 @@
 from collections.abc import Iterable
 from typing import Any
 
-from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Item
+from responses_app.protocol.items import (
+    CALLS,
+    OUTPUTS,
+    Content,
+    Item,
+    call_arguments,
+    content_text_with_refusals,
+)
 
 Message = dict[str, Any]
-TEXT_OF = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
+TEXT_TYPES = ("input_text", "output_text", "refusal")
 EMPTY: Message = {
     "content": "",
     "tool_call_id": None,
@@ -32,7 +39,9 @@ def count_messages(items: Iterable[Item]) -> int:
 
 def text_of_output(output: Iterable[Item]) -> str:
     """All that was said, whatever tools ran in between."""
-    return "".join(_text(item["content"]) for item in output if item["type"] == "message")
+    return "".join(
+        content_text_with_refusals(item["content"]) for item in output if item["type"] == "message"
+    )
 
 
 def unanswered_calls(output: Iterable[Item]) -> list[dict[str, Any]]:
@@ -60,7 +69,8 @@ class _Transcript:
             self._answer(item, item["call_id"], _content(item["output"]))
         elif kind == "mcp_call" and "id" in item:
             self._call(item, item["id"])
-            answer = {**item, "id": f"{item['id']}_output"}
+            answer = item.copy()
+            answer["id"] = f"{item['id']}_output"
             self._answer(answer, item["id"], item.get("error") or item.get("output") or "")
         else:
             self._say(item, "assistant", display_kind=kind)
@@ -73,7 +83,7 @@ class _Transcript:
     def _say(self, item: Item, role: str, **fields: Any) -> Message:
         message = {"id": item.get("id"), "role": role, **EMPTY, **fields}
         if role == "assistant" and self._reasoning is not None:
-            thought = _text(self._reasoning.get("summary") or [])
+            thought = content_text_with_refusals(self._reasoning.get("summary") or [])
             message |= {"reasoning": thought, "reasoning_content": thought}
             self._reasoning = None
         self.messages.append(message)
@@ -85,7 +95,7 @@ class _Transcript:
         if last is None or last["role"] != "assistant" or last["display_kind"]:
             last = self._say(item, "assistant")
         self._names[call_id] = item["name"]
-        called = {"name": item["name"], "arguments": item.get(ARGUMENTS_OF[item["type"]]) or ""}
+        called = {"name": item["name"], "arguments": call_arguments(item)}
         last["tool_calls"] = [
             *(last["tool_calls"] or []),
             {"id": call_id, "type": "function", "function": called},
@@ -98,13 +108,8 @@ class _Transcript:
         )
 
 
-def _content(content: str | list[Item]) -> str | list[Item]:
+def _content(content: Content | None) -> Content:
     """A plain text where there is nothing else in it."""
-    is_text = isinstance(content, str) or all(part["type"] in TEXT_OF for part in content)
-    return _text(content) if is_text else content
-
-
-def _text(content: str | list[Item]) -> str:
-    if isinstance(content, str):
+    if isinstance(content, list) and not all(part["type"] in TEXT_TYPES for part in content):
         return content
-    return "".join(part.get(TEXT_OF.get(part["type"], "text"), "") for part in content)
+    return content_text_with_refusals(content)

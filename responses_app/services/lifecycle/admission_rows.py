@@ -11,6 +11,7 @@ from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.segments import stamped
 from responses_app.models import InputItem, Response, Session
 from responses_app.protocol import events
+from responses_app.protocol.events import Event
 from responses_app.protocol.ids import item_id
 from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import Status
@@ -128,7 +129,10 @@ def _opening(response_id: str, body: ResponseBody) -> Segment:
     second = events.IN_PROGRESS
     if body["status"] == Status.QUEUED:
         second = events.QUEUED
-    opening = [{"type": events.CREATED, "response": body}, {"type": second, "response": body}]
+    opening: list[Event] = [
+        {"type": events.CREATED, "response": body},
+        {"type": second, "response": body},
+    ]
     return stamped(Numbering(response_id, attempt=0).seal(opening))
 
 

@@ -1,7 +1,6 @@
 """After an attempt that failed by itself, as on a log that can't be read: another one, or the end of the response."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from django.conf import settings
 
@@ -9,15 +8,15 @@ from responses_app.eventlog import Numbering, Segment
 from responses_app.eventlog.damage import UNREADABLE, decode_log, readable_body
 from responses_app.eventlog.reading import read_last, read_stored, read_whole
 from responses_app.models import Response
-from responses_app.protocol.builder import TERMINAL_EVENT, OutputBuilder
-from responses_app.protocol.events import Event
-from responses_app.protocol.response_object import ResponseBody, initial_body
+from responses_app.protocol.builder import OutputBuilder
+from responses_app.protocol.events import TERMINAL_EVENT_OF, Event
+from responses_app.protocol.response_object import ResponseBody, UsageBody, initial_body
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.claim import claim
 from responses_app.services.lifecycle.settle import settle
 
 # From the internal events of a log: the usage to report, and the protocol deviations of the model.
-ReadSpent = Callable[[Iterable[Event]], tuple[dict[str, Any] | None, list[str]]]
+ReadSpent = Callable[[Iterable[Event]], tuple[UsageBody | None, list[str]]]
 
 FAILED = {"code": "server_error", "message": "The server could not go on with this response."}
 
@@ -54,7 +53,7 @@ def end_without_fold(row: Response, status: Status, in_memory: Sequence[Segment]
         numbering.follow(last)
     log = read_stored(row.pk) if row.is_stored else in_memory
     body = _last_body(row, status, readable_body(log))
-    segment = numbering.seal([{"type": TERMINAL_EVENT[status], "response": body}])
+    segment = numbering.seal([{"type": TERMINAL_EVENT_OF[status], "response": body}])
     return settle(row, segment, body)
 
 

@@ -1,5 +1,7 @@
 """Retry: the same request once more, as a new response behind the same history."""
 
+from typing import Any, cast
+
 from django.contrib.auth.models import User
 
 from responses_app.database import database
@@ -10,7 +12,7 @@ from responses_app.models import Response
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import new_response_id
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import Item, without_fields
 from responses_app.protocol.response_object import ECHO_DEFAULTS
 from responses_app.protocol.sse import decode_frame, split_frames
 from responses_app.services.audit import record
@@ -57,7 +59,7 @@ def _check(row: Response) -> None:
 
 def _again(row: Response) -> Admission:
     opening = read_segments(row.pk, -1, limit=1)[0]
-    body = decode_frame(split_frames(opening.data)[0])["response"]
+    body = cast(dict[str, Any], decode_frame(split_frames(opening.data)[0])["response"])
     return Admission(
         owner_id=row.owner_id,
         model=row.model,
@@ -73,4 +75,4 @@ def _again(row: Response) -> Admission:
 
 
 def _unnamed(item: Item) -> Item:
-    return {key: value for key, value in item.items() if key != "id"}
+    return without_fields(item, "id")

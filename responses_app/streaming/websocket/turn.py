@@ -15,8 +15,9 @@ from responses_app.models.sessions import TurnPolicy
 from responses_app.protocol import events
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.errors import InvalidRequest, ResponseDeleted
+from responses_app.protocol.events import Event
 from responses_app.protocol.ids import new_response_id
-from responses_app.protocol.response_object import ResponseBody, initial_body
+from responses_app.protocol.response_object import ResponseBody, UsageBody, initial_body
 from responses_app.protocol.status import Status
 from responses_app.requests.create import read_create
 from responses_app.requests.fields import boolean, short_text
@@ -29,7 +30,7 @@ from responses_app.streaming.websocket.memory import SocketMemory, Turn
 IDLE_SECS = 60  # between empty reads of the log; the server sends the pings
 MAX_STREAM_ID_CHARS = 256
 DATA = b"\ndata: "
-NO_USAGE: dict[str, Any] = {
+NO_USAGE: UsageBody = {
     "input_tokens": 0,
     "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
     "output_tokens": 0,
@@ -130,7 +131,7 @@ class SocketTurn:
             status=Status.IN_PROGRESS,
             echo=admission.echo,
         )
-        opening = [
+        opening: list[Event] = [
             {"type": events.CREATED, "response": body},
             {"type": events.IN_PROGRESS, "response": body},
         ]

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from gateway_app.agent.context import text_of
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
-from responses_app.protocol.items import CALLS, OUTPUTS, Item
+from responses_app.protocol.items import CALLS, OUTPUTS, Content, ContentPart, Item, item_text
 
 if TYPE_CHECKING:  # the SDK behind it takes most of a second to import, and not everybody needs it
     from gateway_app.providers.openai.client import Upstream
@@ -153,14 +152,14 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
             )
             shown += [
                 _part(part)
-                for part in item["output"]
+                for part in item["output"] or ()
                 if isinstance(part, dict) and "text" not in part
             ]
     return messages
 
 
 def _add_assistant(messages: list[dict[str, Any]], item: Item) -> None:
-    text = text_of(item) or "".join(
+    text = item_text(item) or "".join(
         part.get("refusal", "") for part in item["content"] if isinstance(part, dict)
     )
     last = messages[-1] if messages else {}
@@ -182,14 +181,14 @@ def _add_call(messages: list[dict[str, Any]], item: Item, name: str) -> None:
     )
 
 
-def _content(content: str | list[Item]) -> str | list[dict[str, Any]]:
+def _content(content: Content) -> str | list[dict[str, Any]]:
     if isinstance(content, str):
         return content
     parts = [_part(part) for part in content]
     return str(parts[0]["text"]) if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 
-def _part(part: Item) -> dict[str, Any]:
+def _part(part: ContentPart) -> dict[str, Any]:
     if part["type"] == "input_image" and part.get("image_url"):
         detail = {"detail": part["detail"]} if part.get("detail") else {}
         return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
@@ -200,7 +199,7 @@ def _part(part: Item) -> dict[str, Any]:
     )
 
 
-def _tool_text(output: str | list[Item]) -> str:
+def _tool_text(output: Content | None) -> str:
     if isinstance(output, str):
         return output
-    return "".join(part.get("text", "[the image below]") for part in output)
+    return "".join(part.get("text", "[the image below]") for part in output or ())

@@ -1,7 +1,7 @@
 """The stream of OpenAI's Responses API as the events of a model."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from gateway_app.agent.events import (
     Annotation,
@@ -23,7 +23,7 @@ from gateway_app.providers.openai.responses.item_tracker import ItemTracker, Out
 from gateway_app.providers.openai.responses.request import open_responses, responses_body
 from gateway_app.providers.openai.sse import Event, WholeAnswer
 from responses_app.protocol import events
-from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.items import CALLS, ContentPart, Item
 
 MAX_NAME_CHARS = 60
 # Every other kind of item is passed on as a whole.
@@ -185,7 +185,8 @@ class ResponsesAnswer(Answer):
         """An item that came without deltas."""
         for part in given.get("summary") or ():
             yield ReasoningDelta(part["text"])
-        for part in given.get("content") or ():
+        content = cast(list[ContentPart], given.get("content") or [])
+        for part in content:
             if "refusal" in part:
                 yield RefusalDelta(part["refusal"])
             elif given["type"] == "reasoning":

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from responses_app.protocol import events
+from responses_app.protocol.items import Item
 
 _ADDED = events.ITEM_ADDED
 _DONE = events.ITEM_DONE
@@ -48,7 +49,7 @@ class ItemTracker:
             self._by_id[item_id] = item
         return item
 
-    def is_known_call(self, given: dict[str, Any]) -> bool:
+    def is_known_call(self, given: Item) -> bool:
         return bool(self._with_call_id(str(given.get("call_id") or "")))
 
     def _with_call_id(self, call_id: str) -> list[OutputItem]:

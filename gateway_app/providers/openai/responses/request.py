@@ -1,10 +1,10 @@
 """A call as the request of OpenAI's Responses API."""
 
-from typing import Any
+from typing import Any, cast
 
 from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
-from responses_app.protocol.items import CALLS, Item
+from responses_app.protocol.items import CALLS, Content, ContentPart, Item, without_fields
 
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
@@ -85,13 +85,13 @@ def _input_items(call: ModelCall) -> list[Item]:
         if kind == "message":
             sent.append(_message(item))
         elif kind not in _ITEM_FIELDS:  # a kind that only the client and this upstream know
-            others = {name: value for name, value in item.items() if name not in ("id", "status")}
-            sent.append(others)
+            sent.append(without_fields(item, "id", "status"))
         elif kind != "reasoning" or item.get("encrypted_content"):
-            fields = {name: item[name] for name in _ITEM_FIELDS[kind] if name in item}
+            given = cast(dict[str, Any], item)
+            fields = {name: given[name] for name in _ITEM_FIELDS[kind] if name in given}
             if kind in CALLS:
                 fields["name"] = call.wire_name(item["name"])
-            sent.append(fields)
+            sent.append(cast(Item, fields))
     return sent
 
 
@@ -106,13 +106,13 @@ def _message(item: Item) -> Item:
     return message
 
 
-def _content(content: str | list[Item], role: str) -> str | list[Item]:
+def _content(content: Content, role: str) -> Content:
     if isinstance(content, str):
         return content
     text_type = "input_text"
     if role == "assistant":
         text_type = "output_text"
-    parts = []
+    parts: list[ContentPart] = []
     for part in content:
         if "text" in part:
             parts.append({"type": text_type, "text": part["text"]})
