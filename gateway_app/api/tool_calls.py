@@ -1,4 +1,4 @@
-"""Tool calls as a log tells them: arguments first, then their start and their end."""
+"""The calls of server tools, collected from the log: arguments first, then start and end."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,16 +8,16 @@ import orjson
 from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
 from responses_app.models.tool_events import Approver, Decision, ToolStatus
 from responses_app.protocol import events
-from responses_app.protocol.events import TOOL_CALLED, Event
+from responses_app.protocol.events import Event
 
 ARGUMENTS_DONE = (events.ARGUMENTS_DONE, events.MCP_ARGUMENTS_DONE)
 PREVIEW_CHARS = 120
-# What tells most about a call, where it has one of these.
-TELLING = ("command", "path", "pattern", "query", "url", "expression")
+# The arguments that describe a call best, in this order.
+PREVIEW_ARGUMENTS = ("command", "path", "pattern", "query", "url", "expression")
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     call_id: str
     name: str
     arguments: str
@@ -32,60 +32,69 @@ class Call:
 
     @property
     def preview(self) -> str:
-        """One line that says what the call is about."""
+        """One line that describes the call."""
+        described: Any = self.arguments
         parsed = self.parsed
-        told = (
-            next((parsed[key] for key in TELLING if parsed.get(key)), None)
-            if isinstance(parsed, dict)
-            else None
-        )
-        line = " ".join(str(told or self.arguments).split())
-        return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+        if isinstance(parsed, dict):
+            for name in PREVIEW_ARGUMENTS:
+                if parsed.get(name):
+                    described = parsed[name]
+                    break
+        return shortened(described, PREVIEW_CHARS)
 
 
-class Calls:
-    """Remembers what a reader of the log must know of the calls before."""
+def shortened(value: Any, max_chars: int) -> str:
+    line = " ".join(str(value).split())
+    if len(line) <= max_chars:
+        return line
+    return line[: max_chars - 1] + "…"
+
+
+class ToolCallTracker:
+    """What a reader of the log must keep of earlier events to describe a call."""
 
     def __init__(self) -> None:
-        self._arguments: dict[int, str] = {}  # by output index, until the call is whole
-        self._calls: dict[str, Call] = {}
+        self._arguments: dict[int, str] = {}  # by output index, until the call is complete
+        self._calls: dict[str, ToolCall] = {}
         self._started: set[str] = set()
 
-    def note(self, event: Event) -> None:
-        if event["type"] in ARGUMENTS_DONE:
+    def record(self, event: Event) -> None:
+        kind = event["type"]
+        if kind in ARGUMENTS_DONE:
             self._arguments[event["output_index"]] = event["arguments"]
-        elif event["type"] == TOOL_CALLED and event["output_index"] is not None:
-            place = event["output_index"]
-            arguments = self._arguments.pop(place, "")
-            self._calls[event["call_id"]] = Call(event["call_id"], event["name"], arguments, place)
+        elif kind == events.TOOL_CALLED and event["output_index"] is not None:
+            index = event["output_index"]
+            call_id = event["call_id"]
+            arguments = self._arguments.pop(index, "")
+            self._calls[call_id] = ToolCall(call_id, event["name"], arguments, index)
 
-    def of(self, event: Event) -> Call | None:
-        """The call an event is about; None for those that no client sees."""
-        return (
-            None
-            if event["name"].startswith(INTERNAL_TOOL_PREFIX)
-            else self._calls.get(event["call_id"])
-        )
+    def call_of(self, event: Event) -> ToolCall | None:
+        """The call of an event; None for a call that clients do not see."""
+        if event["name"].startswith(INTERNAL_TOOL_PREFIX):
+            return None
+        return self._calls.get(event["call_id"])
 
-    def started(self, event: Event) -> Call | None:
-        """Once for each call: after a crash, one that may be repeated starts again."""
-        call = self.of(event)
+    def started(self, event: Event) -> ToolCall | None:
+        """Once for each call: after a crash, a call that may be repeated starts again."""
+        call = self.call_of(event)
         if call is None or call.call_id in self._started:
             return None
         self._started.add(call.call_id)
         return call
 
-    def finished(self, event: Event) -> Call | None:
-        """Of those that had started: one that was denied never did."""
-        return self.of(event) if event["call_id"] in self._started else None
+    def finished(self, event: Event) -> ToolCall | None:
+        """Only a call that has started; a denied one never does."""
+        if event["call_id"] not in self._started:
+            return None
+        return self.call_of(event)
 
 
 def is_failure(finished: Event) -> bool:
     return str(finished["status"]) != ToolStatus.COMPLETED
 
 
-def approval_request(call: Call, event: Event) -> dict[str, Any]:
-    """An event of an older log does not name the approver: all choices were the client's."""
+def approval_request_fields(call: ToolCall, event: Event) -> dict[str, Any]:
+    """An event of an older log names no approver: there, all choices were the client's."""
     return {
         "request_id": call.call_id,
         "tool": call.name,
@@ -98,14 +107,13 @@ def approval_request(call: Call, event: Event) -> dict[str, Any]:
     }
 
 
-def approval_answer(call: Call, event: Event) -> dict[str, Any]:
-    """Silence counts as a denial."""
+def approval_response_fields(call: ToolCall, event: Event) -> dict[str, Any]:
+    """A request that expires counts as denied."""
     is_expired = event["decision"] == "expired"
-    choice = str(Decision.DENY) if is_expired else event["decision"]
     return {
         "request_id": call.call_id,
         "tool": call.name,
-        "choice": choice,
+        "choice": str(Decision.DENY) if is_expired else event["decision"],
         "resolved": 1,
         "expired": is_expired,
     }

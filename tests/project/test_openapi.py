@@ -1,9 +1,11 @@
 """The OpenAPI document names exactly what is served."""
 
+import inspect
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,10 +16,12 @@ from drf_spectacular.validation import validate_schema
 from gateway_app.api.chat import openapi_request as chat
 from gateway_app.api.chat import requests as chat_request
 from gateway_app.api.runs import openapi as runs
+from gateway_app.api.runs.renderers import RunEvent
 from gateway_app.api.schema.document import document
 from gateway_app.api.sessions import openapi as sessions
 from gateway_app.api.sessions import openapi_events as session_events
 from gateway_app.api.sessions import requests as session_requests
+from gateway_app.api.sessions.renderers import SessionEvent
 from gateway_app.operations.dashboard.live import LIVE_ROUTES
 from gateway_app.operations.dashboard.security import POLICY
 from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
@@ -114,11 +118,11 @@ def test_the_response_has_every_key() -> None:
 def test_streams_have_the_events_that_the_document_names() -> None:
     listed = (ROOT / "docs/api.md").read_text().split("## Events")[1].split("## Errors")[0]
     assert events.EVENTS.keys() == set(re.findall(r"`(response\.[\w.]+)`", listed))
-    reported = set(re.findall(r'_told\("([\w.]+)"', (ROOT / "gateway_app/api/runs/renderers.py").read_text()))
-    assert runs.EVENTS.keys() == reported
-    written = (ROOT / "gateway_app/api/sessions/renderers.py").read_text()
-    yielded = re.findall(r'yield "([\w.]+)"(?: if [^"]+ else "([\w.]+)")?', written)
-    assert session_events.EVENTS.keys() == {name for pair in yielded for name in pair if name}
+    for described, names in ((runs.EVENTS, RunEvent), (session_events.EVENTS, SessionEvent)):
+        assert described.keys() == set(names)
+        source = Path(inspect.getfile(names)).read_text()
+        rendered = set(re.findall(rf"{names.__name__}\.([A-Z_]+)", source))
+        assert rendered == names.__members__.keys()
 
 
 def test_the_document_names_the_websockets() -> None:

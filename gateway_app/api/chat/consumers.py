@@ -1,8 +1,8 @@
-"""``POST /v1/chat/completions``: admitted like any response, and read in another form."""
+"""``POST /v1/chat/completions``: admitted as every response, and rendered in another form."""
 
 from typing import Any
 
-from gateway_app.api.chat.payloads import completion, failure_of, trouble_of
+from gateway_app.api.chat.payloads import completion, failure_of, problem_of
 from gateway_app.api.chat.renderers import ChatView
 from gateway_app.api.chat.requests import (
     DETAIL_HEADER,
@@ -32,46 +32,44 @@ class ChatConsumer(GeneratingConsumer):
         is_detailed = wants_detail(self.header(DETAIL_HEADER))
         session_id = read_session_id(self.header(SESSION_HEADER))
         form = self.header(FORM_HEADER)
-        asked = await parse_body(body)
-        request = await database.read(read_chat, asked, principal, session_id, form)
-        admitted = await self._admit(request, asked)
+        fields = await parse_body(body)
+        request = await database.read(read_chat, fields, principal, session_id, form)
+        admitted = await self._admit(request, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:
             await self.start_stream(headers)
             view = ChatView(wants_usage=request.wants_usage, is_detailed=is_detailed)
             await pump(self, admitted.response_id, position=-1, view=view)
         else:
-            await self._answer_whole(await self.final(admitted.response_id), headers)
+            await self._send_completion(await self.final(admitted.response_id), headers)
 
-    async def _admit(self, request: ChatRequest, asked: dict[str, Any]) -> Admitted:
+    async def _admit(self, request: ChatRequest, fields: dict[str, Any]) -> Admitted:
         try:
-            return await self.admit(request.admission, asked)
+            return await self.admit(request.admission, fields)
         except InvalidRequest as error:
             raise request.explained(error) from None
 
-    async def _answer_whole(self, body: ResponseBody, headers: Headers) -> None:
-        failure = failure_of(body)
-        if failure is not None:
-            has_run_tools = await database.read(_has_run_tools, body["id"])
-            await self.send_error(failure_of(body, has_run_tools=has_run_tools) or failure, headers)
-        else:
-            await self.send_json(completion(body), headers=headers + _trouble_headers(body))
+    async def _send_completion(self, body: ResponseBody, headers: Headers) -> None:
+        if failure_of(body) is None:
+            await self.send_json(completion(body), headers=headers + _problem_headers(body))
+            return
+        has_run_tools = await database.read(_has_run_tools, body["id"])
+        failure = failure_of(body, has_run_tools=has_run_tools)
+        assert failure is not None
+        await self.send_error(failure, headers)
 
 
 def _has_run_tools(response_id: str) -> bool:
-    return (
-        ToolEvent.objects.filter(response_id=response_id).exclude(status=ToolStatus.DENIED).exists()
-    )
+    calls = ToolEvent.objects.filter(response_id=response_id)
+    return calls.exclude(status=ToolStatus.DENIED).exists()
 
 
-def _trouble_headers(body: ResponseBody) -> Headers:
-    trouble = trouble_of(body)
-    if trouble is None:
+def _problem_headers(body: ResponseBody) -> Headers:
+    problem = problem_of(body)
+    if problem is None:
         return []
-    said = str(trouble["error"]).encode("unicode_escape")[:MAX_ERROR_CHARS]
-    partial = str(trouble["partial"]).lower().encode()
     return [
         (b"x-hermes-completed", b"false"),
-        (b"x-hermes-partial", partial),
-        (b"x-hermes-error", said),
+        (b"x-hermes-partial", str(problem["partial"]).lower().encode()),
+        (b"x-hermes-error", problem["error"].encode("unicode_escape")[:MAX_ERROR_CHARS]),
     ]

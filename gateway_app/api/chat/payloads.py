@@ -12,37 +12,44 @@ from responses_app.protocol.status import OPEN, Status
 from responses_app.requests.options import client_tool_names
 
 PREFIX = "chatcmpl-"
-_FAULTS = ("upstream_cut", "tool_call_dropped", "server_interrupted")  # ends that are nobody's wish
+# Reasons of an end that neither the client nor the operator asked for.
+_FAULTS = ("upstream_cut", "tool_call_dropped", "server_interrupted")
 
 
 def completion_id(response_id: str) -> str:
     return PREFIX + response_id.removeprefix(RESPONSE_PREFIX)
 
 
-def response_id_of(completion: str) -> str | None:
-    return (
-        RESPONSE_PREFIX + completion.removeprefix(PREFIX) if completion.startswith(PREFIX) else None
-    )
+def response_id_of(completion_id: str) -> str | None:
+    if not completion_id.startswith(PREFIX):
+        return None
+    return RESPONSE_PREFIX + completion_id.removeprefix(PREFIX)
 
 
 class CompletionNotFound(NotFound):
     code = "completion_not_found"
 
-    def __init__(self, completion: str) -> None:
-        super().__init__(f"Chat completion not found: {completion}", param="completion_id")
+    def __init__(self, completion_id: str) -> None:
+        super().__init__(f"Chat completion not found: {completion_id}", param="completion_id")
 
 
 def completion(body: ResponseBody) -> dict[str, Any]:
-    sure = logprobs([entry for part in _parts(body) for entry in part.get("logprobs") or ()])
+    entries: list[Item] = []
+    for part in _parts(body):
+        entries += part.get("logprobs") or ()
     choice = {
         "index": 0,
         "message": _message(body),
-        "logprobs": sure,
+        "logprobs": logprobs(entries),
         "finish_reason": finish_reason(body),
     }
-    made = {**envelope(body, "chat.completion"), "choices": [choice], "usage": usage(body)}
-    trouble = trouble_of(body)
-    return made if trouble is None else {**made, "hermes": trouble}
+    payload = envelope(body, "chat.completion")
+    payload["choices"] = [choice]
+    payload["usage"] = usage(body)
+    problem = problem_of(body)
+    if problem is not None:
+        payload["hermes"] = problem
+    return payload
 
 
 def envelope(body: ResponseBody, kind: str) -> dict[str, Any]:
@@ -69,112 +76,133 @@ def usage(body: ResponseBody) -> dict[str, Any] | None:
     }
 
 
-def logprobs(entries: Sequence[TokenLogprob]) -> dict[str, Any] | None:
-    return {"content": entries, "refusal": None} if entries else None
+def logprobs(entries: Sequence[Item]) -> dict[str, Any] | None:
+    if not entries:
+        return None
+    return {"content": entries, "refusal": None}
 
 
 def finish_reason(body: ResponseBody) -> str | None:
-    """One of OpenAI's where the turn has one; ``error`` is Hermes' word for a failure."""
-    if body["status"] in OPEN:
+    """One of OpenAI's reasons where the turn has one; ``error`` is Hermes' word for a failure."""
+    status = body["status"]
+    if status in OPEN:
         return None
-    if body["status"] == Status.FAILED:
+    if status == Status.FAILED:
         return "error"
-    if body["status"] == Status.INCOMPLETE:
-        return "content_filter" if _incomplete_reason(body) == "content_filter" else "length"
-    return "tool_calls" if client_calls(body) and body["status"] == Status.COMPLETED else "stop"
+    if status == Status.INCOMPLETE:
+        is_filtered = _incomplete_reason(body) == "content_filter"
+        return "content_filter" if is_filtered else "length"
+    if status == Status.COMPLETED and client_calls(body):
+        return "tool_calls"
+    return "stop"
 
 
-def trouble_of(body: ResponseBody) -> dict[str, Any] | None:
-    """Why an answer is not whole, as Hermes' clients read it."""
-    if body["status"] in (*OPEN, Status.COMPLETED):
+def problem_of(body: ResponseBody) -> dict[str, Any] | None:
+    """Why a completion is not whole, as Hermes' clients read it."""
+    status = body["status"]
+    if status in OPEN or status == Status.COMPLETED:
         return None
-    is_failed = body["status"] == Status.FAILED
-    reason = "cancelled" if body["status"] == Status.CANCELLED else _incomplete_reason(body)
-    said = (body["incomplete_details"] or {}).get(
-        "message"
-    ) or f"The answer is not complete: {reason}."
+    is_failed = status == Status.FAILED
+    reason = "cancelled" if status == Status.CANCELLED else _incomplete_reason(body)
     code = "output_truncated" if reason == "max_output_tokens" else "agent_error"
+    details = body["incomplete_details"] or {}
+    message = details.get("message") or f"The answer is not complete: {reason}."
+    if is_failed:
+        message = body["error"]["message"]
+        reason = body["error"]["code"]
     return {
         "completed": False,
         "partial": not is_failed,
         "failed": is_failed,
-        "error": _error(body)["message"] if is_failed else said,
+        "error": message,
         "error_code": code,
-        "reason": _error(body)["code"] if is_failed else reason,
+        "reason": reason,
     }
 
 
 def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> TurnFailed | None:
-    """The error in place of an answer, if that is what became of it."""
+    """The error that takes the place of a completion, if there is no completion."""
     if body["status"] == Status.FAILED:
-        return failed_turn(_error(body), has_run_tools=has_run_tools)
-    is_empty = not content_text(_parts(body)) and not client_calls(body)
-    if body["status"] == Status.INCOMPLETE and _incomplete_reason(body) in _FAULTS and is_empty:
-        said = (trouble_of(body) or {})["error"]
-        return TurnFailed(said, "agent_incomplete", 502, has_run_tools=has_run_tools)
-    return None
+        return failed_turn(body["error"], has_run_tools=has_run_tools)
+    if body["status"] != Status.INCOMPLETE or _incomplete_reason(body) not in _FAULTS:
+        return None
+    if _text(body, "text") or client_calls(body):
+        return None
+    problem = problem_of(body)
+    assert problem is not None
+    return TurnFailed(problem["error"], "agent_incomplete", 502, has_run_tools=has_run_tools)
 
 
-def client_names(body: ResponseBody) -> set[str]:
+def client_tool_names_of(body: ResponseBody) -> set[str]:
     return set(client_tool_names(body["tools"]))
 
 
 def client_calls(body: ResponseBody) -> list[Item]:
-    """The calls that the client is to run."""
-    names = client_names(body)
-    return [
-        item
-        for item in body["output"]
-        if item["type"] in CALLS and item["name"] in names and item["status"] == "completed"
-    ]
+    """The complete calls that the client is to run."""
+    names = client_tool_names_of(body)
+    calls = []
+    for item in body["output"]:
+        if item["type"] not in CALLS or item["name"] not in names:
+            continue
+        if item["status"] == "completed":
+            calls.append(item)
+    return calls
 
 
-def call_head(item: Item) -> dict[str, Any]:
-    """A call without what the model wrote in it."""
-    kind, written = (
-        ("function", "arguments") if item["type"] == "function_call" else ("custom", "input")
-    )
-    return {"id": item["call_id"], "type": kind, kind: {"name": item["name"], written: ""}}
+def call_without_arguments(item: Item) -> dict[str, Any]:
+    if item["type"] == "function_call":
+        function = {"name": item["name"], "arguments": ""}
+        return {"id": item["call_id"], "type": "function", "function": function}
+    custom = {"name": item["name"], "input": ""}
+    return {"id": item["call_id"], "type": "custom", "custom": custom}
+
+
+def _call(item: Item) -> dict[str, Any]:
+    call = call_without_arguments(item)
+    if item["type"] == "function_call":
+        call["function"]["arguments"] = item["arguments"]
+    else:
+        call["custom"]["input"] = item["input"]
+    return call
 
 
 def _message(body: ResponseBody) -> dict[str, Any]:
-    calls, refusal = (
-        client_calls(body),
-        "".join(part.get("refusal", "") for part in _parts(body)) or None,
-    )
+    calls = client_calls(body)
+    refusal = _text(body, "refusal") or None
+    content: str | None = _text(body, "text")
+    # Null only beside something else: clients send a message back as it is.
+    if not content and (calls or refusal):
+        content = None
+    annotations: list[Item] = []
+    for part in _parts(body):
+        annotations += part.get("annotations") or ()
     message: dict[str, Any] = {
         "role": "assistant",
-        # Null only beside something else: clients send a message back as it is.
-        "content": content_text(_parts(body)) or (None if calls or refusal else ""),
+        "content": content,
         "refusal": refusal,
-        "annotations": [note for part in _parts(body) for note in part.get("annotations") or ()],
+        "annotations": annotations,
     }
-    thought = "".join(content_text(item.get("summary")) for item in body["output"])
-    if thought:
-        message["reasoning_content"] = thought
+    reasoning = ""
+    for item in body["output"]:
+        for part in item.get("summary") or ():
+            reasoning += part["text"]
+    if reasoning:
+        message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = [_call(item) for item in calls]
     return message
 
 
-def _call(item: Item) -> dict[str, Any]:
-    head = call_head(item)
-    head[head["type"]] |= {name: item[name] for name in ("arguments", "input") if name in item}
-    return head
+def _text(body: ResponseBody, key: str) -> str:
+    return "".join(part.get(key, "") for part in _parts(body))
 
 
-def _parts(body: ResponseBody) -> list[ContentPart]:
-    parts: list[ContentPart] = []
+def _parts(body: ResponseBody) -> list[Item]:
+    parts: list[Item] = []
     for item in body["output"]:
-        if item["type"] == "message" and isinstance(item["content"], list):
+        if item["type"] == "message":
             parts += item["content"]
     return parts
-
-
-def _error(body: ResponseBody) -> dict[str, str]:
-    """Of a failed response."""
-    assert body["error"] is not None
-    return body["error"]
 
 
 def _incomplete_reason(body: ResponseBody) -> str:

@@ -6,82 +6,104 @@ from typing import Any
 import orjson
 
 from gateway_app.api.chat.payloads import (
-    call_head,
-    client_names,
+    call_without_arguments,
+    client_tool_names_of,
     envelope,
     failure_of,
     finish_reason,
     logprobs,
-    trouble_of,
+    problem_of,
     usage,
 )
-from gateway_app.api.chat.tool_progress import ToolProgress
+from gateway_app.api.chat.tool_progress import Progress, ToolProgress
 from responses_app.eventlog import Segment
 from responses_app.protocol import events
 from responses_app.protocol.errors import ApiError
-from responses_app.protocol.events import CREATED, TERMINAL_TYPES, Event
+from responses_app.protocol.events import Event
 from responses_app.protocol.failures import TurnFailed
-from responses_app.protocol.items import CALLS, TokenLogprob
+from responses_app.protocol.items import CALLS
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import Status
 from responses_app.streaming.renderers import LogView
 
-_DROPPED = "The model was cut off in its call of {}, which you had begun to receive. Ask again."
 Frames = list[bytes]
+Fields = dict[str, Any]
 
 
 class ChatView(LogView):
     def __init__(self, *, wants_usage: bool, is_detailed: bool) -> None:
         self._wants_usage = wants_usage
         self._progress = ToolProgress(is_detailed=is_detailed)
-        self._envelope: dict[str, Any] = {}
-        self._client_names: set[str] = set()
-        self._calls: dict[int, int] = {}  # place of a client's call -> its number among those
-        self._dropped = ""  # a call that was cut off, and can't be taken back
+        self._envelope: Fields = {}
+        self._client_tools: set[str] = set()
+        self._calls: dict[int, int] = {}  # output index of a client's call -> its index in the chat
+        self._dropped = (
+            ""  # the name of a call that was cut off after the client received its start
+        )
         self._is_over = False
 
     def render(self, segments: Sequence[Segment]) -> bytes:
-        events = decode_frames(segment.data for segment in segments)
-        return b"".join(frame for event in events for frame in self._frames(event))
+        frames: Frames = []
+        for event in decode_frames(segment.data for segment in segments):
+            frames += self._frames(event)
+        return b"".join(frames)
 
     def _frames(self, event: Event) -> Frames:
         if self._is_over:
             return []
         kind = event["type"]
-        if kind in TERMINAL_TYPES:
+        if kind in events.TERMINAL_TYPES:
             return self._end(event["response"])
+        frames: Frames = []
         step = _STEPS.get(kind)
-        said = step(self, event) if step is not None else []
-        told = [self._tool_frame(*told) for told in self._progress.note(event)]
-        if self._dropped and (said or told):
-            return self._fail(_dropped_call(self._dropped))
-        return [*said, *told]
+        if step is not None:
+            frames += step(self, event)
+        for progress in self._progress.render(event):
+            frames.append(self._progress_frame(progress))
+        if self._dropped and frames:
+            return self._fail(_call_dropped(self._dropped))
+        return frames
 
-    # -- the steps ----------------------------------------------------------------------
-    def _begin(self, event: Event) -> Frames:
+    # -- events of the log --------------------------------------------------------------
+    def _created(self, event: Event) -> Frames:
         body: ResponseBody = event["response"]
-        self._envelope = envelope(body, "chat.completion.chunk") | (
-            {"usage": None} if self._wants_usage else {}
-        )
-        self._client_names = client_names(body)
-        return self._delta(role="assistant")
+        self._envelope = envelope(body, "chat.completion.chunk")
+        if self._wants_usage:
+            self._envelope["usage"] = None
+        self._client_tools = client_tool_names_of(body)
+        return [self._chunk({"role": "assistant"})]
 
-    def _said(self, event: Event) -> Frames:
-        return [self._chunk({"content": event["delta"]}, entries=event["logprobs"])]
+    def _text_delta(self, event: Event) -> Frames:
+        choice = _choice({"content": event["delta"]})
+        choice["logprobs"] = logprobs(event["logprobs"])
+        return [self._chunk_of(choice)]
 
-    def _call_started(self, event: Event) -> Frames:
+    def _refusal_delta(self, event: Event) -> Frames:
+        return [self._chunk({"refusal": event["delta"]})]
+
+    def _reasoning_delta(self, event: Event) -> Frames:
+        return [self._chunk({"reasoning_content": event["delta"]})]
+
+    def _item_added(self, event: Event) -> Frames:
         item = event["item"]
-        if item["type"] not in CALLS or item["name"] not in self._client_names:
+        if item["type"] not in CALLS or item["name"] not in self._client_tools:
             return []
-        number = self._calls[event["output_index"]] = len(self._calls)
-        return self._delta(tool_calls=[{"index": number, **call_head(item)}])
+        index = len(self._calls)
+        self._calls[event["output_index"]] = index
+        return [self._chunk({"tool_calls": [{"index": index} | call_without_arguments(item)]})]
 
-    def _written(self, kind: str, field: str, event: Event) -> Frames:
-        number = self._calls.get(event["output_index"])
-        if number is None:
+    def _arguments_delta(self, event: Event) -> Frames:
+        return self._call_delta(event, {"function": {"arguments": event["delta"]}})
+
+    def _custom_input_delta(self, event: Event) -> Frames:
+        return self._call_delta(event, {"custom": {"input": event["delta"]}})
+
+    def _call_delta(self, event: Event, delta: Fields) -> Frames:
+        index = self._calls.get(event["output_index"])
+        if index is None:
             return []
-        return self._delta(tool_calls=[{"index": number, kind: {field: event["delta"]}}])
+        return [self._chunk({"tool_calls": [{"index": index} | delta]})]
 
     def _item_done(self, event: Event) -> Frames:
         if event["output_index"] in self._calls and event["item"]["status"] == "incomplete":
@@ -89,64 +111,66 @@ class ChatView(LogView):
         return []
 
     def _end(self, body: ResponseBody) -> Frames:
+        frames = [self._progress_frame(progress) for progress in self._progress.end()]
         failure = failure_of(body)
         if failure is None and self._dropped and body["status"] == Status.COMPLETED:
-            failure = _dropped_call(self._dropped)
-        told = [self._tool_frame(*told) for told in self._progress.end()]
+            failure = _call_dropped(self._dropped)
         if failure is not None:
-            return [*told, *self._fail(failure)]
+            return frames + self._fail(failure)
         self._is_over = True
-        trouble = trouble_of(body)
-        more: dict[str, Any] = {} if trouble is None else {"hermes": trouble}
-        frames = [*told, self._chunk({}, finish_reason(body), **more)]
+        choice = _choice({})
+        choice["finish_reason"] = finish_reason(body)
+        last = self._envelope | {"choices": [choice]}
+        problem = problem_of(body)
+        if problem is not None:
+            last["hermes"] = problem
+        frames.append(_frame(last))
         if self._wants_usage and body["usage"] is not None:
-            frames.append(_frame({**self._envelope, "choices": [], "usage": usage(body)}))
+            frames.append(_frame(self._envelope | {"choices": [], "usage": usage(body)}))
         return frames
 
     def _fail(self, error: ApiError) -> Frames:
-        """A top-level error: SDKs raise it, in the middle of a stream too."""
+        """A top-level error: SDKs raise it, also in the middle of a stream."""
         self._is_over = True
         return [_frame(error.body())]
 
-    # -- the frames ---------------------------------------------------------------------
-    def _delta(self, **delta: Any) -> Frames:
-        return [self._chunk(delta)]
+    # -- frames -------------------------------------------------------------------------
+    def _chunk(self, delta: Fields) -> bytes:
+        return self._chunk_of(_choice(delta))
 
-    def _chunk(
-        self,
-        delta: dict[str, Any],
-        reason: str | None = None,
-        entries: Sequence[TokenLogprob] = (),
-        **more: Any,
-    ) -> bytes:
-        choice = {
-            "index": 0,
-            "delta": delta,
-            "logprobs": logprobs(entries),
-            "finish_reason": reason,
-        }
-        return _frame({**self._envelope, "choices": [choice], **more})
+    def _chunk_of(self, choice: Fields) -> bytes:
+        return _frame(self._envelope | {"choices": [choice]})
 
-    def _tool_frame(self, name: str, told: dict[str, Any]) -> bytes:
-        """A chunk without choices besides: SDKs do not look at the event's name and take every frame for one."""
-        return b"event: %s\n" % name.encode() + _frame({**told, **self._envelope, "choices": []})
-
-
-def _frame(payload: dict[str, Any]) -> bytes:
-    return b"data: %s\n\n" % orjson.dumps(payload)
-
-
-def _dropped_call(name: str) -> TurnFailed:
-    return TurnFailed(_DROPPED.format(name), "tool_call_dropped", 502, has_run_tools=False)
+    def _progress_frame(self, progress: Progress) -> bytes:
+        """Also a chunk, without choices: SDKs ignore the name of an event and parse every frame."""
+        name, fields = progress
+        chunk = fields | self._envelope
+        chunk["choices"] = []
+        return b"event: %s\n" % name.encode() + _frame(chunk)
 
 
 _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
-    CREATED: ChatView._begin,
-    events.TEXT_DELTA: ChatView._said,
-    events.REFUSAL_DELTA: lambda view, event: view._delta(refusal=event["delta"]),
-    events.SUMMARY_DELTA: lambda view, event: view._delta(reasoning_content=event["delta"]),
-    events.ITEM_ADDED: ChatView._call_started,
+    events.CREATED: ChatView._created,
+    events.TEXT_DELTA: ChatView._text_delta,
+    events.REFUSAL_DELTA: ChatView._refusal_delta,
+    events.SUMMARY_DELTA: ChatView._reasoning_delta,
+    events.ITEM_ADDED: ChatView._item_added,
     events.ITEM_DONE: ChatView._item_done,
-    events.ARGUMENTS_DELTA: lambda view, event: view._written("function", "arguments", event),
-    events.CUSTOM_INPUT_DELTA: lambda view, event: view._written("custom", "input", event),
+    events.ARGUMENTS_DELTA: ChatView._arguments_delta,
+    events.CUSTOM_INPUT_DELTA: ChatView._custom_input_delta,
 }
+
+
+def _choice(delta: Fields) -> Fields:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+
+
+def _frame(payload: Fields) -> bytes:
+    return b"data: %s\n\n" % orjson.dumps(payload)
+
+
+def _call_dropped(name: str) -> TurnFailed:
+    message = (
+        f"The model was cut off in its call of {name}, which you had begun to receive. Ask again."
+    )
+    return TurnFailed(message, "tool_call_dropped", 502, has_run_tools=False)

@@ -1,22 +1,17 @@
-"""Calls of the server's tools, as chat clients are told of them: one start and one end each, and who must consent."""
+"""Calls of server tools as chat clients see them: one start and one end each, and approvals."""
 
 from typing import Any
 
 from gateway_app.api.tool_calls import (
-    Call,
-    Calls,
-    approval_answer,
-    approval_request,
+    ToolCall,
+    ToolCallTracker,
+    approval_request_fields,
+    approval_response_fields,
+    shortened,
 )
 from responses_app.protocol import events
-from responses_app.protocol.events import (
-    APPROVAL_REQUESTED,
-    APPROVAL_RESOLVED,
-    TOOL_FINISHED,
-    TOOL_STARTED,
-    Event,
-)
-from responses_app.protocol.items import Item, content_text
+from responses_app.protocol.events import Event
+from responses_app.protocol.items import Item
 
 MAX_LABEL_CHARS = 60
 EMOJI = {
@@ -30,7 +25,7 @@ EMOJI = {
 }
 OTHER_EMOJI = "⚙️"
 
-Told = tuple[str, dict[str, Any]]
+Progress = tuple[str, dict[str, Any]]  # the name of an event and its fields
 
 
 class ToolProgress:
@@ -38,97 +33,86 @@ class ToolProgress:
 
     def __init__(self, *, is_detailed: bool) -> None:
         self._is_detailed = is_detailed
-        self._calls = Calls()
-        self._running: dict[str, Call] = {}
+        self._calls = ToolCallTracker()
+        self._running: dict[str, ToolCall] = {}
 
-    def note(self, event: Event) -> list[Told]:
-        """What the event says of a call."""
-        self._calls.note(event)
+    def render(self, event: Event) -> list[Progress]:
+        self._calls.record(event)
         kind = event["type"]
-        if kind == TOOL_STARTED:
+        if kind == events.TOOL_STARTED:
             return self._start(self._calls.started(event))
-        if kind == TOOL_FINISHED and not self._is_detailed:
-            return self._finish(event["call_id"])
+        if kind == events.TOOL_FINISHED and not self._is_detailed:
+            return self._finish(event["call_id"], {})
         if kind == events.ITEM_DONE and self._is_detailed:
-            return self._shown(event["output_index"], event["item"])
-        if kind in (APPROVAL_REQUESTED, APPROVAL_RESOLVED):
-            return self._consent(self._calls.of(event), event)
+            return self._finish_with_output(event["output_index"], event["item"])
+        if kind in (events.APPROVAL_REQUESTED, events.APPROVAL_RESOLVED):
+            return self._approval(self._calls.call_of(event), event)
         return []
 
-    def end(self) -> list[Told]:
-        """Of calls whose end the log does not tell."""
-        return [told for call_id in list(self._running) for told in self._finish(call_id)]
+    def end(self) -> list[Progress]:
+        """For calls whose end is not in the log."""
+        progress: list[Progress] = []
+        for call_id in list(self._running):
+            progress += self._finish(call_id, {})
+        return progress
 
-    def _start(self, call: Call | None) -> list[Told]:
+    def _start(self, call: ToolCall | None) -> list[Progress]:
         if call is None:
             return []
         self._running[call.call_id] = call
-        named = {
+        fields = {
             "tool": call.name,
             "emoji": EMOJI.get(call.name, OTHER_EMOJI),
             "label": _label(call),
+            "toolCallId": call.call_id,
+            "status": "running",
         }
-        detail = {"input": call.parsed} if self._is_detailed else {}
-        return [
-            (
-                events.CHAT_TOOL_PROGRESS,
-                {**named, "toolCallId": call.call_id, "status": "running", **detail},
-            )
-        ]
+        if self._is_detailed:
+            fields["input"] = call.parsed
+        return [(events.CHAT_TOOL_PROGRESS, fields)]
 
-    def _finish(self, call_id: str, **detail: Any) -> list[Told]:
+    def _finish(self, call_id: str, detail: dict[str, Any]) -> list[Progress]:
         call = self._running.pop(call_id, None)
         if call is None:
             return []
-        return [
-            (
-                events.CHAT_TOOL_PROGRESS,
-                {"tool": call.name, "toolCallId": call_id, "status": "completed", **detail},
-            )
-        ]
+        fields = {"tool": call.name, "toolCallId": call_id, "status": "completed"}
+        return [(events.CHAT_TOOL_PROGRESS, fields | detail)]
 
-    def _shown(self, place: int, item: Item) -> list[Told]:
-        """The output of a call, in an item of its own or in that of the call."""
+    def _finish_with_output(self, output_index: int, item: Item) -> list[Progress]:
+        """The output of a call is in an item of its own, or in that of the call."""
+        call: ToolCall | None = None
         if item["type"] == "function_call_output":
             call = self._running.get(item["call_id"])
-            output = content_text(item["output"])
+            parts = item["output"]
         elif item["type"] == "mcp_call":
-            call = next(
-                (call for call in self._running.values() if call.output_index == place), None
-            )
-            output = content_text(item["error"]["content"] if item["error"] else item["output"])
-        else:
-            return []
+            for running in self._running.values():
+                if running.output_index == output_index:
+                    call = running
+            parts = [{"text": item["output"] or ""}]
+            if item["error"]:
+                parts = item["error"]["content"]
         if call is None:
             return []
-        return self._finish(call.call_id, input=call.parsed, output=output)
+        output = "".join(part["text"] for part in parts)
+        return self._finish(call.call_id, {"input": call.parsed, "output": output})
 
-    def _consent(self, call: Call | None, event: Event) -> list[Told]:
-        """Inside of ``approval``: a request has choices, and so has a chunk."""
+    def _approval(self, call: ToolCall | None, event: Event) -> list[Progress]:
+        """Under ``approval``: its ``choices`` would otherwise hide those of the chunk."""
         if call is None:
             return []
-        if event["type"] == APPROVAL_REQUESTED:
-            return [
-                (
-                    events.CHAT_APPROVAL_REQUEST,
-                    {"toolCallId": call.call_id, "approval": approval_request(call, event)},
-                )
-            ]
-        return [
-            (
-                events.CHAT_APPROVAL_RESPONDED,
-                {"toolCallId": call.call_id, "approval": approval_answer(call, event)},
-            )
-        ]
+        fields: dict[str, Any] = {"toolCallId": call.call_id}
+        if event["type"] == events.APPROVAL_REQUESTED:
+            fields["approval"] = approval_request_fields(call, event)
+            return [(events.CHAT_APPROVAL_REQUEST, fields)]
+        fields["approval"] = approval_response_fields(call, event)
+        return [(events.CHAT_APPROVAL_RESPONDED, fields)]
 
 
-def _label(call: Call) -> str:
-    """A short preview: the first text among the arguments says most."""
+def _label(call: ToolCall) -> str:
+    """The first text among the arguments, else the tool's name."""
     given = call.parsed
     values = given.values() if isinstance(given, dict) else [given]
-    text = " ".join(
-        next(
-            (value for value in values if isinstance(value, str) and value.strip()), call.name
-        ).split()
-    )
-    return text if len(text) <= MAX_LABEL_CHARS else text[: MAX_LABEL_CHARS - 1] + "…"
+    for value in values:
+        if isinstance(value, str) and value.strip():
+            return shortened(value, MAX_LABEL_CHARS)
+    return shortened(call.name, MAX_LABEL_CHARS)

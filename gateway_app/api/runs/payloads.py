@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway_app.api.runs.renderers import RunEvents, ended_event
+from gateway_app.api.runs.renderers import RunEventRenderer, ended_event
 from gateway_app.api.runs.statuses import runs_of
 from responses_app.api.approvals import call_payload
 from responses_app.eventlog import Segment
@@ -63,7 +63,7 @@ class RunFold(BodyFold):
 
     def __init__(self) -> None:
         super().__init__()
-        self._events = RunEvents()
+        self._renderer = RunEventRenderer()
         self._last_event: str | None = None
         self._updated_at = 0.0
 
@@ -73,7 +73,7 @@ class RunFold(BodyFold):
 
     def apply(self, event: Event) -> None:
         super().apply(event)
-        rendered = self._events.render(event)
+        rendered = self._renderer.render(event)
         if rendered is not None:
             self._last_event = rendered["event"]
 

@@ -1,109 +1,147 @@
 """The events of a run, as Hermes names them: a translation of the log, event by event."""
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 import orjson
 
 from gateway_app.api.runs.statuses import RunStatus, ended_status
 from gateway_app.api.tool_calls import (
-    Calls,
-    approval_answer,
-    approval_request,
+    ToolCallTracker,
+    approval_request_fields,
+    approval_response_fields,
     is_failure,
 )
 from responses_app.eventlog import Segment
 from responses_app.protocol import events
-from responses_app.protocol.events import (
-    APPROVAL_REQUESTED,
-    APPROVAL_RESOLVED,
-    TOOL_FINISHED,
-    TOOL_STARTED,
-    Event,
-)
+from responses_app.protocol.events import Event
 from responses_app.protocol.ids import run_id_of
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.services.history.transcript import text_of_output, unanswered_calls
 from responses_app.streaming.renderers import TimedView
 
-Told = dict[str, Any]
+Fields = dict[str, Any]
 
 
-class RunEvents:
-    """What each event of the log is called here, if it is told at all; one in, at most one out."""
+class RunEvent(StrEnum):
+    MESSAGE_DELTA = "message.delta"
+    REASONING_DELTA = "reasoning.delta"
+    REASONING_AVAILABLE = "reasoning.available"
+    TOOL_STARTED = "tool.started"
+    TOOL_COMPLETED = "tool.completed"
+    APPROVAL_REQUEST = "approval.request"
+    APPROVAL_RESPONDED = "approval.responded"
+    RUN_COMPLETED = "run.completed"
+    RUN_FAILED = "run.failed"
+    RUN_CANCELLED = "run.cancelled"
+
+
+class RunEventRenderer:
+    """Turns each event of the log into at most one event of a run."""
 
     def __init__(self) -> None:
-        self._calls = Calls()
+        self._calls = ToolCallTracker()
 
-    def render(self, event: Event) -> Told | None:
-        self._calls.note(event)
+    def render(self, event: Event) -> Fields | None:
+        self._calls.record(event)
         step = _STEPS.get(event["type"])
-        return None if step is None else step(self, event)
+        if step is None:
+            return None
+        return step(self, event)
 
-    def _thought(self, event: Event) -> Told | None:
-        return _told("reasoning.available", text=event["text"]) if event["text"] else None
+    def _message_delta(self, event: Event) -> Fields:
+        return {"event": RunEvent.MESSAGE_DELTA, "delta": event["delta"]}
 
-    def _started(self, event: Event) -> Told | None:
+    def _reasoning_delta(self, event: Event) -> Fields:
+        return {"event": RunEvent.REASONING_DELTA, "delta": event["delta"]}
+
+    def _reasoning_done(self, event: Event) -> Fields | None:
+        if not event["text"]:
+            return None
+        return {"event": RunEvent.REASONING_AVAILABLE, "text": event["text"]}
+
+    def _tool_started(self, event: Event) -> Fields | None:
         call = self._calls.started(event)
         if call is None:
             return None
-        return _told("tool.started", tool=call.name, preview=call.preview, call_id=call.call_id)
+        return {
+            "event": RunEvent.TOOL_STARTED,
+            "tool": call.name,
+            "preview": call.preview,
+            "call_id": call.call_id,
+        }
 
-    def _finished(self, event: Event) -> Told | None:
+    def _tool_finished(self, event: Event) -> Fields | None:
         call = self._calls.finished(event)
         if call is None:
             return None
-        took = {"duration": event["duration_ms"] / 1000, "error": is_failure(event)}
-        return _told("tool.completed", tool=call.name, **took, call_id=call.call_id)
+        return {
+            "event": RunEvent.TOOL_COMPLETED,
+            "tool": call.name,
+            "duration": event["duration_ms"] / 1000,
+            "error": is_failure(event),
+            "call_id": call.call_id,
+        }
 
-    def _asked(self, event: Event) -> Told | None:
-        call = self._calls.of(event)
-        return None if call is None else _told("approval.request", **approval_request(call, event))
+    def _approval_requested(self, event: Event) -> Fields | None:
+        call = self._calls.call_of(event)
+        if call is None:
+            return None
+        return {"event": RunEvent.APPROVAL_REQUEST} | approval_request_fields(call, event)
 
-    def _answered(self, event: Event) -> Told | None:
-        call = self._calls.of(event)
-        return None if call is None else _told("approval.responded", **approval_answer(call, event))
+    def _approval_resolved(self, event: Event) -> Fields | None:
+        call = self._calls.call_of(event)
+        if call is None:
+            return None
+        return {"event": RunEvent.APPROVAL_RESPONDED} | approval_response_fields(call, event)
 
-    def _ended(self, event: Event) -> Told:
+    def _ended(self, event: Event) -> Fields:
         return ended_event(event["response"])
 
 
-def ended_event(body: ResponseBody) -> Told:
-    reason = (body["incomplete_details"] or {}).get("reason")
-    status = ended_status(body["status"], reason)
-    said = {"output": text_of_output(body["output"]), "usage": body["usage"]}
-    if status is RunStatus.COMPLETED:
-        cut = {"partial": True, "incomplete_details": body["incomplete_details"]} if reason else {}
-        calls = unanswered_calls(body["output"])
-        return _told("run.completed", **said, **cut, **({"tool_calls": calls} if calls else {}))
-    if status is RunStatus.CANCELLED:
-        return _told("run.cancelled", **said)
-    return _told("run.failed", error=failure(body["error"], reason), **said)
-
-
-def failure(error: dict[str, Any] | None, incomplete_reason: str | None) -> str:
-    return str(error["message"]) if error else f"The run ended early: {incomplete_reason}."
-
-
-def _told(name: str, **fields: Any) -> Told:
-    return {"event": name, **fields}
-
-
-_STEPS: dict[str, Callable[[RunEvents, Event], Told | None]] = {
-    events.TEXT_DELTA: lambda _, event: _told("message.delta", delta=event["delta"]),
-    events.REFUSAL_DELTA: lambda _, event: _told("message.delta", delta=event["delta"]),
-    events.SUMMARY_DELTA: lambda _, event: _told("reasoning.delta", delta=event["delta"]),
-    events.SUMMARY_DONE: RunEvents._thought,
-    TOOL_STARTED: RunEvents._started,
-    TOOL_FINISHED: RunEvents._finished,
-    APPROVAL_REQUESTED: RunEvents._asked,
-    APPROVAL_RESOLVED: RunEvents._answered,
-    **dict.fromkeys(events.TERMINAL_TYPES, RunEvents._ended),
+_STEPS: dict[str, Callable[[RunEventRenderer, Event], Fields | None]] = {
+    events.TEXT_DELTA: RunEventRenderer._message_delta,
+    events.REFUSAL_DELTA: RunEventRenderer._message_delta,
+    events.SUMMARY_DELTA: RunEventRenderer._reasoning_delta,
+    events.SUMMARY_DONE: RunEventRenderer._reasoning_done,
+    events.TOOL_STARTED: RunEventRenderer._tool_started,
+    events.TOOL_FINISHED: RunEventRenderer._tool_finished,
+    events.APPROVAL_REQUESTED: RunEventRenderer._approval_requested,
+    events.APPROVAL_RESOLVED: RunEventRenderer._approval_resolved,
+    events.COMPLETED: RunEventRenderer._ended,
+    events.FAILED: RunEventRenderer._ended,
+    events.INCOMPLETE: RunEventRenderer._ended,
 }
 
 
+def ended_event(body: ResponseBody) -> Fields:
+    """The last event of a run; its fields are also part of the run's own object."""
+    reason = (body["incomplete_details"] or {}).get("reason")
+    status = ended_status(body["status"], reason)
+    fields: Fields = {"output": text_of_output(body["output"]), "usage": body["usage"]}
+    if status is RunStatus.CANCELLED:
+        return {"event": RunEvent.RUN_CANCELLED} | fields
+    if status is not RunStatus.COMPLETED:
+        failed = {"event": RunEvent.RUN_FAILED, "error": failure_message(body["error"], reason)}
+        return failed | fields
+    if reason:
+        fields["partial"] = True
+        fields["incomplete_details"] = body["incomplete_details"]
+    calls = unanswered_calls(body["output"])
+    if calls:
+        fields["tool_calls"] = calls
+    return {"event": RunEvent.RUN_COMPLETED} | fields
+
+
+def failure_message(error: dict[str, Any] | None, incomplete_reason: str | None) -> str:
+    if error:
+        return str(error["message"])
+    return f"The run ended early: {incomplete_reason}."
+
+
 class RunEventsView(TimedView):
-    """``data:`` lines only; the ``id:`` is the position in the log, whichever reader asks."""
+    """``data:`` lines only; the ``id:`` is the position in the log, the same for every reader."""
 
     done = b": stream closed\n\n"
 
@@ -111,12 +149,15 @@ class RunEventsView(TimedView):
         super().__init__()
         self._run_id = run_id_of(response_id)
         self._after = after
-        self._events = RunEvents()
+        self._renderer = RunEventRenderer()
 
     def render(self, segments: Sequence[Segment]) -> bytes:
-        return b"".join(
-            b"id: %d\ndata: %s\n\n"
-            % (position, orjson.dumps({**told, "run_id": self._run_id, "timestamp": at}))
-            for position, at, event in self.events(segments)
-            if (told := self._events.render(event)) is not None and position > self._after
-        )
+        frames: list[bytes] = []
+        for position, at, event in self.events(segments):
+            fields = self._renderer.render(event)
+            if fields is None or position <= self._after:
+                continue
+            fields["run_id"] = self._run_id
+            fields["timestamp"] = at
+            frames.append(b"id: %d\ndata: %s\n\n" % (position, orjson.dumps(fields)))
+        return b"".join(frames)

@@ -2,8 +2,12 @@
 
 from typing import Any
 
-from gateway_app.api.runs.renderers import failure
-from gateway_app.api.sessions.renderers import ChatView, how_it_ended, runtime
+from gateway_app.api.runs.renderers import failure_message
+from gateway_app.api.sessions.renderers import (
+    SessionChatView,
+    outcome_fields,
+    runtime_fields,
+)
 from gateway_app.api.sessions.requests import read_chat
 from responses_app.database import database
 from responses_app.protocol.errors import SERVER, ApiError
@@ -21,7 +25,7 @@ from responses_app.streaming.pump import pump
 
 
 class TurnFailed(ApiError):
-    """The turn is part of the session, failed as it is: sent again, it would be another."""
+    """The failed turn is part of the session; a repeated request would add another turn."""
 
     status = 502
     type = SERVER
@@ -30,20 +34,21 @@ class TurnFailed(ApiError):
     def __init__(self, body: ResponseBody) -> None:
         reason = (body["incomplete_details"] or {}).get("reason")
         error = body["error"]
-        super().__init__(failure(error, reason), code=error["code"] if error else reason)
+        code = error["code"] if error else reason
+        super().__init__(failure_message(error, reason), code=code)
 
 
 class SessionConsumer(GeneratingConsumer):
     async def begin(self, body: bytes) -> tuple[Admitted, Headers]:
         principal = await self.principal()
-        asked = await parse_body(body)
+        fields = await parse_body(body)
 
         def read() -> Admission:
             session = find_session(principal.owner_id, self.path_args["session_id"])
-            return read_chat(asked, principal, session, self.header(FORM_HEADER))
+            return read_chat(fields, principal, session, self.header(FORM_HEADER))
 
         admission = await database.read(read)
-        admitted = await self.admit(admission, asked)
+        admitted = await self.admit(admission, fields)
         return admitted, self.admitted_headers(admitted, admission.ignored)
 
 
@@ -51,7 +56,7 @@ class SessionChatConsumer(SessionConsumer):
     async def respond(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
         final = await self.final(admitted.response_id)
-        if how_it_ended(final)["failed"]:
+        if outcome_fields(final)["failed"]:
             await self.send_error(TurnFailed(final), headers)
         else:
             await self.send_json(_completion(admitted, final), headers=headers)
@@ -60,27 +65,27 @@ class SessionChatConsumer(SessionConsumer):
 class SessionChatStreamConsumer(SessionConsumer):
     async def respond(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
-        asked = await database.read(input_of, admitted.response_id)
+        input_items = await database.read(input_of, admitted.response_id)
         await self.start_stream(headers)
-        await pump(
-            self,
-            admitted.response_id,
-            -1,
-            ChatView(admitted.response_id, admitted.session_id, asked),
-        )
+        view = SessionChatView(admitted.response_id, admitted.session_id, input_items)
+        await pump(self, admitted.response_id, -1, view)
 
 
 def _completion(admitted: Admitted, final: ResponseBody) -> dict[str, Any]:
-    outcome = how_it_ended(final)
+    outcome = outcome_fields(final)
+    message: dict[str, Any] = {"role": "assistant", "content": text_of_output(final["output"])}
     calls = unanswered_calls(final["output"])
-    message = {"role": "assistant", "content": text_of_output(final["output"])}
+    if calls:
+        message["tool_calls"] = calls
     return {
         "object": "hermes.session.chat.completion",
         "session_id": admitted.session_id,
         "run_id": run_id_of(admitted.response_id),
         "response_id": admitted.response_id,
-        "message": message | ({"tool_calls": calls} if calls else {}),
+        "message": message,
         "usage": final["usage"],
-        "runtime": runtime(final),
-        **{name: outcome[name] for name in ("completed", "partial", "interrupted")},
+        "runtime": runtime_fields(final),
+        "completed": outcome["completed"],
+        "partial": outcome["partial"],
+        "interrupted": outcome["interrupted"],
     }

@@ -8,6 +8,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
 from gateway_app.api.sessions.transcript import session_messages
+from gateway_app.api.tool_calls import shortened
 from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
 from responses_app.models import InputItem, Response, Session, ToolEvent
 from responses_app.models.sessions import SessionQuerySet
@@ -44,22 +45,32 @@ def session_payloads(sessions: Sequence[Session]) -> list[dict[str, Any]]:
     ids = [session.pk for session in sessions]
     sums = {name: Sum(Cast(KT(path), BigIntegerField())) for name, path in DETAILS.items()}
     turns = Response.objects.filter(session_id__in=ids, deleted_at__isnull=True).order_by()
-    summed = turns.values("session_id").annotate(own=Sum("message_count"), **sums)
-    totals: dict[int, dict[str, Any]] = {row["session_id"]: {**row} for row in summed}
-    calls = ToolEvent.objects.filter(response__session_id__in=ids).exclude(
-        name__startswith=INTERNAL_TOOL_PREFIX
-    )
-    called = dict(calls.order_by().values_list("response__session_id").annotate(Count("pk")))
-    return [
-        _shown(session, totals.get(session.pk, {}), called.get(session.pk, 0))
-        for session in sessions
-    ]
+    totals: dict[int, dict[str, Any]] = {}
+    for row in turns.values("session_id").annotate(own=Sum("message_count"), **sums):
+        totals[row["session_id"]] = dict(row)
+    tool_events = ToolEvent.objects.filter(response__session_id__in=ids)
+    calls = tool_events.exclude(name__startswith=INTERNAL_TOOL_PREFIX).order_by()
+    call_counts = dict(calls.values_list("response__session_id").annotate(Count("pk")))
+    payloads = []
+    for session in sessions:
+        counted = totals.get(session.pk, {})
+        payloads.append(_session_payload(session, counted, call_counts.get(session.pk, 0)))
+    return payloads
 
 
-def _shown(session: Session, totals: dict[str, Any], tool_calls: int) -> dict[str, Any]:
-    messages = session_messages(session) if session.fork_point_id is not None else None
-    first: Item | None = session.first_item  # type: ignore[attr-defined]
-    beginning = messages if messages is not None else messages_of([first] if first else [])
+def _session_payload(session: Session, totals: dict[str, Any], tool_calls: int) -> dict[str, Any]:
+    message_count = totals.get("own") or 0
+    if session.fork_point_id is not None:
+        messages = session_messages(session)
+        message_count = len(messages)
+    else:
+        first: Item | None = session.first_item  # type: ignore[attr-defined]
+        messages = messages_of([first] if first else [])
+    ended_at = parent_id = None
+    if session.ended_at is not None:
+        ended_at = session.ended_at.timestamp()
+    if session.parent is not None:
+        parent_id = session.parent.public_id
     return {
         "id": session.public_id,
         "source": session.source,
@@ -67,20 +78,24 @@ def _shown(session: Session, totals: dict[str, Any], tool_calls: int) -> dict[st
         "model": session.model or session.newest_model,  # type: ignore[attr-defined]
         "title": session.title or None,
         "started_at": session.created_at.timestamp(),
-        "ended_at": None if session.ended_at is None else session.ended_at.timestamp(),
+        "ended_at": ended_at,
         "end_reason": session.end_reason or None,
-        "message_count": len(messages) if messages is not None else totals.get("own") or 0,
+        "message_count": message_count,
         "turn_count": session.turn_count,
         "tool_call_count": tool_calls,
         "input_tokens": session.input_tokens,
         "output_tokens": session.output_tokens,
-        **{name: totals.get(name) or 0 for name in DETAILS},
-        # Nothing here counts calls of the model or knows its prices.
-        **dict.fromkeys(("estimated_cost_usd", "actual_cost_usd", "api_call_count")),
-        "parent_session_id": None if session.parent is None else session.parent.public_id,
+        "cache_read_tokens": totals.get("cache_read_tokens") or 0,
+        "cache_write_tokens": totals.get("cache_write_tokens") or 0,
+        "reasoning_tokens": totals.get("reasoning_tokens") or 0,
+        # This server neither counts calls of the model nor has its prices.
+        "estimated_cost_usd": None,
+        "actual_cost_usd": None,
+        "api_call_count": None,
+        "parent_session_id": parent_id,
         "forked_from": session.fork_point_id,
         "last_active": session.last_active_at.timestamp(),
-        "preview": _preview(beginning),
+        "preview": _preview(messages),
         "pinned": session.is_pinned,
         "archived": session.is_archived,
         "hidden": session.is_hidden,
@@ -92,13 +107,11 @@ def _shown(session: Session, totals: dict[str, Any], tool_calls: int) -> dict[st
 
 
 def _preview(messages: list[Message]) -> str | None:
-    content = next((message["content"] for message in messages if message["role"] == "user"), None)
-    if content is None:
-        return None
-    said = (
-        content
-        if isinstance(content, str)
-        else " ".join(part.get("text", "[image]") for part in content)
-    )
-    line = " ".join(said.split())
-    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+    """The first message of the user on one line."""
+    for message in messages:
+        if message["role"] == "user" and message["content"] is not None:
+            content = message["content"]
+            if not isinstance(content, str):
+                content = " ".join(part.get("text", "[image]") for part in content)
+            return shortened(content, PREVIEW_CHARS)
+    return None
