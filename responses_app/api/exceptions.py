@@ -1,4 +1,4 @@
-"""Errors of the plain doors, in OpenAI's shape."""
+"""Errors of the views, in OpenAI's form."""
 
 import logging
 import sys
@@ -14,16 +14,17 @@ from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import ApiError, InternalError, NotFound
 
 logger = logging.getLogger(__name__)
-away = ThrottledLog(logger, "Requests are refused for want of the database")
+outage_log = ThrottledLog(logger, "Requests fail because the database is unavailable")
 
 
 def openai_error(error: Exception, context: dict[str, Any]) -> Response:
     """REST framework's exception handler."""
     found = _as_api_error(error)
     if isinstance(found, InternalError):
-        # Not the path: the names of sessions and conversations in it are the client's.
-        where = (context["request"].method, type(context["view"]).__name__)
-        logger.error("%s %s failed", *where, exc_info=error)
+        # Without the path: it may contain a client's names of sessions and conversations.
+        method = context["request"].method
+        view = type(context["view"]).__name__
+        logger.error("%s %s failed", method, view, exc_info=error)
     return Response(found.body(), status=found.status, headers=found.headers)
 
 
@@ -31,7 +32,7 @@ def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, OUTAGE_ERRORS):
-        away.error(error)
+        outage_log.error(error)
         return unavailable(error)
     if isinstance(error, SuspiciousOperation):
         return ApiError(str(error), code="bad_request")
@@ -48,9 +49,11 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonR
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
-    """Called while the exception is handled; Django does not pass it on."""
+    """Django calls this while it handles the exception, and does not pass it on."""
     raised = sys.exc_info()[1]
-    error = _as_api_error(raised) if isinstance(raised, OUTAGE_ERRORS) else InternalError()
+    error: ApiError = InternalError()
+    if isinstance(raised, OUTAGE_ERRORS):
+        error = _as_api_error(raised)
     return JsonResponse(error.body(), status=error.status, headers=error.headers)
 
 

@@ -99,7 +99,7 @@ def test_streams_go_on_when_postgresql_is_back(
             answer = operator.client.get(page)
             assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), page
         server.open_gate("go")
-        assert "Requests are refused for want of the database: connection" in server.log
+        assert "Requests fail because the database is unavailable: connection" in server.log
     reading.join(30)
     assert client.cut is None
     assert client.frames[-1] == b"data: [DONE]\n\n"

@@ -1,1 +1,1 @@
-"""Chat Completions: another door to the same responses, and another view of the same log."""
+"""Chat Completions: another API for the same responses, and another view of the same log."""

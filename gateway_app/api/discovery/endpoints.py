@@ -1,15 +1,13 @@
-"""Which doors there are: asked of the routers that serve them, so that nothing is promised that is not there."""
+"""The endpoints of this server, each checked against the routers that serve it."""
 
 import re
 from collections.abc import Sequence
 
-from django.urls import Resolver404, resolve
-
-from responses_app.streaming.routing import StreamingRoute
+from responses_app.streaming.routing import StreamingRoute, api_view
 
 Endpoint = tuple[str, str]
 
-# As Hermes names them, then our own.
+# With the names that Hermes gives them, then our own.
 ENDPOINTS: dict[str, Endpoint] = {
     "health": ("GET", "/health"),
     "health_detailed": ("GET", "/health/detailed"),
@@ -51,21 +49,19 @@ ENDPOINTS: dict[str, Endpoint] = {
 }
 
 
-def served(routes: Sequence[StreamingRoute]) -> dict[str, Endpoint]:
-    return {name: endpoint for name, endpoint in ENDPOINTS.items() if _is_served(endpoint, routes)}
+def served_endpoints(routes: Sequence[StreamingRoute]) -> dict[str, Endpoint]:
+    served = {}
+    for name, (method, path) in ENDPOINTS.items():
+        example = re.sub(r"\{\w+\}", "x", path)
+        if _has_route(method, example, routes) or _has_view(method, example):
+            served[name] = (method, path)
+    return served
 
 
-def _is_served(endpoint: Endpoint, routes: Sequence[StreamingRoute]) -> bool:
-    method, path = endpoint
-    example = re.sub(r"\{\w+\}", "x", path)
-    return any(
-        route.method == method and route.path.fullmatch(example) for route in routes
-    ) or _has_view(method, example)
+def _has_route(method: str, path: str, routes: Sequence[StreamingRoute]) -> bool:
+    return any(route.method == method and route.path.fullmatch(path) for route in routes)
 
 
 def _has_view(method: str, path: str) -> bool:
-    try:
-        view = resolve(path).func
-    except Resolver404:
-        return False
-    return hasattr(getattr(view, "view_class", None), method.lower())
+    view = api_view(path)
+    return view is not None and hasattr(view, method.lower())

@@ -1,11 +1,11 @@
-"""``/v1/capabilities`` and ``/v1/toolsets``: what a client can find here, before it asks for anything."""
+"""``/v1/capabilities`` and ``/v1/toolsets``: what this server offers."""
 
 from typing import Any
 
 from django.conf import settings
 from rest_framework.response import Response
 
-from gateway_app.api.discovery.endpoints import Endpoint, served
+from gateway_app.api.discovery.endpoints import Endpoint, served_endpoints
 from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.mcp import mcp_states
 from responses_app.api.base import ApiRequest, ApiView
@@ -15,7 +15,15 @@ from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.model_name import model_names, resolve_model
 
 OWN_TOOLSET = "hermes"
-# Each is there when its door is.
+RUNTIME = {
+    "mode": "server_agent",
+    "tool_execution": "server",
+    "split_runtime": False,
+    "description": (
+        "The agent and its tools run on the server; tools of a request run with its client."
+    ),
+}
+# Each feature, and the endpoint without which the server does not have it.
 FEATURES = {
     "chat_completions": "chat_completions",
     "chat_completions_streaming": "chat_completions",
@@ -48,7 +56,11 @@ NOT_HERE = (
 
 class CapabilitiesView(ApiView):
     def get(self, request: ApiRequest) -> Response:
-        endpoints = served(getattr(request, "scope", {}).get("streaming_routes", ()))
+        scope = getattr(request, "scope", {})
+        endpoints = served_endpoints(scope.get("streaming_routes", ()))
+        shown = {}
+        for name, (method, path) in endpoints.items():
+            shown[name] = {"method": method, "path": path}
         return Response(
             {
                 "object": "hermes.api_server.capabilities",
@@ -56,78 +68,70 @@ class CapabilitiesView(ApiView):
                 "version": settings.HERMES_VERSION,
                 "model": next(iter(model_names(request.auth)), None),
                 "auth": {"type": "bearer", "required": settings.HERMES_AUTH == "on"},
-                "runtime": {
-                    "mode": "server_agent",
-                    "tool_execution": "server",
-                    "split_runtime": False,
-                    "description": "The agent and its tools run on the server; tools of a request run with its client.",
-                },
+                "runtime": RUNTIME,
                 "features": _features(endpoints),
-                "endpoints": {
-                    name: {"method": method, "path": path}
-                    for name, (method, path) in endpoints.items()
-                },
+                "endpoints": shown,
             }
         )
 
 
 class ToolsetsView(ApiView):
     def get(self, request: ApiRequest) -> Response:
-        agent = agent_of(resolve_model(request.query_params.get("model"), request.auth))
-        data = [_own_toolset(agent), *(_mcp_toolset(agent, dict(state)) for state in mcp_states())]
-        return Response({"object": "list", "platform": "api_server", "data": data})
+        model = resolve_model(request.query_params.get("model"), request.auth)
+        agent = agent_of(model)
+        toolsets = [
+            _toolset(agent, "", OWN_TOOLSET, "Hermes", "Tools this server runs itself."),
+        ]
+        # A server that is unavailable is listed as well: its tools come back with it.
+        for state in mcp_states():
+            label = state["label"]
+            description = f"Tools of the MCP server {label} ({state['state']})."
+            toolsets.append(_toolset(agent, label, label, label, description))
+        return Response({"object": "list", "platform": "api_server", "data": toolsets})
 
 
 def _features(endpoints: dict[str, Endpoint]) -> dict[str, Any]:
-    kept = {
+    features: dict[str, Any] = {}
+    for feature, endpoint in FEATURES.items():
+        features[feature] = endpoint in endpoints
+    for feature in NOT_HERE:
+        features[feature] = False
+    idempotency = {
         "supported": True,
         "durable": True,
         "retention_seconds": int(KEY_LIFETIME.total_seconds()),
     }
-    return {
-        **{feature: name in endpoints for feature, name in FEATURES.items()},
-        **dict.fromkeys(NOT_HERE, False),
+    return features | {
         "responses_websocket": True,
         "responses_resume": True,
         "responses_background": True,
         "reasoning_streaming": True,
         "cors": bool(settings.API_SERVER_CORS_ORIGINS),
-        "idempotency": {**kept, "streams": True, "joins_sdk_retries": settings.HERMES_JOIN_RETRIES},
-        "runs_idempotency": kept if "runs" in endpoints else {**kept, "supported": False},
+        "idempotency": idempotency
+        | {"streams": True, "joins_sdk_retries": settings.HERMES_JOIN_RETRIES},
+        "runs_idempotency": idempotency | {"supported": "runs" in endpoints},
         "session_continuity_header": SESSION_HEADER,
         "session_key_header": SESSION_KEY_HEADER,
         "max_body_bytes": settings.MAX_BODY_BYTES,
     }
 
 
-def _own_toolset(agent: Agent) -> dict[str, Any]:
-    names = _names(agent, "")
-    return {
-        "name": OWN_TOOLSET,
-        "label": "Hermes",
-        "description": "Tools this server runs itself.",
-        "enabled": bool(names),
-        "configured": True,
-        "tools": names,
-    }
-
-
-def _mcp_toolset(agent: Agent, state: dict[str, Any]) -> dict[str, Any]:
-    """A server that is away is still listed: its tools come back with it."""
-    label = state["label"]
-    names = _names(agent, label)
-    return {
-        "name": label,
-        "label": label,
-        "description": f"Tools of the MCP server {label} ({state['state']}).",
-        "enabled": bool(names),
-        "configured": True,
-        "tools": names,
-    }
-
-
-def _names(agent: Agent, server_label: str) -> list[str]:
-    """Those of the agent; tools with a leading underscore are nobody's business."""
+def _toolset(
+    agent: Agent, server_label: str, name: str, label: str, description: str
+) -> dict[str, Any]:
+    """The agent's tools of one MCP server, or of this server where the label is empty."""
     own = {tool.name for tool in agent.tools(None)}
-    found = (tool for tool in available_tools().values() if tool.server_label == server_label)
-    return sorted(tool.name for tool in found if tool.name in own and not tool.name.startswith("_"))
+    names = []
+    for tool in available_tools().values():
+        is_private = tool.name.startswith("_")
+        if tool.server_label == server_label and tool.name in own and not is_private:
+            names.append(tool.name)
+    names.sort()
+    return {
+        "name": name,
+        "label": label,
+        "description": description,
+        "enabled": bool(names),
+        "configured": True,
+        "tools": names,
+    }

@@ -1,4 +1,4 @@
-"""``POST /v1/runs`` starts a run; ``GET /v1/runs/{run_id}/events`` streams its events to any number of readers."""
+"""``POST /v1/runs`` starts a run; ``GET /v1/runs/{run_id}/events`` streams its events."""
 
 from gateway_app.api.runs.payloads import find_run
 from gateway_app.api.runs.renderers import RunEventsView
@@ -25,20 +25,21 @@ from responses_app.streaming.pump import pump
 class CreateRunConsumer(GeneratingConsumer):
     async def respond(self, body: bytes) -> None:
         principal = await self.principal()
-        header = read_session_id(self.header(SESSION_HEADER))
-        asked = await parse_body(body)
+        session_id = read_session_id(self.header(SESSION_HEADER))
+        fields = await parse_body(body)
         admission = await database.read(
-            read_run, asked, principal, header, self.header(FORM_HEADER)
+            read_run, fields, principal, session_id, self.header(FORM_HEADER)
         )
-        admitted = await self.admit(admission, asked)
-        headers = self.admitted_headers(admitted, admission.ignored)
+        admitted = await self.admit(admission, fields)
         started = {
             "run_id": run_id_of(admitted.response_id),
             "status": "started",
             "replayed": admitted.is_replayed,
+            "response_id": admitted.response_id,
+            "session_id": admitted.session_id,
         }
-        shown = {**started, "response_id": admitted.response_id, "session_id": admitted.session_id}
-        await self.send_json(shown, status=202, headers=headers)
+        headers = self.admitted_headers(admitted, admission.ignored)
+        await self.send_json(started, status=202, headers=headers)
 
 
 class RunEventsConsumer(HttpConsumer):
@@ -52,13 +53,15 @@ class RunEventsConsumer(HttpConsumer):
 
     async def _cursor(self, response_id: str) -> int:
         in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
-        name, cursor = "after", read_cursor(self.query_param("after"), "after")
+        name = "after"
+        cursor = read_cursor(self.query_param(name), name)
         if cursor is None:
-            name, cursor = LAST_EVENT_HEADER, in_header
+            name = LAST_EVENT_HEADER
+            cursor = in_header
         if cursor is None:
             return -1
-        newest = await database.read(read_last, response_id)
-        last = -1 if newest is None else newest.last_position
+        last_segment = await database.read(read_last, response_id)
+        last = -1 if last_segment is None else last_segment.last_position
         if cursor > last:
             raise CursorAhead(cursor, last, name)
         return cursor

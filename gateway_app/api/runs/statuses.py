@@ -1,4 +1,4 @@
-"""The states of a run: those of its response, in Hermes' words."""
+"""The states of a run: those of its response, as Hermes names them."""
 
 from enum import StrEnum
 
@@ -8,9 +8,9 @@ from responses_app.models import Response
 from responses_app.models.responses import Kind, ResponseQuerySet
 from responses_app.protocol.status import OPEN, IncompleteReason, Status
 
-# A turn of a session's chat can be read and stopped as a run, too.
+# A turn of a session's chat is also a run.
 RUN_KINDS = (Kind.RUNS, Kind.SESSION_CHAT)
-# The answer ends at a limit that the client or the operator set: it is shorter, not broken.
+# The output ends at a limit that the client or the operator set: it is shorter, not broken.
 LIMITS = (
     IncompleteReason.MAX_OUTPUT_TOKENS,
     IncompleteReason.MAX_TOOL_CALLS,
@@ -34,7 +34,9 @@ def ended_status(status: str, incomplete_reason: str | None) -> RunStatus:
     if status == Status.INCOMPLETE:
         if incomplete_reason == IncompleteReason.SERVER_INTERRUPTED:
             return RunStatus.INTERRUPTED
-        return RunStatus.COMPLETED if incomplete_reason in LIMITS else RunStatus.FAILED
+        if incomplete_reason in LIMITS:
+            return RunStatus.COMPLETED
+        return RunStatus.FAILED
     return RunStatus(status)
 
 
