@@ -5,6 +5,7 @@ from typing import cast
 from responses_app.eventlog import current_body, final_bodies
 from responses_app.eventlog.reading import LogFormatNotSupported
 from responses_app.models import Response
+from responses_app.protocol.errors import ResponseNotFound
 from responses_app.protocol.ids import location_of_item
 from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.response_object import ResponseBody, initial_body, json_body
@@ -38,6 +39,17 @@ def response_bodies(rows: list[Response]) -> list[ResponseBody]:
         if body is not None:
             bodies.append(body)
     return bodies
+
+
+def response_payload(row: Response) -> ResponseBody:
+    body = current_body(row.pk)
+    if body is None:  # deleted meanwhile
+        raise ResponseNotFound(row.pk)
+    return json_body(body)
+
+
+def response_payloads(rows: list[Response]) -> list[ResponseBody]:
+    return [json_body(body) for body in response_bodies(rows)]
 
 
 def body_without_content(response_id: str) -> ResponseBody:

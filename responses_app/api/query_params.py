@@ -20,6 +20,20 @@ def read_text(params: QueryDict, name: str) -> str | None:
     return value or None
 
 
+def read_map(params: QueryDict, name: str) -> dict[str, str]:
+    """The values of ``name[key]``, by their keys."""
+    values = {}
+    for param in params:
+        if not (param.startswith(f"{name}[") and param.endswith("]")):
+            continue
+        key = param.removeprefix(f"{name}[").removesuffix("]")
+        values[key] = read_text(params, param) or ""
+        if has_controls(key):
+            problem = f"A key of {name} contains control characters."
+            raise InvalidRequest(problem, param=name, code="invalid_text")
+    return values
+
+
 def read_choice(params: QueryDict, name: str, allowed: Iterable[str]) -> str | None:
     """One of a few words; the empty text is none of them."""
     chosen: str | None = optional(choice(*allowed))(params.get(name), name)

@@ -8,14 +8,16 @@ from rest_framework.response import Response
 
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.api.pagination import IdPagination
-from responses_app.api.payloads import body_without_content, item_payload, response_bodies
+from responses_app.api.payloads import (
+    body_without_content,
+    item_payload,
+    response_payload,
+    response_payloads,
+)
 from responses_app.api.query_params import read_choice, read_text
-from responses_app.eventlog import current_body
 from responses_app.models import Response as StoredResponse
 from responses_app.models import Session
 from responses_app.postgresql.threads import release_connection
-from responses_app.protocol.errors import ResponseNotFound
-from responses_app.protocol.response_object import ResponseBody, json_body
 from responses_app.protocol.status import Status
 from responses_app.requests.headers import (
     LAST_EVENT_HEADER,
@@ -42,8 +44,7 @@ class ResponsesView(ApiView):
         wanted = _filtered(listed, request.user.pk, request.query_params)
         paginator = IdPagination()
         rows = paginator.paginate_queryset(wanted, request, cursors=owned)
-        bodies = [json_body(body) for body in response_bodies(rows)]
-        return paginator.get_paginated_response(bodies)
+        return paginator.get_paginated_response(response_payloads(rows))
 
 
 class ResponseView(ApiView):
@@ -88,10 +89,7 @@ class StreamedView(ApiView):
 
 
 def _current(row: StoredResponse) -> Response:
-    body: ResponseBody | None = current_body(row.pk)
-    if body is None:
-        raise ResponseNotFound(row.pk)
-    return Response(json_body(body), headers={SESSION_HEADER: row.session.public_id})
+    return Response(response_payload(row), headers={SESSION_HEADER: row.session.public_id})
 
 
 def _wait_until_settled(response_id: str) -> None:

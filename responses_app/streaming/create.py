@@ -3,9 +3,7 @@
 from responses_app.database import database
 from responses_app.protocol.response_object import json_body
 from responses_app.requests.create import read_create
-from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.json_body import parse_body
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.streaming.generating import GeneratingConsumer
 from responses_app.streaming.pump import pump
 from responses_app.streaming.renderers import ResponsesView
@@ -14,11 +12,9 @@ from responses_app.streaming.renderers import ResponsesView
 class CreateResponseConsumer(GeneratingConsumer):
     async def respond(self, body: bytes) -> None:
         principal = await self.principal()
-        session_id = read_session_id(self.header(SESSION_HEADER))
+        session_id = self.session_id
         fields = await parse_body(body)
-        request = await database.read(
-            read_create, fields, principal, session_id, self.header(FORM_HEADER)
-        )
+        request = await database.read(read_create, fields, principal, session_id, self.tool_form)
         admitted = await self.admit(request.admission, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

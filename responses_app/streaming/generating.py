@@ -16,10 +16,12 @@ from responses_app.requests.headers import (
     SESSION_HEADER,
     TURN_POLICY_HEADER,
     ignored_value,
+    read_session_id,
     read_turn_policy,
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
 from responses_app.requests.json_body import run_beside_loop
+from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.admit import admit
 from responses_app.services.lifecycle.cancel import leave
@@ -34,6 +36,14 @@ class GeneratingConsumer(HttpConsumer):
     def __init__(self) -> None:
         super().__init__()
         self._admitting: asyncio.Future[Admitted] | None = None
+
+    @property
+    def session_id(self) -> str | None:
+        return read_session_id(self.header(SESSION_HEADER))
+
+    @property
+    def tool_form(self) -> str | None:
+        return self.header(FORM_HEADER)
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
         """Headers give the session key, the turn policy and the idempotency key."""

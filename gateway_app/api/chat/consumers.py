@@ -15,9 +15,7 @@ from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.response_object import ResponseBody
-from responses_app.requests.headers import SESSION_HEADER, read_session_id
 from responses_app.requests.json_body import parse_body
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.lifecycle.admission import Admitted
 from responses_app.streaming.base import Headers
 from responses_app.streaming.generating import GeneratingConsumer
@@ -30,10 +28,9 @@ class ChatConsumer(GeneratingConsumer):
     async def respond(self, body: bytes) -> None:
         principal = await self.principal()
         is_detailed = wants_detail(self.header(DETAIL_HEADER))
-        session_id = read_session_id(self.header(SESSION_HEADER))
-        form = self.header(FORM_HEADER)
+        session_id = self.session_id
         fields = await parse_body(body)
-        request = await database.read(read_chat, fields, principal, session_id, form)
+        request = await database.read(read_chat, fields, principal, session_id, self.tool_form)
         admitted = await self._admit(request, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

@@ -34,7 +34,7 @@ class CompletionNotFound(NotFound):
 
 
 def completion(body: ResponseBody) -> dict[str, Any]:
-    entries: list[Item] = []
+    entries: list[TokenLogprob] = []
     for part in _parts(body):
         entries += part.get("logprobs") or ()
     choice = {
@@ -76,7 +76,7 @@ def usage(body: ResponseBody) -> dict[str, Any] | None:
     }
 
 
-def logprobs(entries: Sequence[Item]) -> dict[str, Any] | None:
+def logprobs(entries: Sequence[TokenLogprob]) -> dict[str, Any] | None:
     if not entries:
         return None
     return {"content": entries, "refusal": None}
@@ -108,8 +108,8 @@ def problem_of(body: ResponseBody) -> dict[str, Any] | None:
     details = body["incomplete_details"] or {}
     message = details.get("message") or f"The answer is not complete: {reason}."
     if is_failed:
-        message = body["error"]["message"]
-        reason = body["error"]["code"]
+        message = _error(body)["message"]
+        reason = _error(body)["code"]
     return {
         "completed": False,
         "partial": not is_failed,
@@ -123,10 +123,10 @@ def problem_of(body: ResponseBody) -> dict[str, Any] | None:
 def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> TurnFailed | None:
     """The error that takes the place of a completion, if there is no completion."""
     if body["status"] == Status.FAILED:
-        return failed_turn(body["error"], has_run_tools=has_run_tools)
+        return failed_turn(_error(body), has_run_tools=has_run_tools)
     if body["status"] != Status.INCOMPLETE or _incomplete_reason(body) not in _FAULTS:
         return None
-    if _text(body, "text") or client_calls(body):
+    if content_text(_parts(body)) or client_calls(body):
         return None
     problem = problem_of(body)
     assert problem is not None
@@ -168,12 +168,12 @@ def _call(item: Item) -> dict[str, Any]:
 
 def _message(body: ResponseBody) -> dict[str, Any]:
     calls = client_calls(body)
-    refusal = _text(body, "refusal") or None
-    content: str | None = _text(body, "text")
+    refusal = "".join(part.get("refusal", "") for part in _parts(body)) or None
+    content: str | None = content_text(_parts(body))
     # Null only beside something else: clients send a message back as it is.
     if not content and (calls or refusal):
         content = None
-    annotations: list[Item] = []
+    annotations: list[dict[str, Any]] = []
     for part in _parts(body):
         annotations += part.get("annotations") or ()
     message: dict[str, Any] = {
@@ -182,10 +182,7 @@ def _message(body: ResponseBody) -> dict[str, Any]:
         "refusal": refusal,
         "annotations": annotations,
     }
-    reasoning = ""
-    for item in body["output"]:
-        for part in item.get("summary") or ():
-            reasoning += part["text"]
+    reasoning = "".join(content_text(item.get("summary")) for item in body["output"])
     if reasoning:
         message["reasoning_content"] = reasoning
     if calls:
@@ -193,16 +190,18 @@ def _message(body: ResponseBody) -> dict[str, Any]:
     return message
 
 
-def _text(body: ResponseBody, key: str) -> str:
-    return "".join(part.get(key, "") for part in _parts(body))
-
-
-def _parts(body: ResponseBody) -> list[Item]:
-    parts: list[Item] = []
+def _parts(body: ResponseBody) -> list[ContentPart]:
+    parts: list[ContentPart] = []
     for item in body["output"]:
-        if item["type"] == "message":
+        if item["type"] == "message" and isinstance(item["content"], list):
             parts += item["content"]
     return parts
+
+
+def _error(body: ResponseBody) -> dict[str, str]:
+    """The error of a failed response."""
+    assert body["error"] is not None
+    return body["error"]
 
 
 def _incomplete_reason(body: ResponseBody) -> str:

@@ -11,7 +11,7 @@ from gateway_app.api.tool_calls import (
 )
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import Item, content_text
 
 MAX_LABEL_CHARS = 60
 EMOJI = {
@@ -83,17 +83,16 @@ class ToolProgress:
         call: ToolCall | None = None
         if item["type"] == "function_call_output":
             call = self._running.get(item["call_id"])
-            parts = item["output"]
+            output = content_text(item["output"])
         elif item["type"] == "mcp_call":
             for running in self._running.values():
                 if running.output_index == output_index:
                     call = running
-            parts = [{"text": item["output"] or ""}]
+            output = content_text(item["output"])
             if item["error"]:
-                parts = item["error"]["content"]
+                output = content_text(item["error"]["content"])
         if call is None:
             return []
-        output = "".join(part["text"] for part in parts)
         return self._finish(call.call_id, {"input": call.parsed, "output": output})
 
     def _approval(self, call: ToolCall | None, event: Event) -> list[Progress]:

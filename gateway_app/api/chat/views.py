@@ -13,12 +13,10 @@ from gateway_app.api.chat.payloads import CompletionNotFound, completion, respon
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.api.pagination import IdPagination
 from responses_app.api.payloads import response_bodies
-from responses_app.api.query_params import read_text
+from responses_app.api.query_params import read_map, read_text
 from responses_app.eventlog import current_body
-from responses_app.http.session_key import has_controls
 from responses_app.models import Response as StoredResponse
 from responses_app.models.responses import Kind
-from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import SESSION_HEADER
@@ -87,17 +85,7 @@ def _filtered(rows: QuerySet[StoredResponse], params: QueryDict) -> QuerySet[Sto
     model = read_text(params, "model")
     if model is not None:
         rows = rows.filter(model=model)
-    for name in params:
-        if not (name.startswith("metadata[") and name.endswith("]")):
-            continue
-        key = name.removeprefix("metadata[").removesuffix("]")
-        value = read_text(params, name) or ""
-        if has_controls(key):
-            raise InvalidRequest(
-                "A key of metadata contains control characters.",
-                param="metadata",
-                code="invalid_text",
-            )
+    for key, value in read_map(params, "metadata").items():
         # Django compares a value of a JSON column only with JSON, hence the cast.
         text = Cast(KeyTextTransform(key, KeyTransform("metadata", "request")), TextField())
         rows = rows.filter(Exact(text, value))

@@ -12,10 +12,8 @@ from responses_app.requests.headers import (
     SESSION_HEADER,
     read_cursor,
     read_last_event_id,
-    read_session_id,
 )
 from responses_app.requests.json_body import parse_body
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.lookup import note_access
 from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.generating import GeneratingConsumer
@@ -25,11 +23,9 @@ from responses_app.streaming.pump import pump
 class CreateRunConsumer(GeneratingConsumer):
     async def respond(self, body: bytes) -> None:
         principal = await self.principal()
-        session_id = read_session_id(self.header(SESSION_HEADER))
+        session_id = self.session_id
         fields = await parse_body(body)
-        admission = await database.read(
-            read_run, fields, principal, session_id, self.header(FORM_HEADER)
-        )
+        admission = await database.read(read_run, fields, principal, session_id, self.tool_form)
         admitted = await self.admit(admission, fields)
         started = {
             "run_id": run_id_of(admitted.response_id),

@@ -14,7 +14,6 @@ from responses_app.protocol.errors import SERVER, ApiError
 from responses_app.protocol.ids import run_id_of
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.json_body import parse_body
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.transcript import text_of_output, unanswered_calls
 from responses_app.services.lifecycle.admission import Admission, Admitted
@@ -45,7 +44,7 @@ class SessionConsumer(GeneratingConsumer):
 
         def read() -> Admission:
             session = find_session(principal.owner_id, self.path_args["session_id"])
-            return read_chat(fields, principal, session, self.header(FORM_HEADER))
+            return read_chat(fields, principal, session, self.tool_form)
 
         admission = await database.read(read)
         admitted = await self.admit(admission, fields)

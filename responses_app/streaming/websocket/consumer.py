@@ -13,7 +13,6 @@ from channels.exceptions import StopConsumer
 from django.conf import settings
 
 from responses_app.http.request_gate import request_gate
-from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.http.websocket_rejection import reject_handshake
 from responses_app.protocol import events
 from responses_app.protocol.errors import (
@@ -23,19 +22,16 @@ from responses_app.protocol.errors import (
     InvalidRequest,
     ResponseInterrupted,
 )
-from responses_app.requests.headers import (
-    SESSION_HEADER,
-    TURN_POLICY_HEADER,
-    read_session_id,
-    read_turn_policy,
-)
+from responses_app.requests.fields import short_text
 from responses_app.requests.json_body import parse_body
 from responses_app.streaming.revocation import credential_of, revocation
-from responses_app.streaming.websocket.turn import Connection, SocketTurn, read_stream_id
+from responses_app.streaming.websocket.connection import Connection
+from responses_app.streaming.websocket.turn import SocketTurn
 
 logger = logging.getLogger(__name__)
 
 Message = dict[str, Any]
+MAX_STREAM_ID_CHARS = 256
 MAX_TURNS = 32  # on one socket, running and waiting
 GOING_AWAY = 1001
 POLICY_VIOLATION = 1008
@@ -71,17 +67,12 @@ class ResponsesSocket(AsyncConsumer):
     # -- messages -----------------------------------------------------------------------
     async def websocket_connect(self, message: Message) -> None:
         try:
-            self._connection = Connection(
-                header=self._header,
-                session_id=read_session_id(self._header(SESSION_HEADER)),
-                session_key=read_session_key(self._header(SESSION_KEY_HEADER)),
-                turn_policy=read_turn_policy(self._header(TURN_POLICY_HEADER)),
-            )
+            self._connection = Connection.from_handshake(self._header)
             principal = await self._connection.principal()
         except ApiError as error:
             await reject_handshake(error, self.scope, self.send)
             raise StopConsumer from None
-        credential = credential_of(principal, self._header("authorization"))
+        credential = credential_of(principal, self._connection.authorization)
         self._watches.enter_context(revocation.watched(credential, self._revoke))
         self._limit = asyncio.create_task(self._end_in_time())
         request_gate.close_callbacks.add(self._close_for_shutdown)
@@ -91,7 +82,9 @@ class ResponsesSocket(AsyncConsumer):
         stream_id: str | None = None
         try:
             body = await self._parsed(message)
-            stream_id = read_stream_id(body.pop("stream_id", None))
+            given = body.pop("stream_id", None)
+            if given is not None:
+                stream_id = short_text(MAX_STREAM_ID_CHARS)(given, "stream_id")
             await self._take(body, stream_id)
         except ApiError as error:
             await self._send_error(error, stream_id)

@@ -1,8 +1,20 @@
-"""The unstored turns of one WebSocket, which a later turn on it may continue."""
+"""What all turns of one WebSocket share: the headers of its handshake, and its unstored turns."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
+from responses_app.database import database
+from responses_app.http.principals import Principal, authenticate
+from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
+from responses_app.models.sessions import TurnPolicy
 from responses_app.protocol.items import Item
+from responses_app.requests.headers import (
+    SESSION_HEADER,
+    TURN_POLICY_HEADER,
+    read_session_id,
+    read_turn_policy,
+)
+from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.lifecycle.admission import Admission
 
 REMEMBERED_TURNS = 32  # a client continues its last turn, or forks a recent one
@@ -47,3 +59,27 @@ class SocketMemory:
         if admission.previous_id is None or admission.previous_id not in self._turns:
             return admission
         return self._turns[admission.previous_id].continued_by(admission)
+
+
+@dataclass(frozen=True)
+class Connection:
+    authorization: str | None
+    session_id: str | None
+    session_key: str | None
+    turn_policy: TurnPolicy | None
+    tool_form: str | None
+    memory: SocketMemory = field(default_factory=SocketMemory)
+
+    @classmethod
+    def from_handshake(cls, header: Callable[[str], str | None]) -> "Connection":
+        return cls(
+            authorization=header("authorization"),
+            session_id=read_session_id(header(SESSION_HEADER)),
+            session_key=read_session_key(header(SESSION_KEY_HEADER)),
+            turn_policy=read_turn_policy(header(TURN_POLICY_HEADER)),
+            tool_form=header(FORM_HEADER),
+        )
+
+    async def principal(self) -> Principal:
+        """Checked for every turn: a key may be revoked while a socket is open."""
+        return await database.read(authenticate, self.authorization)
