@@ -41,7 +41,7 @@ class ProfileForm(forms.ModelForm):
             return cleaned
         profile = profile_of_row(Profile(**{**cleaned, "toolset": cleaned.get("toolset") or []}))
         try:
-            read_toolset({"toolset": cleaned.get("toolset") or []}, profile.place)
+            read_toolset({"toolset": cleaned.get("toolset") or []}, profile.location)
             models_of(profile, settings.HERMES_MODELS, tuple(settings.HERMES_PROVIDERS))
         except ImproperlyConfigured as error:
             raise ValidationError(str(error)) from error

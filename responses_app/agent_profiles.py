@@ -9,12 +9,11 @@ TOOL_ITEM_FORMS = ("function_call", "mcp_call")
 @dataclass(frozen=True)
 class AgentProfile:
     name: str
-    place: str  # how its owner calls it, in complaints about its settings
+    location: str  # where it is defined, for messages about its settings
     instructions: str = ""
     toolset: tuple[str, ...] = ()  # empty means all tools of the server
-    tool_items: str = ""  # empty means as the request suggests
-    upstream: dict[str, str] = field(
-        default_factory=dict
-    )  # what of the first model's settings it has its own
+    tool_items: str = ""  # empty means what the request asks for
+    # Settings that replace those of the server's first model.
+    upstream: dict[str, str] = field(default_factory=dict)
     fallback_models: list[Any] | None = None
     context_window: int = 0  # in tokens; 0 means that of the server

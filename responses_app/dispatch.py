@@ -1,4 +1,4 @@
-"""Hints to whoever generates; the sweep finds what a lost hint missed."""
+"""Hints to the runners that generate; the sweep finds the responses of lost hints."""
 
 from functools import cache
 from typing import Protocol, cast

@@ -1,4 +1,4 @@
-"""What this process counts and times, for ``/metrics``; health reads the last word of each upstream here."""
+"""Counters and timers of this process for ``/metrics``, and the last outcome of each upstream for health."""
 
 import time
 from dataclasses import dataclass
@@ -53,29 +53,29 @@ tool_seconds = Histogram(
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the last request to an upstream ended; an empty code is an answer."""
+    """How the last request to an upstream ended; an empty code means success."""
 
     at: float
     code: str = ""
 
 
-last_outcomes: dict[tuple[str, str], Outcome] = {}
+last_outcomes: dict[tuple[str, str], Outcome] = {}  # by provider and model
 
 
 class UpstreamRequest:
-    """One request, timed from its opening; whoever stops listening to it has not met an error."""
+    """One request, timed from its start. A caller that stops reading it has not met an error."""
 
     def __init__(self, provider: str, model: str) -> None:
-        self._labels = (provider, model)
+        self._provider = provider
+        self._model = model
         self._began = time.monotonic()
-        self._has_heard = False
+        self._has_event = False
 
     def note_event(self) -> None:
-        if not self._has_heard:
-            self._has_heard = True
-            upstream_first_event_seconds.labels(*self._labels).observe(
-                time.monotonic() - self._began
-            )
+        if not self._has_event:
+            self._has_event = True
+            seconds = upstream_first_event_seconds.labels(self._provider, self._model)
+            seconds.observe(time.monotonic() - self._began)
 
     def __enter__(self) -> "UpstreamRequest":
         return self
@@ -86,10 +86,12 @@ class UpstreamRequest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        upstream_seconds.labels(*self._labels).observe(time.monotonic() - self._began)
+        seconds = upstream_seconds.labels(self._provider, self._model)
+        seconds.observe(time.monotonic() - self._began)
+        upstream = (self._provider, self._model)
         if isinstance(error, Exception):
             code = str(getattr(error, "code", "server_error"))
-            upstream_errors.labels(*self._labels, code).inc()
-            last_outcomes[self._labels] = Outcome(time.time(), code)
-        elif self._has_heard:
-            last_outcomes[self._labels] = Outcome(time.time())
+            upstream_errors.labels(self._provider, self._model, code).inc()
+            last_outcomes[upstream] = Outcome(time.time(), code)
+        elif self._has_event:
+            last_outcomes[upstream] = Outcome(time.time())

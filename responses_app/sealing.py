@@ -1,4 +1,4 @@
-"""Sealed content: what clients keep for us, which they can neither read nor change, nor use for somebody else."""
+"""Sealed content: clients keep it for the server, and can't read, change or use it for another owner."""
 
 import base64
 import binascii
@@ -17,32 +17,33 @@ KEY_BYTES = 32
 
 
 class NotSealedHere(Exception):
-    """Altered, cut, another owner's, or of a server with another secret."""
+    """Altered, cut, of another owner, or of a server with another secret."""
 
 
 def seal(owner_id: int, content: bytes) -> str:
     nonce = secrets.token_bytes(NONCE_BYTES)
-    return PREFIX + _text(
-        nonce + _cipher(settings.SECRET_KEY).encrypt(nonce, content, _bound_to(owner_id))
-    )
+    sealed = _cipher(settings.SECRET_KEY).encrypt(nonce, content, _owner_data(owner_id))
+    return PREFIX + _encode(nonce + sealed)
 
 
 def unseal(owner_id: int, sealed: str) -> bytes:
-    raw = _bytes(sealed.removeprefix(PREFIX)) if is_sealed(sealed) else b""
+    if not is_sealed(sealed):
+        raise NotSealedHere
+    raw = _decode(sealed.removeprefix(PREFIX))
     if len(raw) <= NONCE_BYTES:
         raise NotSealedHere
+    nonce = raw[:NONCE_BYTES]
+    content = raw[NONCE_BYTES:]
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         try:
-            return _cipher(secret).decrypt(
-                raw[:NONCE_BYTES], raw[NONCE_BYTES:], _bound_to(owner_id)
-            )
+            return _cipher(secret).decrypt(nonce, content, _owner_data(owner_id))
         except InvalidTag:
             continue
     raise NotSealedHere
 
 
 def is_sealed(value: str) -> bool:
-    """By its looks: whether it is authentic, only ``unseal`` can tell."""
+    """By its prefix alone: only ``unseal`` checks whether it is authentic."""
     return value.startswith(PREFIX)
 
 
@@ -54,18 +55,21 @@ def _cipher(secret: str) -> AESGCM:
     return AESGCM(derivation.derive(secret.encode()))
 
 
-def _bound_to(owner_id: int) -> bytes:
+def _owner_data(owner_id: int) -> bytes:
+    """Authenticated with the content, so that another owner can't unseal it."""
     return f"owner {owner_id}".encode()
 
 
-def _text(raw: bytes) -> str:
+def _encode(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _bytes(text: str) -> bytes:
-    """Of exactly the text that was made: base64 has several spellings of the same bytes."""
+def _decode(text: str) -> bytes:
+    """Empty unless ``_encode`` made exactly this text: base64 has several spellings of the same bytes."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         return b""
-    return raw if _text(raw) == text else b""
+    if _encode(raw) != text:
+        return b""
+    return raw

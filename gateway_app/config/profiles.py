@@ -20,10 +20,12 @@ def models_of(
     """The model that answers, then those that take over where it fails; ``models`` are the server's own."""
     first, *others = models
     own = (
-        read_model(profile.upstream, first, providers, profile.place) if profile.upstream else first
+        read_model(profile.upstream, first, providers, profile.location)
+        if profile.upstream
+        else first
     )
     fallbacks = read_fallbacks(
-        profile.fallback_models, own, providers, f"{profile.place}: fallback_models"
+        profile.fallback_models, own, providers, f"{profile.location}: fallback_models"
     )
     return (own, *(fallbacks or others))
 
@@ -65,7 +67,7 @@ def _read(name: str, entry: Any) -> AgentProfile:
         )
     return AgentProfile(
         name=name,
-        place=place,
+        location=place,
         instructions=_text(entry, "instructions", place),
         toolset=read_toolset(entry, place),
         tool_items=form,

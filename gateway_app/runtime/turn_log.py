@@ -57,7 +57,7 @@ class TurnLog:
         self._first_output_at: datetime | None = None
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
         self._tail = event_store.tails.of(self._row.pk, is_volatile=not self._row.is_stored)
-        self._tail.is_fed_here = True
+        self._tail.is_written_here = True
         if self._tail.is_volatile and self._tail.newest is not None:
             self._numbering.follow(self._tail.newest)
 
@@ -140,7 +140,7 @@ class TurnLog:
 
     def close(self) -> None:
         """Readers look for what another process may append."""
-        self._tail.is_fed_here = self._tail.is_volatile
+        self._tail.is_written_here = self._tail.is_volatile
         self._tail.wake()
 
 

@@ -11,7 +11,7 @@ from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import Snapshot
 from responses_app.protocol.sse import decode_frames
 
-# What reading raises where bytes, frames, fields or places of a log are not as they were written.
+# What reading raises where bytes, frames, fields or positions of a log are not as they were written.
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, zlib.error)
 
 
@@ -19,14 +19,13 @@ def decode_log(segments: Iterable[Segment]) -> Iterator[Event]:
     """Every event; raises one of UNREADABLE where an event is missing or broken."""
     for segment in segments:
         if not segment.is_whole:
-            raise ValueError(
-                f"{segment.response_id}: events are missing behind {segment.first_position}"
-            )
+            start = segment.first_position
+            raise ValueError(f"{segment.response_id}: events are missing after position {start}")
         yield from decode_frames([segment.data])
 
 
 def readable_body(segments: Iterable[Segment]) -> ResponseBody:
-    """The response up to the first event that can't be read; empty where that is the first of all."""
+    """The response up to the first unreadable event; empty if no event can be read."""
     snapshot = Snapshot()
     with suppress(*UNREADABLE):
         for event in decode_log(segments):
@@ -35,8 +34,11 @@ def readable_body(segments: Iterable[Segment]) -> ResponseBody:
         body = snapshot.body()
     except UNREADABLE:
         return {}
-    return {**body, "output": [_closed(item) for item in body["output"] if "type" in item]}
-
-
-def _closed(item: Item) -> Item:
-    return {**item, "status": "incomplete"} if item.get("status") == "in_progress" else item
+    output: list[Item] = []
+    for item in body["output"]:
+        if "type" not in item:
+            continue
+        if item.get("status") == "in_progress":
+            item = item | {"status": "incomplete"}
+        output.append(item)
+    return body | {"output": output}

@@ -25,13 +25,18 @@ def merge(segments: Iterable[Segment]) -> list[tuple[Segment, bytes]]:
             groups.append([])
             size = 0
         groups[-1].append(segment)
-        size = MERGED_BYTES if segment.is_final else size + len(segment.data)
-    merged = [concatenated(group) for group in groups]
-    return [(segment, zlib.compress(segment.data)) for segment in merged]
+        size += len(segment.data)
+        if segment.is_final:
+            size = MERGED_BYTES
+    merged: list[tuple[Segment, bytes]] = []
+    for group in groups:
+        segment = concatenated(group)
+        merged.append((segment, zlib.compress(segment.data)))
+    return merged
 
 
 def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]]) -> None:
-    """Swap a finished log for its merged form, in the caller's transaction."""
+    """Replace the log of an ended response by its merged form, in the caller's transaction."""
     unmerged = Response.objects.filter(pk=response_id, is_log_merged=False, deleted_at__isnull=True)
     if not unmerged.update(is_log_merged=True) or not merged:
         return
@@ -39,8 +44,7 @@ def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]
     values: list[int | str | bytes] = []
     for segment, packed in merged:
         values.extend(row_values(segment, Codec.ZLIB, packed))
+    rows = ", ".join([ROW] * len(merged))
+    statement = f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {rows}"
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {', '.join([ROW] * len(merged))}",
-            values,
-        )
+        cursor.execute(statement, values)

@@ -1,12 +1,13 @@
 """The older events of a response that is not stored, compressed.
 
-A model that is read word by word makes a segment of each word: as objects they take fifty times
-the text. Packed in blocks they take little more than the text itself.
+A slow model makes a segment of each word: as objects they take fifty times the text. Packed in
+blocks they take little more than the text itself.
 """
 
 import zlib
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from responses_app.eventlog.segments import Segment, concatenated
 
@@ -28,21 +29,17 @@ class PackedLog:
         self._blocks: list[_Block] = []
 
     def add(self, segments: list[Segment]) -> None:
-        """The next segments of the log, as one block."""
+        """Add the next segments of the log as one block."""
         whole = concatenated(segments)
         packed = zlib.compress(whole.commit_marks.encode() + MARKS_END + whole.data)
         self._blocks.append(_Block(replace(whole, data=b"", commit_marks=""), packed))
 
     def after(self, position: int) -> list[Segment]:
-        """What lies behind a position in its block; the blocks behind that one stay packed."""
-        at = bisect_left(self._blocks, position + 1, key=_last_position)
-        if at == len(self._blocks):
+        """The events after a position up to the end of its block; later blocks stay packed."""
+        number = bisect_left(self._blocks, position + 1, key=attrgetter("outline.last_position"))
+        if number == len(self._blocks):
             return []
-        return [self._blocks[at].unpacked().after(position)]
+        return [self._blocks[number].unpacked().after(position)]
 
     def whole(self) -> list[Segment]:
         return [block.unpacked() for block in self._blocks]
-
-
-def _last_position(block: _Block) -> int:
-    return block.outline.last_position

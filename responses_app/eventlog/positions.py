@@ -1,4 +1,4 @@
-"""Positions of a log: where a public event is, and how far each log reaches."""
+"""Positions of a log: that of a public event, and the newest one of each log."""
 
 from collections.abc import Sequence
 
@@ -22,10 +22,10 @@ def position_of_sequence(response_id: str, sequence: int) -> int | None:
         return None
     low, high = sequence, newest.last_position
     while low <= high:
-        found = segment_at(response_id, (low + high) // 2).values_list(
+        middle = segment_at(response_id, (low + high) // 2)
+        row = middle.values_list(
             "first_position", "last_position", "first_sequence", "next_sequence"
-        )
-        row = found.first()
+        ).first()
         if row is None:
             return None
         first_position, last_position, first_sequence, next_sequence = row
@@ -39,26 +39,27 @@ def position_of_sequence(response_id: str, sequence: int) -> int | None:
 
 
 def _position_inside(response_id: str, first_position: int, sequence: int) -> int | None:
-    """In the segment that holds the event, or in what a merge has put in its place."""
+    """In the segment that holds the event, or in the merged one that has replaced it."""
     for segment in read_segments(response_id, first_position - 1, limit=1):
-        at = segment.first_sequence - 1
+        current = segment.first_sequence - 1
         for position, frame in enumerate(split_frames(segment.data), segment.first_position):
             if not frame.startswith(INTERNAL_FRAME_PREFIX):
-                at += 1
-            if at == sequence:
+                current += 1
+            if current == sequence:
                 return position
     return None
 
 
 def newest_positions(response_ids: Sequence[str]) -> dict[str, int]:
-    """How far each log reaches, by one index seek per log; a log that was erased is left out."""
-    newest = EventSegment.objects.filter(response_id=OuterRef("pk")).order_by("-first_position")
-    reach: dict[str, int] = {}
+    """The last position of each log, by one index seek per log; an erased log is left out."""
+    segments = EventSegment.objects.filter(response_id=OuterRef("pk")).order_by("-first_position")
+    newest = Subquery(segments.values("last_position")[:1])
+    positions: dict[str, int] = {}
     for start in range(0, len(response_ids), IDS_PER_QUERY):
         chunk = response_ids[start : start + IDS_PER_QUERY]
         rows = Response.objects.filter(pk__in=chunk)
-        annotated = rows.annotate(reach=Subquery(newest.values("last_position")[:1]))
-        for response_id, position in annotated.values_list("pk", "reach"):
+        annotated = rows.annotate(newest=newest)
+        for response_id, position in annotated.values_list("pk", "newest"):
             if position is not None:
-                reach[response_id] = position
-    return reach
+                positions[response_id] = position
+    return positions

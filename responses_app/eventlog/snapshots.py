@@ -1,7 +1,7 @@
-"""Snapshots of running responses: a fold of the stored log that each look takes on from where the last one ended.
+"""Snapshots of running responses: folds of the stored log, kept between two reads.
 
-Clients poll a background response. A fold of the whole log at every look would make each look
-cost more than the one before.
+Clients poll a background response. Folding the whole log for every poll would make each poll cost
+more than the one before, so a read takes in only the events since the last one.
 """
 
 import threading
@@ -23,7 +23,7 @@ from responses_app.protocol.sse import decode_frame, split_frames
 PAGE_SEGMENTS = 1000  # of a log that is folded from its start
 KEPT_FOLDS = 512
 KEPT_BYTES = 32 * 1024 * 1024  # of all folds, as JSON
-IDLE_SECS = 60.0  # a client that polls comes back sooner
+IDLE_SECS = 60.0  # a client that polls reads again sooner
 
 
 class LogFold(Protocol):
@@ -48,9 +48,8 @@ class _Entry(Generic[F]):
 
     def advance(self, response_id: str) -> bool:
         """Up to the newest committed event; True when the log has ended."""
-        limit = (
-            READ_SEGMENTS  # most looks find few; a small limit also makes PostgreSQL use the index
-        )
+        # Most reads find few segments; a small limit also makes PostgreSQL use the index.
+        limit = READ_SEGMENTS
         while True:
             found = read_on(response_id, self.position, limit)
             for segment in found or ():
@@ -64,7 +63,7 @@ class _Entry(Generic[F]):
 
 
 class FoldCache(Generic[F]):
-    """The folds of the logs that were looked at lately; safe between threads."""
+    """The folds of logs that were read lately; safe between threads."""
 
     def __init__(
         self, make: Callable[[], F], max_count: int = KEPT_FOLDS, max_bytes: int = KEPT_BYTES
@@ -82,37 +81,35 @@ class FoldCache(Generic[F]):
     def __contains__(self, response_id: str) -> bool:
         return response_id in self._entries
 
-    def read(self, response_id: str, show: Callable[[F], T]) -> T | None:
-        """What ``show`` makes of the fold of the stored log; None when there is no log.
+    def read(self, response_id: str, render: Callable[[F], T]) -> T | None:
+        """What ``render`` returns for the fold of the stored log; None when there is no log.
 
-        ``show`` must not give away anything that a later event changes.
+        ``render`` must not return an object that a later event changes.
         """
         entry = self._entry(response_id)
         with entry.lock:
             try:
                 has_ended = entry.advance(response_id)
             except Exception as error:
-                entry.reset(
-                    self._make()
-                )  # half of a segment may be folded, and other threads wait for this entry
+                # Half of a segment may be folded, and other threads wait for this entry.
+                entry.reset(self._make())
                 self.forget(response_id)
                 if isinstance(error, LogErased):
                     return None
                 raise
-            shown = show(entry.fold)
+            rendered = render(entry.fold)
         if has_ended:
             self.forget(response_id)
         self._trim()
-        return shown
+        return rendered
 
     def forget(self, response_id: str) -> None:
         with self._lock:
             self._entries.pop(response_id, None)
 
     def _entry(self, response_id: str) -> _Entry[F]:
-        if (
-            connection.in_atomic_block
-        ):  # a transaction sees events that may never be committed: not to be kept
+        if connection.in_atomic_block:
+            # A transaction sees events that may never be committed: this fold is not kept.
             return _Entry(self._make())
         with self._lock:
             entry = self._entries.get(response_id)
@@ -123,7 +120,7 @@ class FoldCache(Generic[F]):
             return entry
 
     def _trim(self) -> None:
-        """The least recently used go, until the rest is small enough."""
+        """Remove the least recently used, until the rest is small enough."""
         with self._lock:
             size = sum(entry.size for entry in self._entries.values())
             idle_since = time.monotonic() - IDLE_SECS
@@ -140,7 +137,7 @@ _caches: WeakSet[FoldCache[Any]] = WeakSet()
 
 
 def forget(response_id: str) -> None:
-    """Its log has ended or is erased."""
+    """The log has ended or was erased."""
     for cache in list(_caches):
         cache.forget(response_id)
 
@@ -178,7 +175,7 @@ _bodies: FoldCache[BodyFold] = FoldCache(BodyFold)
 
 
 def current_body(response_id: str) -> ResponseBody | None:
-    """The response as the stored events tell it now; None when there are none."""
+    """The response object after the stored events; None when there are none."""
     if response_id not in _bodies:
         last = read_last(response_id)
         if last is None:

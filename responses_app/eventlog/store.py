@@ -68,7 +68,7 @@ class EventStore:
         connection alive. Raises ResponseInterrupted when this process ends before the response does.
         """
         tail = self.tails.of(response_id)
-        with self.watcher.watching(response_id, tail), tail.attended():
+        with self.watcher.watching(response_id, tail), tail.has_reader():
             async for segments in self._follow(tail, response_id, position, idle_secs):
                 yield segments
 
@@ -77,12 +77,12 @@ class EventStore:
     ) -> AsyncIterator[Sequence[Segment]]:
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
-        must_query = not tail.is_fed_here or tail.after(position) is None
+        must_query = not tail.is_written_here or tail.after(position) is None
         is_unavailable = is_last_read = False
         while True:
             version = tail.version
             segments: Sequence[Segment] | None = None
-            if must_query or tail.reach > position or tail.is_erased:
+            if must_query or tail.newest_position > position or tail.is_erased:
                 segments = tail.after(position)
                 if not segments:
                     segments, is_unavailable = await self._query(tail, response_id, position)

@@ -1,4 +1,4 @@
-"""Tails: what this process lately committed of a response, and who waits for more."""
+"""Tails: the newest events of a response in memory, and the readers that wait for more."""
 
 import asyncio
 import time
@@ -36,19 +36,15 @@ class Tail:
     def __init__(self, *, is_volatile: bool = False) -> None:
         self.is_volatile = is_volatile
         self.unstored_request: UnstoredRequest | None = None
-        self.clients: set[str] = (
-            set()
-        )  # requests that asked for it; changed in the writer's thread alone
-        self.is_fed_here = (
-            is_volatile  # this process writes the log: no need to poll for others' commits
-        )
-        self.reach = -1  # the newest position that is known to be stored
+        self.clients: set[str] = set()  # ids of its requests; changed in the writer's thread alone
+        self.is_written_here = is_volatile  # if so, no other process commits to the log
+        self.newest_position = -1  # the newest one that is known to be stored
         self.is_erased = False
         self.version = 0
         self.readers = 0
         self.left_at = 0.0  # when the last reader left, by the clock of this process
         self._segments: deque[Segment] = deque()
-        self._packed = PackedLog()  # of a volatile tail: what is older than these
+        self._packed = PackedLog()  # of a volatile tail: what is older than the segments
         self._bytes = 0
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -62,12 +58,14 @@ class Tail:
         self._bytes += _cost(segment)
         if self._bytes > TAIL_BYTES:
             self._shorten()
-        self.reach = max(self.reach, segment.last_position)
+        self.newest_position = max(self.newest_position, segment.last_position)
         self.wake()
 
     def _shorten(self) -> None:
-        """Drop what is oldest; of a volatile tail, pack the older half."""
-        allowed = TAIL_BYTES // 2 if self.is_volatile else TAIL_BYTES
+        """Drop the oldest segments; of a volatile tail, pack the older half."""
+        allowed = TAIL_BYTES
+        if self.is_volatile:
+            allowed = TAIL_BYTES // 2
         older: list[Segment] = []
         while self._bytes > allowed and len(self._segments) > 1:
             older.append(self._segments.popleft())
@@ -76,33 +74,37 @@ class Tail:
             self._packed.add(older)
 
     def note_stored(self, position: int) -> None:
-        """The database has the log up to here, through whichever process."""
-        if position > self.reach:
-            self.reach = position
+        """The database has the log up to this position, whichever process wrote it."""
+        if position > self.newest_position:
+            self.newest_position = position
             self.wake()
 
     def note_erased(self) -> None:
-        """The log may be gone: its readers look."""
+        """The log may be erased: its readers query the database."""
         self.is_erased = True
         self.wake()
 
     def note_read(self, position: int) -> None:
-        """A reader has asked the database, which has nothing behind this position."""
+        """A reader has queried the database, which has nothing after this position."""
         self.is_erased = False
-        if position > self.reach:
-            self.note_stored(position)  # other readers may not be there yet
+        if position > self.newest_position:
+            self.note_stored(position)  # other readers may not have read up to here
         else:
-            self.reach = position
+            self.newest_position = position
 
     def after(self, position: int) -> list[Segment] | None:
-        """The segments behind a position; None when they reach back further than this tail.
+        """The segments after a position; None when this tail starts later than that.
 
-        Of a volatile tail some of them, where they are many: never none where there are any.
+        A volatile tail always has them; it returns some of them where they are many.
         """
         if not self._segments:
-            return [] if self.is_volatile else None
+            if self.is_volatile:
+                return []
+            return None
         if position + 1 < self._segments[0].first_position:
-            return self._packed.after(position) if self.is_volatile else None
+            if self.is_volatile:
+                return self._packed.after(position)
+            return None
         found: deque[Segment] = deque()
         for segment in reversed(self._segments):
             if segment.last_position <= position:
@@ -114,11 +116,11 @@ class Tail:
 
     def whole(self) -> list[Segment]:
         """Of a volatile tail: the whole log."""
-        return [*self._packed.whole(), *self._segments]
+        return self._packed.whole() + list(self._segments)
 
     @contextmanager
-    def attended(self) -> Iterator[None]:
-        """Somebody reads for as long as this block lasts."""
+    def has_reader(self) -> Iterator[None]:
+        """For as long as the block lasts."""
         self.readers += 1
         try:
             yield
@@ -128,7 +130,9 @@ class Tail:
 
     @property
     def newest(self) -> Segment | None:
-        return self._segments[-1] if self._segments else None
+        if not self._segments:
+            return None
+        return self._segments[-1]
 
     def wake(self) -> None:
         self.version += 1
@@ -172,11 +176,6 @@ class Tails:
         if tail is None:
             tail = self._tails[response_id] = Tail(is_volatile=is_volatile)
         return tail
-
-    def publish(self, segment: Segment) -> None:
-        tail = self._tails.get(segment.response_id)
-        if tail is not None:
-            tail.publish(segment)
 
     def wake_all(self) -> None:
         for tail in list(self._tails.values()):

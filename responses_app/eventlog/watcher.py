@@ -1,14 +1,15 @@
-"""The watcher: one look per second at all logs that are read here and written elsewhere.
+"""The watcher: one query per second for all logs that are read here and written by other processes.
 
-It also writes down, with the same period, which responses were read. It runs only while there
-is something to watch or to write.
+It also stores, with the same period, which responses were read. It runs only while there is
+something to watch or to store.
 """
 
 import asyncio
 import contextvars
 import logging
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -16,7 +17,6 @@ from django.conf import settings
 from django.db import connection
 
 from responses_app.database import Database
-from responses_app.eventlog.access import AccessNotes
 from responses_app.eventlog.positions import newest_positions
 from responses_app.eventlog.tails import Tail
 from responses_app.models import Response
@@ -25,14 +25,44 @@ from responses_app.protocol.errors import StorageUnavailable
 logger = logging.getLogger(__name__)
 
 WATCH_SECS = 1.0  # how late a reader is when another process writes, and how exact accessed_at is
-
 READER_NOTE_SECS = 30.0
+NOTE_TRIES = 5  # for a row that another transaction holds, or that was deleted
 
 
 def note_secs() -> float:
     """Often enough that a response with a reader never counts as unattended."""
     limit_secs = 60 * settings.HERMES_UNATTENDED_MINUTES
-    return min(READER_NOTE_SECS, limit_secs / 3) if limit_secs else READER_NOTE_SECS
+    if not limit_secs:
+        return READER_NOTE_SECS
+    return min(READER_NOTE_SECS, limit_secs / 3)
+
+
+class AccessNotes:
+    """Which responses were read lately. Any thread adds, the watcher takes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tries: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tries)
+
+    def add(self, response_ids: Iterable[str]) -> None:
+        with self._lock:
+            self._tries.update(dict.fromkeys(response_ids, NOTE_TRIES))
+
+    def take(self) -> dict[str, int]:
+        with self._lock:
+            taken = self._tries
+            self._tries = {}
+        return taken
+
+    def put_back(self, missed: dict[str, int]) -> None:
+        """Notes that could not be written; a newer note of the same response stays as it is."""
+        with self._lock:
+            for response_id, tries in missed.items():
+                if tries > 1:
+                    self._tries.setdefault(response_id, tries - 1)
 
 
 class Watcher:
@@ -51,7 +81,7 @@ class Watcher:
 
     @contextmanager
     def watching(self, response_id: str, tail: Tail) -> Iterator[None]:
-        """For as long as the block lasts, the tail is woken when its log moves on."""
+        """For as long as the block lasts, the tail is woken when its log has new events."""
         if tail.is_volatile:  # this process has its whole log
             yield
             return
@@ -85,7 +115,7 @@ class Watcher:
 
     def _ensure_running(self) -> None:
         if self._task is None:
-            # A fresh context: what a request keeps in its context variables must not live on here.
+            # A fresh context: the context variables of a request must not stay alive here.
             self._task = asyncio.get_running_loop().create_task(
                 self._run(), context=contextvars.Context()
             )
@@ -102,40 +132,41 @@ class Watcher:
         self._note_readers()
         self._begin_writing()
         try:
-            await self._look()
+            await self._wake_tails()
         except StorageUnavailable as error:
             self._database.unavailable_log.error(error)
         except Exception:  # without the watcher, readers would wait for ever
-            logger.exception("A look at the logs failed.")
+            logger.exception("The watched logs could not be queried.")
 
     def _note_readers(self) -> None:
-        """Of logs that another process writes: it ends what is not read, and can't see these readers.
+        """Note the readers of logs that another process writes, which ends what has no reader.
 
-        Each note rewrites a row with its whole request, so that they are rare. A response that runs
+        Each note rewrites a row with its whole request, so notes are rare. A response that runs
         here is not evicted, and its end sets ``accessed_at``.
         """
         now = time.monotonic()
         if now < self._next_notes_at:
             return
         self._next_notes_at = now + note_secs()
-        self._notes.add(
-            response_id for response_id, tail in self._tails.items() if not tail.is_fed_here
-        )
+        written_elsewhere: list[str] = []
+        for response_id, tail in self._tails.items():
+            if not tail.is_written_here:
+                written_elsewhere.append(response_id)
+        self._notes.add(written_elsewhere)
 
-    async def _look(self) -> None:
+    async def _wake_tails(self) -> None:
         retrying = set(self._retrying)
-        watched = {
-            response_id: tail
-            for response_id, tail in self._tails.items()
-            if not tail.is_fed_here or tail in retrying
-        }
+        watched: dict[str, Tail] = {}
+        for response_id, tail in self._tails.items():
+            if not tail.is_written_here or tail in retrying:
+                watched[response_id] = tail
         if not watched:
             self._retrying.clear()
             return
-        reach = await self._database.read(newest_positions, list(watched))
+        newest = await self._database.read(newest_positions, list(watched))
         for response_id, tail in watched.items():
-            if response_id in reach:
-                tail.note_stored(reach[response_id])
+            if response_id in newest:
+                tail.note_stored(newest[response_id])
             else:
                 tail.note_erased()
         self._retrying -= retrying
@@ -143,7 +174,7 @@ class Watcher:
             tail.wake()
 
     def _begin_writing(self) -> None:
-        """Beside the looks: a database that takes no writes can still be read."""
+        """In a task of its own: a database that takes no writes can still be read."""
         if self._notes and self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(
                 self._write(), context=contextvars.Context()
@@ -160,9 +191,9 @@ class Watcher:
             logger.exception("Access notes could not be written.")
         finally:
             self._writing = None
-            self._notes.put_back(
-                {key: tries for key, tries in taken.items() if key not in set(written)}
-            )
+            for response_id in written:
+                taken.pop(response_id, None)
+            self._notes.put_back(taken)
 
     async def _write_notes(self, response_ids: list[str]) -> list[str]:
         """On PostgreSQL apart from the writer: a transaction of its own blocks no append."""

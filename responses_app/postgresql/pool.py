@@ -31,7 +31,7 @@ class RequestPool(ConnectionPool[LimitedConnection]):
         socket.register(connection.fileno(), select.POLLIN)
         if socket.poll(0):
             connection.pgconn.finish()
-            # The others are as old; psycopg would try one after the other, with growing pauses.
+            # The others are as old; psycopg would try one after the other, with longer and longer pauses.
             self.drain()
             raise OperationalError("the connection was closed while it was idle")
 

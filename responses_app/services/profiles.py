@@ -74,7 +74,7 @@ def profile_of_row(row: Profile) -> AgentProfile:
     upstream = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
     return AgentProfile(
         name=row.name,
-        place=f"Profile {row.name}",
+        location=f"Profile {row.name}",
         instructions=row.instructions,
         toolset=tuple(row.toolset),
         tool_items=row.tool_items,

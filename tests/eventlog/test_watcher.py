@@ -155,7 +155,7 @@ async def test_a_reader_of_a_log_that_is_written_elsewhere_is_noted_again_and_ag
 async def test_a_reader_of_a_log_that_is_written_here_rewrites_no_row(store: EventStore) -> None:
     row, _ = await store.database.write(make_opened)
     tail = store.tails.of(row.pk)
-    tail.is_fed_here = True
+    tail.is_written_here = True
     reader = Reader(store, row.pk)
     await until(lambda: reader.position == 2)
     before = await accessed(store, row)
