@@ -54,9 +54,9 @@ class Database:
     def submit(
         self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
     ) -> "Future[T]":
-        """Run ``work`` in a transaction of the writer; ``then`` runs on the event loop after the commit.
+        """Run ``work`` in a transaction of the writer, and ``then`` on the event loop after the commit.
 
-        With ``response_id`` it never overtakes an append to that response that was submitted before.
+        With ``response_id`` it never overtakes an earlier append to that response.
         A process without a running writer (a command, a shell) does the work itself; other
         processes notice by their own polls.
         """
@@ -71,7 +71,7 @@ class Database:
     async def write(
         self, work: Callable[[], T], then: Callable[[T], None] | None = None, response_id: str = ""
     ) -> T:
-        """``submit``, and wait for the result. Raises StorageUnavailable while nothing can be written."""
+        """``submit``, and wait for the result. Raises StorageUnavailable during an outage."""
         if not self.writer.is_running:  # the work continues after the next start
             raise StorageUnavailable("the server is shutting down")
         return await asyncio.wrap_future(self.submit(work, then, response_id))

@@ -1,4 +1,4 @@
-"""Counters and timers of this process for ``/metrics``, and the last outcome of each upstream for health."""
+"""Counters and timers for ``/metrics``, and the last outcome of each upstream for health."""
 
 import time
 from dataclasses import dataclass

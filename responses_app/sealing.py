@@ -1,4 +1,4 @@
-"""Sealed content: clients keep it for the server, and can't read, change or use it for another owner."""
+"""Sealed content: clients keep it, but can't read it, change it or use it for another owner."""
 
 import base64
 import binascii
@@ -65,7 +65,7 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    """Empty unless ``_encode`` made exactly this text: base64 has several spellings of the same bytes."""
+    """Empty unless ``_encode`` made this text: base64 has several spellings of the same bytes."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

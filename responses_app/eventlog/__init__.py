@@ -1,6 +1,6 @@
 """The event log: the only writer of events, and the one way to read them.
 
-``store`` is not imported here: it stands on ``responses_app.database``, which runs the writer of this package.
+``store`` is not imported here: it uses ``responses_app.database``, which runs this package's writer.
 """
 
 from responses_app.eventlog.jobs import Fenced

@@ -1,4 +1,4 @@
-"""A database that is unavailable or a row that is locked: how long to wait, and what a broken COMMIT stored."""
+"""Outages and locked rows: how long to wait, and whether a broken COMMIT was carried out."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,21 +37,24 @@ def run_query(query: Callable[..., T], *args: Any) -> T:
 
 
 def wait_for_locks(secs: float) -> None:
-    """How long this connection waits for another writer of an SQLite file; PostgreSQL locks rows, and few."""
+    """Set how long this connection waits for another writer of an SQLite file."""
     if connection.vendor == "sqlite":
         with suppress(*OUTAGE_ERRORS), connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {round(1000 * secs)}")
 
 
 def limit_lock_waits(secs: float) -> None:
-    """For the rest of this transaction, which is all that a pooler in transaction mode keeps."""
+    """Set how long the rest of this PostgreSQL transaction waits for a locked row.
+
+    A setting of the session would be lost under a pooler in transaction mode.
+    """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = {round(1000 * secs)}")
 
 
 def is_lock_conflict(error: Exception) -> bool:
-    """Another session has the row; the connection and the transaction before the savepoint are sound."""
+    """Another session has locked the row; the transaction before the savepoint can go on."""
     return getattr(error.__cause__, "sqlstate", None) in LOCK_CONFLICTS
 
 

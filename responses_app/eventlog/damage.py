@@ -11,7 +11,7 @@ from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import Snapshot
 from responses_app.protocol.sse import decode_frames
 
-# What reading raises where bytes, frames, fields or positions of a log are not as they were written.
+# What reading a log raises when its bytes, frames, fields or positions are damaged.
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, zlib.error)
 
 

@@ -1,4 +1,4 @@
-"""Inserting: the SQL that stores segments, refused for a response that has ended or has a newer attempt."""
+"""Inserting: the SQL that stores segments of open responses, fenced by the attempt."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -39,12 +39,13 @@ def row_values(segment: Segment, codec: Codec, data: bytes) -> tuple[int | str |
 def insert_fenced(
     segments: Sequence[Segment], *, skip_locked: bool = False
 ) -> set[tuple[str, int]]:
-    """Store the segments of open responses whose attempt is the newest; returns each stored (response, position).
+    """Store the segments of open responses whose attempt is the newest.
 
-    What is not returned was refused: the response has ended, or a newer attempt has it. With
-    ``skip_locked`` its row may also be locked by another session. On PostgreSQL the rows stay locked
-    until the commit, so that the next attempt can't start counting before it sees these segments.
-    SQLite has one writer at a time.
+    Returns the response id and first position of each stored segment. What is not returned was
+    refused: the response has ended, or a newer attempt has it. With ``skip_locked`` its row may
+    also be locked by another session. On PostgreSQL the rows stay locked until the commit, so that
+    the next attempt can't start counting before it sees these segments. SQLite has one writer at a
+    time.
     """
     stored: set[tuple[str, int]] = set()
     with connection.cursor() as cursor:

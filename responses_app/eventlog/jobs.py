@@ -2,9 +2,9 @@
 
 Appends come first, and this order is always valid. A producer waits for its own calls that write
 its log (begin, settle) before it appends further, and nothing is appended after a settle: a turn
-that settles has closed its tools and numbers nothing more. An append that was submitted before a
+that settles has closed its tools and makes no more events. An append that was submitted before a
 call stays before it. Other calls of a turn (the ledger, a claim) write no log that an append could
-precede: a claim counts on from whatever is stored when it runs.
+precede: a claim continues after the newest event that is stored when it runs.
 """
 
 import logging
@@ -74,7 +74,7 @@ class Performed:
 
 @dataclass(frozen=True)
 class Undecided:
-    """A transaction whose connection broke during its COMMIT, and its deliveries if it was stored."""
+    """A transaction whose connection broke during COMMIT, and its deliveries if it was stored."""
 
     jobs: list[Job]
     deliveries: list[Delivery]

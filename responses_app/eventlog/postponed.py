@@ -1,4 +1,4 @@
-"""Postponed jobs: another session has locked their rows. They are tried again while the others go on."""
+"""Postponed jobs: another session has locked their rows. They are tried again beside the others."""
 
 import time
 
@@ -17,7 +17,7 @@ class Postponed:
 
     def __init__(self) -> None:
         self.give_up_secs = GIVE_UP_SECS
-        self.has_jobs = False  # an attribute: the writer looks at it several times for each batch
+        self.has_jobs = False  # read several times for each batch, so not a property
         self._appends: dict[str, list[Append]] = {}
         self._calls: list[Call] = []
 

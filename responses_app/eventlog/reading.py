@@ -115,7 +115,7 @@ def read_finals(response_ids: Sequence[str]) -> list[Segment]:
 
 
 def segment_at(response_id: str, position: int) -> QuerySet[EventSegment]:
-    """The segment that holds a position, or the newest one if the log ends before it: one index seek."""
+    """The segment that holds a position, or the newest one if the log is shorter: one index seek."""
     before = _of_response(response_id).filter(first_position__lte=position)
     return before.order_by("-first_position")[:1]
 

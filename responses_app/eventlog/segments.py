@@ -147,7 +147,7 @@ def concatenated(group: Sequence[Segment]) -> Segment:
 
 
 def up_to_end(segments: Sequence[Segment]) -> list[Segment]:
-    """Without events after the terminal one: earlier versions stored such, and no reader sees them."""
+    """Without events after the terminal one, which earlier versions stored; readers stop there."""
     for number, segment in enumerate(segments, 1):
         if segment.is_final:
             return list(segments[:number])

@@ -51,7 +51,7 @@ class EventStore:
             tail.note_erased()
 
     def note_access(self, response_id: str) -> None:
-        """A response is used: it is evicted after those that are not; from any thread, does not wait."""
+        """Note that a response is used, so that it is evicted late; from any thread, does not wait."""
         writer = self.database.writer
         if writer.loop is not None and writer.is_running:
             self.watcher.note(response_id, writer.loop)
@@ -62,10 +62,10 @@ class EventStore:
     async def read_after(
         self, response_id: str, position: int, idle_secs: float
     ) -> AsyncIterator[Sequence[Segment]]:
-        """Everything after a position, then new events as they are committed, until the final event.
+        """Stored events after a position, then new ones as they are committed, until the final event.
 
         Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
-        connection alive. Raises ResponseInterrupted when this process ends before the response does.
+        connection alive. Raises ResponseInterrupted when this process ends before the response.
         """
         tail = self.tails.of(response_id)
         with self.watcher.watching(response_id, tail), tail.has_reader():
@@ -111,7 +111,7 @@ class EventStore:
     async def _query(
         self, tail: Tail, response_id: str, position: int
     ) -> tuple[list[Segment] | None, bool]:
-        """``read_on``, and whether the database was unavailable: the reader waits until it is back."""
+        """``read_on``, and whether the database was unavailable: then the reader waits for it."""
         version = tail.version
         timeout = asyncio.timeout(None)
         if self._is_closing:

@@ -29,8 +29,8 @@ class UnstoredRequest:
 class Tail:
     """The newest segments of one response, in memory, and a wake-up for its readers.
 
-    Lives as long as its runner or a reader holds it. A volatile tail is the whole log of a
-    response that is not stored; nothing else knows its events.
+    It exists as long as its runner or a reader refers to it. A volatile tail is the whole log of a
+    response that is not stored: its events are nowhere else.
     """
 
     def __init__(self, *, is_volatile: bool = False) -> None:
@@ -51,7 +51,7 @@ class Tail:
     def publish(self, segment: Segment) -> None:
         """Only after the commit, in order, on the event loop."""
         if self._segments and segment.first_position != self._segments[-1].last_position + 1:
-            assert not self.is_volatile, "nothing else has the events of a volatile tail"
+            assert not self.is_volatile, "the events of a volatile tail are nowhere else"
             self._segments.clear()
             self._bytes = 0
         self._segments.append(segment)

@@ -1,6 +1,6 @@
 """The writer: one thread, one connection, every hot write of this process.
 
-Group commit comes by itself: while one commit waits for the disk, jobs gather, and the next
+Group commit needs no timer: while one commit waits for the disk, jobs gather, and the next
 commit takes them all. Results reach their owners on the event loop, after the commit.
 """
 
@@ -167,7 +167,7 @@ class Writer:
         return None
 
     def _commit_safely(self, jobs: list[Job]) -> list[Delivery]:
-        """Whatever happens, every job gets a result and the thread goes on."""
+        """Every job gets a result and the thread goes on, also after an unexpected error."""
         decided: list[Delivery] = []
         try:
             if (undecided := self._undecided) is not None:
@@ -186,7 +186,7 @@ class Writer:
             return decided + [refusal(job, error) for job in jobs]
 
     def _commit(self, jobs: list[Job]) -> list[Delivery]:
-        """One transaction for all; where it fails, smaller ones, so that one bad job fails alone."""
+        """One transaction for all; if it fails, smaller ones, so that one bad job fails alone."""
         if not jobs:
             return []
         try:
@@ -206,7 +206,7 @@ class Writer:
             return self._commit_in_pieces(pieces_of(jobs, error))
 
     def _transact(self, jobs: list[Job]) -> list[Delivery]:
-        """One transaction. Raises when nothing of it is stored; while that is unknown, it is kept as undecided."""
+        """One transaction. Raises if nothing of it is stored; keeps it as undecided if that is unknown."""
         self._has_begun = False
         performed = Performed()
         transaction_id: int | None = None
@@ -257,7 +257,7 @@ class Writer:
         return deliveries
 
     def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
-        """The database is unavailable: appends are kept for the next round, in order; callers get a 503."""
+        """The database is unavailable: appends stay for the next batch, in order; callers get a 503."""
         self._unavailable_log.error(error)
         self._is_unavailable = True
         self._stall = error
@@ -265,7 +265,7 @@ class Writer:
         return [refusal(call, unavailable(error)) for call in calls_of(jobs)]
 
     def _postpone(self, jobs: list[Job]) -> None:
-        """Another session has locked their rows: they wait by themselves, and their callers with them."""
+        """Another session has locked their rows: they wait apart from the other jobs."""
         for job in jobs:
             self.postponed.add(job)
 

@@ -20,7 +20,7 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     def reserve(self, owner_id: int, key: str, digest: str, response_id: str) -> "IdempotencyKey":
         """The row of this key: a new one, or that of the request that was first.
 
-        On PostgreSQL the insertion waits for a transaction that holds the same key, then sees its row.
+        On PostgreSQL the insertion waits for a transaction with the same key, then sees its row.
         """
         self.expired().filter(owner_id=owner_id, key=key).delete()
         expires_at = timezone.now() + KEY_LIFETIME
@@ -36,7 +36,7 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
 
 
 class IdempotencyKey(models.Model):
-    """A request that may be sent again: with its key, or without one as an SDK's automatic retry."""
+    """A request that may be sent again: with its key, or as an SDK's automatic retry."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys"

@@ -8,7 +8,7 @@ EXCERPT_CHARS = 120
 
 class InputItemQuerySet(models.QuerySet["InputItem"]):
     def excerpt(self) -> Subquery:
-        """The beginning of the first user message, cut by the database: requests can be megabytes."""
+        """The start of the first user message, cut by the database: requests can be megabytes."""
         messages = self.filter(item__role="user").annotate(
             excerpt=Left(KT("item__content__0__text"), EXCERPT_CHARS)
         )

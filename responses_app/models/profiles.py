@@ -24,7 +24,8 @@ class Profile(models.Model):
         max_length=20,
         blank=True,
         choices=[(form, form) for form in TOOL_ITEM_FORMS],
-        help_text="Item type of its tool calls; empty: function_call, or what the request asks for.",
+        help_text="Item type of its tool calls; "
+        "empty: function_call, or what the request asks for.",
     )
     fallback_models = models.JSONField(
         default=list, blank=True, help_text="Models to try when this one can't be reached."

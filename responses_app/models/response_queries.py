@@ -43,7 +43,7 @@ def _newest_format() -> Coalesce:
 
 class ResponseQuerySet(models.QuerySet["Response"]):
     def open(self) -> "ResponseQuerySet":
-        # Statuses would be bound as parameters: SQLite then ignores the partial indexes of open rows.
+        # Statuses are bound as parameters: with them SQLite ignores the partial indexes of open rows.
         return self.filter(finished_at__isnull=True)
 
     def unlocked(self) -> "ResponseQuerySet":
@@ -52,13 +52,13 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return self.filter(pk__in=list(found))
 
     def visible_to(self, owner_id: int) -> "ResponseQuerySet":
-        """Responses that clients find by id; a compaction is returned once, to the request for it."""
+        """Responses that clients find by id; a compaction is returned only to its own request."""
         return self.filter(owner_id=owner_id, is_stored=True).exclude(kind=Kind.COMPACTION)
 
     def claimable(self, owner: str) -> "ResponseQuerySet":
         """Not ended, without a lease, its session is free, and this process has what it needs.
 
-        A lease that ran out is still a lease, for its owner may live: ``release_expired`` decides.
+        A lease that ran out still counts, because its owner may run: ``release_expired`` decides.
         The request of a response that is not stored is known only to the process that admitted it.
         """
         open_rows = self.model.objects.open()
@@ -81,8 +81,8 @@ class ResponseQuerySet(models.QuerySet["Response"]):
     def claim(self, response_id: str, attempt: int, owner: str, lease: timedelta) -> bool:
         """Take the row as attempt + 1; False if another process has it or it is not claimable yet.
 
-        The old attempt is compared too: with only the lease in the condition, two PostgreSQL workers
-        that both waited for the row lock would both win.
+        The old attempt is compared too: with only the lease in the condition, two PostgreSQL
+        workers that both waited for the row lock would both win.
         """
         mine = self.claimable(owner).filter(pk=response_id, attempt=attempt)
         claimed = mine.update(
@@ -95,7 +95,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return claimed == 1
 
     def renew(self, owner: str, attempts: dict[str, int], lease: timedelta) -> dict[str, bool]:
-        """Extend the leases of an owner; returns for each response whether its cancel was requested.
+        """Extend the leases of an owner; returns for each response whether to cancel it.
 
         A lease that ran out is extended too, as long as no other process has the row.
         """
@@ -118,7 +118,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         return self.expired().exclude(lease_owner__in=live)._free(is_crash=True)
 
     def release_own(self, owner: str, working: list[str]) -> int:
-        """Free expired rows that this owner does not work on: their attempts failed before the end."""
+        """Free expired rows that this owner does not work on: their attempts have failed."""
         mine = self.expired().filter(lease_owner=owner).exclude(pk__in=working)
         with transaction.atomic():
             return mine.unlocked()._free(is_crash=True)

@@ -72,7 +72,8 @@ class Response(models.Model):
     )
     is_history_resent = models.BooleanField(
         default=False,
-        help_text="The client sent its history again; earlier turns are stored with their own responses.",
+        help_text="The client sent its history again; "
+        "earlier turns are stored with their own responses.",
     )
     is_history_in_chat_form = models.BooleanField(
         default=False,
@@ -101,7 +102,8 @@ class Response(models.Model):
     context_tokens = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Estimated tokens of the chain as a model receives it. Empty: this and compaction_at are unknown.",
+        help_text="Estimated tokens of the chain as a model receives it. "
+        "Empty: this and compaction_at are unknown.",
     )
     message_count = models.PositiveIntegerField(
         default=0, help_text="Messages that it added to the transcript of its session."
@@ -166,7 +168,7 @@ class Response(models.Model):
             ),
         ]
         indexes = [
-            # The runner's sweep: claimable(), release(); health, and the dashboard's running responses.
+            # The runner's sweep: claimable(), release(); health, and running responses on the dashboard.
             models.Index(
                 fields=["created_at"], condition=Q(finished_at__isnull=True), name="response_open"
             ),
@@ -182,8 +184,8 @@ class Response(models.Model):
                 condition=Q(is_log_merged=False),
                 name="response_log_unmerged",
             ),
-            # admit() looks for the turn up to which a client resends its history. Whole indexes:
-            # SQLite can't prove that a bound hash is not empty, and would walk all rows of the owner.
+            # admit() finds the turn up to which a client resends its history. Not partial: SQLite
+            # can't prove that a bound hash is not empty, and would walk all rows of the owner.
             models.Index(fields=["owner", "context_hash"], name="response_context"),
             models.Index(fields=["owner", "chat_context_hash"], name="response_chat_context"),
             # deleted_before(): deleted turns of a chain.
@@ -200,7 +202,7 @@ class Response(models.Model):
             ),
             # The owner's newest-first list.
             models.Index(fields=["owner", "-created_at"], name="response_by_owner"),
-            # The dashboard's numbers and lists over a window of time are read from this index alone:
+            # The dashboard reads its numbers and lists over a window of time from this index alone:
             # the rows hold whole requests and outputs.
             models.Index(
                 fields=["finished_at", "status", "model", "requested_by", *MEASURES, "id"],

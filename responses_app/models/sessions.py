@@ -24,7 +24,7 @@ class TurnPolicy(models.TextChoices):
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def opened(self, owner_id: int, public_id: str | None, source: str) -> "Session":
-        """The owner's session with that id, created if there is none; a new one if no id is given."""
+        """The owner's session with that id, created if missing; a new one if no id is given."""
         if public_id is None:
             return self.create(owner_id=owner_id, public_id=new_session_id(), source=source)
         session, _ = self.get_or_create(
@@ -98,7 +98,8 @@ class Session(models.Model):
     turn_count = models.PositiveIntegerField(default=0)
     has_server_history = models.BooleanField(
         default=False,
-        help_text="It has a turn whose history the server supplied, so resent history does not continue it.",
+        help_text="It has a turn whose history the server supplied, "
+        "so resent history does not continue it.",
     )
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)

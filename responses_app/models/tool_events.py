@@ -26,7 +26,7 @@ class Decision(models.TextChoices):
 
 
 class Approver(models.TextChoices):
-    """Who decides about a call. Operators and the root key also decide calls that are for the client."""
+    """Who decides about a call. Operators and the root key also decide the calls of clients."""
 
     OPERATOR = "operator"
     CLIENT = "client"

@@ -1,4 +1,4 @@
-"""The backend that ``DATABASES`` names: which thread waits how long, and on whose connection."""
+"""The backend that ``DATABASES`` names: how long a thread waits, and whose connection it uses."""
 
 from typing import Any
 
@@ -13,22 +13,27 @@ from responses_app.postgresql.pool import RequestPool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """One per thread. Commands wait as long as they must; a server's threads call ``limit_waits``."""
+    """One per thread. Commands wait without a limit; a server's threads call ``limit_waits``."""
 
     Database = driver
-    is_limited = is_pooled = may_probe = False
+    is_limited = False
+    is_pooled = False
+    may_probe = False
     _connection_pools: dict[str, ConnectionPool[Any]] = {}
 
     def limit_waits(self, *, is_pooled: bool = False, may_probe: bool = False) -> None:
         """Before this thread's first query."""
-        self.is_limited, self.is_pooled, self.may_probe = True, is_pooled, may_probe
+        self.is_limited = True
+        self.is_pooled = is_pooled
+        self.may_probe = may_probe
 
     @property
     def pool(self) -> ConnectionPool[Any] | None:
         if not self.is_pooled:
             return None
         if self.alias not in self._connection_pools:
-            params, options = self.get_connection_params(), self.settings_dict["OPTIONS"]["pool"]
+            params = self.get_connection_params()
+            options = self.settings_dict["OPTIONS"]["pool"]
             pool = RequestPool(params, configure=self._configure_pooled, **options)
             # Another thread may have been first.
             self._connection_pools.setdefault(self.alias, pool)
@@ -44,6 +49,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def _configure_pooled(self, connection: LimitedConnection) -> bool:
-        """In a thread of the pool, which could otherwise wait for ever and open no other one."""
+        """In a thread of the pool, which without a limit could wait for ever."""
         connection.limit_secs = settings.HERMES_DATABASE_TIMEOUT
         return bool(self._configure_connection(connection))  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """psycopg, with a limit for every wait.
 
-A PostgreSQL that hangs still acknowledges what it is sent, so that no timeout of TCP fires.
+The kernel of a PostgreSQL server that hangs still acknowledges packets, so that no TCP timeout fires.
 """
 
 from typing import Any, Self, TypeVar, cast
@@ -26,15 +26,15 @@ from responses_app.postgresql.outage import outage
 
 RV = TypeVar("RV")
 
-WAIT_SECS = 0.1  # between two looks at signals, as psycopg has it
-CANCEL_SECS = 1.0  # a server that lives takes a cancellation in milliseconds
+WAIT_SECS = 0.1  # psycopg's interval between checks for signals
+CANCEL_SECS = 1.0  # a running server takes a cancellation in milliseconds
 
 
 class LimitedConnection(psycopg.Connection[Any]):
     """Waits ``limit_secs`` for the end of each statement, where that is set."""
 
     limit_secs: float | None = None
-    may_probe = False  # tries also during an outage, and so finds its end
+    may_probe = False  # whether it also tries during an outage, and so finds its end
 
     @classmethod
     def connect(cls, *args: Any, **params: Any) -> Self:
@@ -59,11 +59,14 @@ class LimitedConnection(psycopg.Connection[Any]):
             return self._give_up(gen, interval)
 
     def _give_up(self, gen: PQGen[RV], interval: float) -> RV:
-        """A server that lives ends the statement on request; otherwise the connection is closed."""
+        """A running server cancels the statement on request; otherwise the connection is closed."""
         assert self.limit_secs is not None
-        is_alive = self._asks_to_cancel()
+        is_alive = self._request_cancel()
+        cancel_secs = 0.0
+        if is_alive:
+            cancel_secs = CANCEL_SECS
         try:
-            return super().wait(gen, interval, CANCEL_SECS if is_alive else 0)
+            return super().wait(gen, interval, cancel_secs)
         except errors._WaitTimeout:
             reason = f"PostgreSQL has not answered for {self.limit_secs:g} s"
         self.pgconn.finish()
@@ -71,7 +74,8 @@ class LimitedConnection(psycopg.Connection[Any]):
             outage.begin(reason)
         raise OperationalError(reason)
 
-    def _asks_to_cancel(self) -> bool:
+    def _request_cancel(self) -> bool:
+        """Whether the server took the request."""
         if not capabilities.has_cancel_safe():
             return False  # the older function has no limit of its own
         try:
@@ -82,7 +86,7 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def _ending_outage(gen: PQGen[RV]) -> PQGen[RV]:
-    """An answer ends the outage. A step that sends nothing, as a change of autocommit, is no answer."""
+    """A response of the server ends the outage; a step that sends nothing does not."""
     try:
         state = next(gen)
     except StopIteration as finished:

@@ -8,9 +8,9 @@ from psycopg import OperationalError
 
 
 class Outage:
-    """Once a wait was in vain, others fail at once.
+    """After one wait without a response, other threads fail at once.
 
-    One in ``HERMES_DATABASE_TIMEOUT`` is let through to look again.
+    One try per ``HERMES_DATABASE_TIMEOUT`` is let through.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Outage:
         self._reason = ""
 
     def check(self) -> None:
-        """Raises while there is an outage, unless it is time to look again."""
+        """Raises during an outage, unless it is time for another try."""
         if not self._reason:
             return
         with self._lock:

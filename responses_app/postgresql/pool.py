@@ -1,4 +1,4 @@
-"""The connections that requests share."""
+"""The connections that requests share, in a pool."""
 
 import select
 from typing import Any
@@ -26,12 +26,12 @@ class RequestPool(ConnectionPool[LimitedConnection]):
         )
 
     def check_idle(self, connection: LimitedConnection) -> None:
-        """Without a round trip: a server that ends closes its connections, and the socket can be read."""
+        """Without a round trip: the socket of a connection that the server closed can be read."""
         socket = select.poll()
         socket.register(connection.fileno(), select.POLLIN)
         if socket.poll(0):
             connection.pgconn.finish()
-            # The others are as old; psycopg would try one after the other, with longer and longer pauses.
+            # The others are as old; psycopg would try one after the other, with longer pauses.
             self.drain()
             raise OperationalError("the connection was closed while it was idle")
 
@@ -43,7 +43,7 @@ class RequestPool(ConnectionPool[LimitedConnection]):
             raise
 
     def reconnect_failed(self) -> None:
-        """Without it each request waits to its time limit for a server that refuses connections."""
+        """Fail the waiting requests now: each would wait to its time limit for the same error."""
         with self._lock:
             if self._nconns:
                 return  # one of these will be free

@@ -7,8 +7,8 @@ from django.db.utils import DEFAULT_DB_ALIAS
 def limit_waits(*, is_pooled: bool = False, may_probe: bool = False) -> None:
     """This thread waits ``HERMES_DATABASE_TIMEOUT`` for each answer.
 
-    With ``is_pooled`` it shares connections with others. With ``may_probe`` it also tries while
-    PostgreSQL is known to be away, which others leave to it.
+    With ``is_pooled`` it shares connections with other threads. With ``may_probe`` it also tries
+    during an outage, in which other threads fail at once.
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     if wrapper.vendor == "postgresql":
@@ -16,7 +16,7 @@ def limit_waits(*, is_pooled: bool = False, may_probe: bool = False) -> None:
 
 
 def release_connection() -> None:
-    """Before a request waits for something else: others may use its connection meanwhile."""
+    """Before a request waits for something else: other requests may use its connection."""
     wrapper = connections[DEFAULT_DB_ALIAS]
     if getattr(wrapper, "is_pooled", False):
         wrapper.close()
