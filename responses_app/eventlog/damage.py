@@ -36,9 +36,10 @@ def readable_body(segments: Iterable[Segment]) -> ResponseBody:
         return {}
     output: list[Item] = []
     for item in body["output"]:
-        if "type" not in item:
+        if not item.get("type"):
             continue
         if item.get("status") == "in_progress":
             item = item | {"status": "incomplete"}
         output.append(item)
-    return body | {"output": output}
+    body["output"] = output
+    return body
