@@ -1,4 +1,4 @@
-"""A model's server as OpenAI's SDK reaches it: connections, time limits, errors and the raw event stream."""
+"""OpenAI's SDK as the client of a model's server: connections, time limits, errors, the raw stream."""
 
 import asyncio
 import math
@@ -27,35 +27,34 @@ from gateway_app.providers.openai.sse import (
 
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
-KEEPALIVE_EXPIRY_SECS = (
-    30.0  # below the idle limit of the usual proxies, so that they rarely close first
-)
-MAX_IDLE_CONNECTIONS = (
-    32  # the pool looks at each of them, for 25 µs, at the start and end of every request
-)
-MAX_TOKENS = (
-    1_000_000_000  # of one answer; a larger count is an error of the server, and no column holds it
-)
-DRAIN_SECS = 0.25  # an answer that is not read to its end costs the connection; a server that lingers costs more
+# Below the idle limit of the usual proxies, so that they rarely close first.
+KEEPALIVE_EXPIRY_SECS = 30.0
+# The pool checks each of them, for 25 µs, at the start and end of every request.
+MAX_IDLE_CONNECTIONS = 32
+# Of one answer; a larger count is an error of the server, and no column holds it.
+MAX_TOKENS = 1_000_000_000
+# An answer that is not read to its end costs the connection; waiting for a slow server costs more.
+DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
-# A model reads a long context before it says a word: tokens above which the stale limit is at least so many seconds.
+# A model reads a long context before its first event: above so many tokens, the stale limit is at
+# least so many seconds.
 STALE_FLOORS_SECS = ((100_000, 300.0), (50_000, 240.0))
-FRESH = {"Connection": "close"}  # headers of a request that has its connection to itself
+FRESH_CONNECTION = {"Connection": "close"}  # headers of a request with a connection of its own
 _CREDENTIALS = re.compile(r"\b(?:(?:Bearer|Basic)\s+[^\s\"',}]+|sk-[\w*-]{6,})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Upstream:
-    """Where a model is and how to speak to it."""
+    """Where a model is, and how it is reached."""
 
-    name: str  # openai, or custom for a server that only speaks like it
+    name: str  # openai, or custom for a compatible server
     model: str
-    base_url: str = ""  # empty: the SDK's own
+    base_url: str = ""  # empty: the SDK's default
     api_key: str = field(default="", repr=False)
     api_mode: str = "chat_completions"
     connect_secs: float = 10
     write_secs: float = 30
-    read_secs: float = 60  # without a byte, once the first has come
+    read_secs: float = 60  # without a byte, after the first one
     stale_secs: float = 180  # without an event, counted from the request
 
     @property
@@ -63,8 +62,10 @@ class Upstream:
         return self.name == "openai"
 
     def stale_limit_secs(self, tokens: int) -> float:
-        floor = next((secs for above, secs in STALE_FLOORS_SECS if tokens > above), 0.0)
-        return max(self.stale_secs, floor)
+        for above_tokens, floor_secs in STALE_FLOORS_SECS:
+            if tokens > above_tokens:
+                return max(self.stale_secs, floor_secs)
+        return self.stale_secs
 
 
 class UpstreamClient:
@@ -73,7 +74,9 @@ class UpstreamClient:
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
         self.sdk = _sdk(upstream)
-        self.headers: dict[str, Any] = {} if upstream.api_key else {"Authorization": openai.Omit()}
+        self.headers: dict[str, Any] = {}
+        if not upstream.api_key:
+            self.headers["Authorization"] = openai.Omit()
 
     async def aclose(self) -> None:
         await self.sdk.close()
@@ -86,22 +89,27 @@ class UpstreamClient:
         is_streamed: bool = True,
     ) -> AsyncGenerator[Event]:
         """The events of an answer up to its last; closing the generator closes the answer at once."""
-        patience = _Patience(self.upstream, tokens)
+        deadline = _Deadline(self.upstream, tokens)
         try:
             async with AsyncExitStack() as stack:
-                async with patience.limit():
+                async with deadline.limit():
                     answer = await stack.enter_async_context(opening)
                     whole = await self._whole(answer, is_streamed)
                 if whole is not None:
                     yield whole
                     return
-                splitter, chunks, is_over = EventSplitter(), answer.iter_bytes(), False
+                splitter = EventSplitter()
+                chunks = answer.iter_bytes()
+                is_over = False
                 while not is_over:
-                    async with patience.limit():
+                    async with deadline.limit():
                         chunk = await anext(chunks, None)
-                    is_over = chunk is None
-                    datas = splitter.end() if chunk is None else splitter.feed(chunk)
-                    for data in datas:
+                    if chunk is None:
+                        is_over = True
+                        frames = splitter.end()
+                    else:
+                        frames = splitter.feed(chunk)
+                    for data in frames:
                         if data == b"[DONE]":
                             await _drain(chunks)
                             return
@@ -110,9 +118,9 @@ class UpstreamClient:
                         if is_last(event):
                             await _drain(chunks)
                             return
-                    patience.renew(had_events=bool(datas))
+                    deadline.extend(had_events=bool(frames))
         except TimeoutError:
-            raise patience.failure() from None
+            raise deadline.failure() from None
         except openai.OpenAIError as error:
             raise self._failure(error) from None
         except (httpx2.HTTPError, OSError) as error:
@@ -167,8 +175,8 @@ def read_usage(raw: Any) -> Usage:
     )
 
 
-class _Patience:
-    """How long to wait; the time our own side takes between two reads does not count."""
+class _Deadline:
+    """When to stop waiting; the time that this process takes between two reads does not count."""
 
     def __init__(self, upstream: Upstream, tokens: int) -> None:
         self._now = asyncio.get_running_loop().time
@@ -176,15 +184,15 @@ class _Patience:
         self._stale_secs = upstream.stale_limit_secs(tokens)
         self._stale_at = self._now() + self._stale_secs
         self._silent_at = math.inf
-        self._has_heard = False
+        self._has_received = False
 
     def limit(self) -> asyncio.Timeout:
-        if self._has_heard:
+        if self._has_received:
             self._silent_at = self._now() + self._upstream.read_secs
         return asyncio.timeout_at(min(self._stale_at, self._silent_at))
 
-    def renew(self, *, had_events: bool) -> None:
-        self._has_heard = True
+    def extend(self, *, had_events: bool) -> None:
+        self._has_received = True
         if had_events:
             self._stale_at = self._now() + self._stale_secs
 
@@ -195,10 +203,11 @@ class _Patience:
 
 
 class _Transport(httpx2.AsyncBaseTransport):
-    """Connections that are used again, and new ones for requests that must not trust those."""
+    """Connections that are reused, and new ones for retries: a reused one may be dead."""
 
     def __init__(self, limits: httpx2.Limits) -> None:
-        options, verify = list(_socket_options()), _ssl_context()
+        options = list(_socket_options())
+        verify = _ssl_context()
         none_kept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         self._kept = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, socket_options=options)
         self._fresh = httpx2.AsyncHTTPTransport(
@@ -206,8 +215,9 @@ class _Transport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        is_fresh = request.headers.get("connection") == FRESH["Connection"]
-        return await (self._fresh if is_fresh else self._kept).handle_async_request(request)
+        if request.headers.get("connection") == FRESH_CONNECTION["Connection"]:
+            return await self._fresh.handle_async_request(request)
+        return await self._kept.handle_async_request(request)
 
     async def aclose(self) -> None:
         await self._kept.aclose()
@@ -220,7 +230,7 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
         max_keepalive_connections=MAX_IDLE_CONNECTIONS,
         keepalive_expiry=KEEPALIVE_EXPIRY_SECS,
     )
-    # A mount instead of the transport argument: with that one, HTTPS_PROXY and its kin would be ignored.
+    # A mount instead of the transport argument, which would make HTTPS_PROXY and its like ignored.
     # There is no read timeout here: it would also limit the wait for the first byte.
     http = httpx2.AsyncClient(
         mounts={"all://": _Transport(limits)},
@@ -229,7 +239,7 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
         timeout=httpx2.Timeout(None, connect=upstream.connect_secs, write=upstream.write_secs),
     )
     sdk = AsyncOpenAI(
-        # A missing key the SDK would take from OPENAI_API_KEY, which is not meant for any other server.
+        # Without a key the SDK sends OPENAI_API_KEY, which is not meant for any other server.
         api_key=upstream.api_key or "none",
         base_url=upstream.base_url or None,
         max_retries=0,
@@ -248,7 +258,7 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 def _socket_options() -> Iterator[tuple[int, int, int]]:
-    """A peer that vanished without a word is noticed after about a minute."""
+    """A peer that vanished without closing is noticed after about a minute."""
     yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
@@ -265,8 +275,12 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and 0 < value <= MAX_TOKENS else 0
+    if isinstance(value, int) and 0 < value <= MAX_TOKENS:
+        return value
+    return 0

@@ -1,4 +1,4 @@
-"""What an upstream's error means: what the client is told, and whether asking again may help."""
+"""What an upstream's error means: the message for the client, and whether a retry may help."""
 
 import re
 import time
@@ -11,10 +11,9 @@ import openai
 from gateway_app.agent.events import ModelFailed
 
 MAX_MESSAGE_CHARS = 1000
-JUDGED_CHARS = (
-    2000  # of each end of a message: some upstreams repeat the whole prompt between the two
-)
-# What the status of a failed response may be called; an upstream's own code is never shown as one of ours.
+# Of each end of a message: some upstreams repeat the whole prompt between the two.
+JUDGED_CHARS = 2000
+# Upstream codes that a failed response may have; any other code is replaced by one of ours.
 CODES = frozenset(
     ("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy")
 )
@@ -57,55 +56,60 @@ class Refused(ModelFailed):
 
 
 def refusal(error: openai.APIStatusError) -> Refused:
-    status, body = error.status_code, error.body
-    said = message_of(body) or error.response.reason_phrase
-    where = "upstream_auth_failed: the" if status in (401, 403) else "The"
-    is_transient, code = _judge(status, _words(body, said))
+    status = error.status_code
+    body = error.body
+    message = message_of(body) or error.response.reason_phrase
+    judged = _judged_text(body, message)
+    is_transient, code = _judge(status, judged)
+    prefix = "The"
+    if status in (401, 403):
+        prefix = "upstream_auth_failed: the"
     refused = Refused(
-        f"{where} model's server answered {status}: {said}",
+        f"{prefix} model's server answered {status}: {message}",
         code or _STATUS_CODES.get(status, "server_error"),
         is_transient=is_transient,
         retry_after=retry_after_secs(error.response.headers),
     )
-    refused.names_stream_options = status in (400, 422) and "stream_options" in _words(body, said)
+    refused.names_stream_options = status in (400, 422) and "stream_options" in judged
     is_refusal = status == 501 or (400 <= status < 500 and status not in (401, 408, 409, 429))
-    refused.is_about_streaming = is_refusal and (_param(body) == "stream" or _cannot_stream(said))
+    refused.is_about_streaming = is_refusal and _is_about_streaming(body, message)
     return refused
 
 
 def failure_in(error: Any) -> ModelFailed:
-    """What an error inside a stream or a failed response says."""
-    given = error if isinstance(error, dict) else {}
-    status = next(
-        (
-            found
-            for name in ("status", "status_code", "code")
-            if (found := _number(given.get(name)))
-        ),
-        None,
-    )
-    said, code = message_of(error), given.get("code")
-    is_transient, judged = _judge(status, _words(error, said))
-    known = (
-        code
-        if isinstance(code, str) and code in CODES
-        else _STATUS_CODES.get(status or 0, "server_error")
-    )
+    """The failure that an error inside a stream or a failed response stands for."""
+    given: dict[str, Any] = {}
+    if isinstance(error, dict):
+        given = error
+    status = _status_in(given)
+    message = message_of(error)
+    is_transient, code = _judge(status, _judged_text(error, message))
+    given_code = given.get("code")
+    if code is None and isinstance(given_code, str) and given_code in CODES:
+        code = given_code
     return ModelFailed(
-        f"The model failed: {said or 'its server does not say why.'}",
-        judged or known,
+        f"The model failed: {message or 'its server does not say why.'}",
+        code or _STATUS_CODES.get(status or 0, "server_error"),
         is_transient=is_transient,
     )
 
 
-def _judge(status: int | None, words: str) -> tuple[bool, str | None]:
-    """May asking again help, and is there a code that fits better than the usual one?"""
-    if status not in (401, 403, 429) and _TOO_LONG.search(words):
+def _status_in(error: dict[str, Any]) -> int | None:
+    for name in ("status", "status_code", "code"):
+        text = str(error.get(name))
+        if re.fullmatch(r"[1-5]\d\d", text):
+            return int(text)
+    return None
+
+
+def _judge(status: int | None, text: str) -> tuple[bool, str | None]:
+    """May a retry help, and is there a code that fits better than the usual one?"""
+    if status not in (401, 403, 429) and _TOO_LONG.search(text):
         return False, TOO_LONG
-    if _QUOTA.search(words):
+    if _QUOTA.search(text):
         return False, None
     if status is None:
-        return bool(_PASSING.search(words)), None
+        return bool(_PASSING.search(text)), None
     return status in (408, 409, 429) or status >= 500, None
 
 
@@ -126,31 +130,32 @@ def message_of(body: Any) -> str:
         body = body.get("message") or body.get("detail") or body.get("error")
     if isinstance(body, dict):
         body = body.get("message")
-    text = body.strip() if isinstance(body, str) else ""
-    return "" if text.startswith("<") else text  # a proxy's page is no message
+    if not isinstance(body, str):
+        return ""
+    text = body.strip()
+    if text.startswith("<"):  # a proxy's page is no message
+        return ""
+    return text
 
 
-def _words(body: Any, said: str) -> str:
-    given = body if isinstance(body, dict) else {}
-    named = [str(given.get(name) or "") for name in ("code", "type", "status", "param")]
-    return " ".join([*named, _both_ends(said)])
+def _judged_text(body: Any, message: str) -> str:
+    """The fields that identify the error, and both ends of the message."""
+    parts = []
+    if isinstance(body, dict):
+        for name in ("code", "type", "status", "param"):
+            parts.append(str(body.get(name) or ""))
+    parts.append(_both_ends(message))
+    return " ".join(parts)
 
 
-def _cannot_stream(said: str) -> bool:
-    judged = _both_ends(said)
+def _is_about_streaming(body: Any, message: str) -> bool:
+    if isinstance(body, dict) and body.get("param") == "stream":
+        return True
+    judged = _both_ends(message)
     return bool(_STREAM.search(judged) and _CANNOT.search(judged))
 
 
 def _both_ends(text: str) -> str:
-    return (
-        text if len(text) <= 2 * JUDGED_CHARS else f"{text[:JUDGED_CHARS]}\n{text[-JUDGED_CHARS:]}"
-    )
-
-
-def _param(body: Any) -> Any:
-    return body.get("param") if isinstance(body, dict) else None
-
-
-def _number(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if re.fullmatch(r"[1-5]\d\d", text) else None
+    if len(text) <= 2 * JUDGED_CHARS:
+        return text
+    return f"{text[:JUDGED_CHARS]}\n{text[-JUDGED_CHARS:]}"

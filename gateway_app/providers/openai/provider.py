@@ -1,4 +1,4 @@
-"""OpenAI, and every server that speaks like it."""
+"""OpenAI, and every compatible server."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -7,7 +7,7 @@ from typing import Any
 from gateway_app.agent.events import ModelEvent, ModelFailed, ProtocolDeviation
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
-from gateway_app.providers.openai.client import FRESH, Upstream, UpstreamClient
+from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from responses_app.metrics import UpstreamRequest
@@ -22,7 +22,8 @@ class OpenAIProvider:
         self._protocol = PROTOCOLS[upstream.api_mode]
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        body: dict[str, Any] = {"stream": True, **self._protocol.body(call, self._client.upstream)}
+        body: dict[str, Any] = {"stream": True}
+        body |= self._protocol.body(call, self._client.upstream)
         while True:
             try:
                 async with aclosing(self._request(body, call)) as events:
@@ -30,31 +31,30 @@ class OpenAIProvider:
                         yield event
                 return
             except Refused as refused:
-                body, quirk = _asking_for_less(body, refused)
-            yield quirk
+                body, deviation = _asking_for_less(body, refused)
+            yield deviation
 
     async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        client, answer, failure = (
-            self._client,
-            self._protocol.answer(call, self._client.upstream),
-            None,
-        )
-        headers = {**client.headers, **(FRESH if call.is_retry else {})}
+        client = self._client
+        answer = self._protocol.answer(call, client.upstream)
+        failure: ModelFailed | None = None
+        headers = client.headers
+        if call.is_retry:
+            headers = headers | FRESH_CONNECTION
         opening = self._protocol.open(client, body, headers)
         tokens = estimate_tokens(call.items, call.instructions, call.tool_specs())
         with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
             try:
-                async with aclosing(
-                    client.events(opening, answer.is_last, tokens, body["stream"])
-                ) as events:
+                events = client.events(opening, answer.is_last, tokens, body["stream"])
+                async with aclosing(events):
                     async for event in events:
                         request.note_event()
-                        for found in answer.understand(event):
-                            yield found
-            except ModelFailed as found_failure:
-                failure = client.redacted(found_failure)
-            for found in answer.end(failure):
-                yield found
+                        for model_event in answer.understand(event):
+                            yield model_event
+            except ModelFailed as found:
+                failure = client.redacted(found)
+            for model_event in answer.end(failure):
+                yield model_event
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -68,5 +68,6 @@ def _asking_for_less(
     if refused.names_stream_options and less != body:
         return less, ProtocolDeviation("no stream_options")
     if refused.is_about_streaming and body["stream"]:
-        return {**less, "stream": False}, ProtocolDeviation("no streaming")
+        less["stream"] = False
+        return less, ProtocolDeviation("no streaming")
     raise refused

@@ -38,9 +38,14 @@ class EventSplitter:
             if len(self._buffer) > MAX_EVENT_BYTES:
                 raise cut_off("an event has no end")
             return []
-        *frames, rest = self._buffer.split(b"\n\n")
-        self._buffer = rest
-        return [data for frame in frames if (data := _data_of(bytes(frame)))]
+        frames = self._buffer.split(b"\n\n")
+        self._buffer = frames.pop()
+        found = []
+        for frame in frames:
+            data = _data_of(bytes(frame))
+            if data:
+                found.append(data)
+        return found
 
     def end(self) -> list[bytes]:
         """Some servers leave out the blank line after their last event."""
@@ -64,15 +69,16 @@ def cut_off(how: str) -> ModelFailed:
 
 
 def _data_of(frame: bytes) -> bytes:
-    """What the frame's data lines hold; comments and other fields are left out."""
-    parts = [
-        line[5:].removeprefix(b" ") for line in frame.split(b"\n") if line.startswith(b"data:")
-    ]
+    """The content of the frame's data lines; comments and other fields are left out."""
+    parts = []
+    for line in frame.split(b"\n"):
+        if line.startswith(b"data:"):
+            parts.append(line[5:].removeprefix(b" "))
     return b"\n".join(parts)
 
 
 def _parse_leniently(data: bytes) -> Any:
-    """Half a surrogate pair or a number that JSON has not must not cost the answer."""
+    """Half a surrogate pair or a number that JSON does not have must not end the answer."""
     try:
         return _with_json_numbers(json.loads(data.decode("utf-8", "replace")))
     except (ValueError, RecursionError):
@@ -80,13 +86,17 @@ def _parse_leniently(data: bytes) -> Any:
 
 
 def _with_json_numbers(value: Any, name: str = "") -> Any:
-    """Without NaN, Infinity and integers of any length: Python reads them, encoders and databases refuse them."""
+    """Without NaN, Infinity and very long integers: Python reads them, encoders and databases do not."""
     if isinstance(value, dict):
         return {key: _with_json_numbers(inner, key) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_json_numbers(inner, name) for inner in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        value = float(value) if abs(value) < 10**300 else math.nan
+        if abs(value) >= 10**300:
+            return None
+        value = float(value)
     if not isinstance(value, float) or math.isfinite(value):
         return value
-    return VERY_UNLIKELY if name == "logprob" and value < 0 else None
+    if name == "logprob" and value < 0:
+        return VERY_UNLIKELY
+    return None

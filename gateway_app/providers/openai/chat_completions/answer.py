@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions: its chunks as the events of a model."""
+"""The chunks of OpenAI's Chat Completions as the events of a model."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,42 +43,44 @@ def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, A
 class ChatAnswer(Answer):
     def __init__(self, call: ModelCall, upstream: Upstream) -> None:
         super().__init__(call, upstream)
-        self._has_content = self._has_last_chunk = False
+        self._has_content = False
+        self._has_last_chunk = False
         self._by_index: dict[int, _ChatCall] = {}
         self._nameless = 0
-        self._custom: list[
-            _ChatCall
-        ] = []  # their text is inside a JSON object, so it is known only at the end
+        # Their text is inside a JSON object, so it is known only at the end.
+        self._custom: list[_ChatCall] = []
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         if event.get("usage"):
             self.usage = read_usage(event["usage"])
-            # Servers that count as they go send it with every chunk: only one without a choice is the last.
+            # Some servers send usage with every chunk: only one without a choice is the last.
             self._has_last_chunk = not event.get("choices") and self.usage != Usage()
         self.add_upstream_id(event.get("id"))
-        choice = next((c for c in event.get("choices") or () if c.get("index", 0) == 0), None)
-        if choice is not None:
-            yield from self._delta(choice.get("delta") or {}, choice.get("logprobs"))
-            reason = choice.get("finish_reason")
-            self.reason = reason if reason in _REASONS else "stop" if reason else self.reason
+        for choice in event.get("choices") or ():
+            if choice.get("index", 0) == 0:
+                yield from self._read_delta(choice.get("delta") or {}, choice.get("logprobs"))
+                if choice.get("finish_reason"):
+                    self._set_reason(choice["finish_reason"])
+                return
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
         yield ProtocolDeviation("a whole answer")
         self.usage = read_usage(body.get("usage"))
         self.add_upstream_id(body.get("id"))
         choice = body["choices"][0]
-        message = choice["message"]
-        calls = [
-            {**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())
-        ]
-        yield from self._delta({**message, "tool_calls": calls}, choice.get("logprobs"))
-        reason = choice.get("finish_reason")
-        self.reason = reason if reason in _REASONS else "stop"
+        delta = dict(choice["message"])
+        calls = []
+        for index, call in enumerate(delta.get("tool_calls") or ()):
+            calls.append(call | {"index": index})
+        delta["tool_calls"] = calls
+        yield from self._read_delta(delta, choice.get("logprobs"))
+        self._set_reason(choice.get("finish_reason"))
 
     def end(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
+        is_cut = not self.reason or self.reason in CUT_REASONS
         for call in self._custom:
-            arguments = "".join(call.heard)
-            if is_json_object(arguments) or self.reason not in ("", *CUT_REASONS):
+            arguments = "".join(call.received)
+            if not is_cut or is_json_object(arguments):
                 yield from self.calls.arguments(call.call_id, _free_text(arguments))
                 yield from self.calls.finish(call.call_id)
         yield from super().end(failure)
@@ -87,60 +89,77 @@ class ChatAnswer(Answer):
         return self._nameless > 0
 
     def is_marked_finished(self, *, is_clean: bool) -> bool:
-        return self._has_last_chunk and (self._has_content or bool(self.calls.count))
+        return self._has_last_chunk and (self._has_content or self.calls.count > 0)
 
-    def _delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
-        thought = delta.get("reasoning_content") or delta.get("reasoning")
-        spoken = self.text_delta(_text(delta.get("content")), (logprobs or {}).get("content"))
-        for said in (
-            ReasoningDelta(_text(thought)),
-            spoken,
-            RefusalDelta(_text(delta.get("refusal"))),
-        ):
-            if said.text:
-                self._has_content = True
-                yield from self.calls.emit(said)
+    def _set_reason(self, given: Any) -> None:
+        self.reason = "stop"
+        if given in _REASONS:
+            self.reason = given
+
+    def _read_delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
+        reasoning = _text(delta.get("reasoning_content") or delta.get("reasoning"))
+        if reasoning:
+            self._has_content = True
+            yield from self.calls.emit(ReasoningDelta(reasoning))
+        text = _text(delta.get("content"))
+        if text:
+            self._has_content = True
+            token_logprobs = (logprobs or {}).get("content")
+            yield from self.calls.emit(self.text_delta(text, token_logprobs))
+        refusal = _text(delta.get("refusal"))
+        if refusal:
+            self._has_content = True
+            yield from self.calls.emit(RefusalDelta(refusal))
         for fragment in delta.get("tool_calls") or ():
-            yield from self._fragment(fragment)
+            yield from self._read_fragment(fragment)
 
-    def _fragment(self, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
-        index, function = fragment.get("index") or 0, fragment.get("function") or {}
-        given_id, name = fragment.get("id") or "", function.get("name") or ""
-        known = self._by_index.get(index)
-        if known is None or known.is_followed_by(given_id, name):
-            known = self._by_index[index] = _ChatCall()
+    def _read_fragment(self, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
+        index = fragment.get("index") or 0
+        function = fragment.get("function") or {}
+        given_id = fragment.get("id") or ""
+        name = function.get("name") or ""
+        call = self._by_index.get(index)
+        if call is None or call.is_followed_by(given_id, name):
+            call = self._by_index[index] = _ChatCall()
             self._nameless += 1
-        known.given_id = known.given_id or given_id
-        known.name = known.name or name
+        call.given_id = call.given_id or given_id
+        call.name = call.name or name
         arguments = _arguments(function.get("arguments"))
-        known.waiting += arguments
-        known.heard.append(arguments)
-        if name and not known.call_id:
-            started = self.calls.start(known.given_id, name)
-            known.call_id = started.call_id
+        call.waiting += arguments
+        call.received.append(arguments)
+        if name and not call.call_id:
+            started = self.calls.start(call.given_id, name)
+            call.call_id = started.call_id
             self._nameless -= 1
             if started.kind == "custom_tool_call":
-                self._custom.append(known)
+                self._custom.append(call)
             yield started
-        if known.call_id and known.waiting and known not in self._custom:
-            yield from self.calls.arguments(known.call_id, known.waiting)
-            known.waiting = ""
+        if call.call_id and call.waiting and call not in self._custom:
+            yield from self.calls.arguments(call.call_id, call.waiting)
+            call.waiting = ""
 
 
 class _ChatCall:
     """A call whose fragments are still coming; it starts once its name is known."""
 
     def __init__(self) -> None:
-        self.given_id = self.call_id = self.name = self.waiting = ""
-        self.heard: list[str] = []
+        self.given_id = ""
+        self.call_id = ""
+        self.name = ""
+        self.waiting = ""  # arguments that came before the name
+        self.received: list[str] = []  # all arguments
 
     def is_followed_by(self, given_id: str, name: str) -> bool:
-        """Some servers give every call the index 0: an id tells the next one, or else a whole call before it."""
+        """Does a fragment belong to the next call?
+
+        Some servers give every call the index 0. Then another id begins another call, or a name
+        after a complete call.
+        """
         if not (name and self.call_id):
             return False
         if given_id:
             return given_id != self.given_id
-        return name != self.name or _is_json("".join(self.heard))
+        return name != self.name or _is_json("".join(self.received))
 
 
 def _is_json(arguments: str) -> bool:
@@ -152,26 +171,34 @@ def _is_json(arguments: str) -> bool:
 
 
 def _free_text(arguments: str) -> str:
-    """The text for a custom tool; a model that did not write the object meant what it wrote."""
+    """The input of a custom tool; a model that wrote no JSON object meant its text as it is."""
     if not is_json_object(arguments):
         return arguments
     text = orjson.loads(arguments).get("input")
-    return text if isinstance(text, str) else arguments
+    if isinstance(text, str):
+        return text
+    return arguments
 
 
 def _arguments(given: Any) -> str:
-    return given if isinstance(given, str) else orjson.dumps(given).decode() if given else ""
+    if isinstance(given, str):
+        return given
+    if given:
+        return orjson.dumps(given).decode()
+    return ""
 
 
 def _text(given: Any) -> str:
     """Some servers send a list of parts where others send the text."""
-    if isinstance(given, list):
-        return "".join(
-            part["text"]
-            for part in given
-            if isinstance(part, dict) and isinstance(part.get("text"), str)
-        )
-    return given if isinstance(given, str) else ""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list):
+        return ""
+    texts = []
+    for part in given:
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+    return "".join(texts)
 
 
 CHAT_COMPLETIONS = Protocol(chat_body, open_chat, ChatAnswer)

@@ -6,9 +6,17 @@ import orjson
 
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
-from responses_app.protocol.items import CALLS, OUTPUTS, Content, ContentPart, Item, item_text
+from responses_app.protocol.items import (
+    CALLS,
+    OUTPUTS,
+    Content,
+    ContentPart,
+    Item,
+    content_text_with_refusals,
+    item_text,
+)
 
-if TYPE_CHECKING:  # the SDK behind it takes most of a second to import, and not everybody needs it
+if TYPE_CHECKING:  # its SDK takes most of a second to import, and other providers do not need it
     from gateway_app.providers.openai.client import Upstream
 
 # Not metadata: OpenAI refuses it for completions that are not stored.
@@ -20,7 +28,7 @@ _SAME_NAMES = (
     "service_tier",
     "user",
 )
-# What this protocol knows and the Responses API does not.
+# Fields of this protocol that the Responses API does not have.
 CHAT_ONLY_FIELDS = (
     "frequency_penalty",
     "logit_bias",
@@ -29,73 +37,73 @@ CHAT_ONLY_FIELDS = (
     "seed",
     "stop",
 )
-_END: Item = {"type": "end"}
 
 
 def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
-    body: dict[str, Any] = {**_extras(call, upstream), "stream_options": {"include_usage": True}}
+    body: dict[str, Any] = {}
+    for name, value in call.chat_extras.items():
+        # OpenAI refuses a request with a field it does not know; others have fields of their own.
+        if name in CHAT_ONLY_FIELDS or not upstream.is_openai:
+            body[name] = value
+    body["stream_options"] = {"include_usage": True}
     body["messages"] = _messages(call, upstream)
-    body |= {
-        name: call.parameters[name] for name in _SAME_NAMES if call.parameters.get(name) is not None
-    }
-    body |= _tools(call) | _format(call.parameters.get("text") or {})
+    for name in _SAME_NAMES:
+        if call.parameters.get(name) is not None:
+            body[name] = call.parameters[name]
+    body |= _tool_fields(call)
+    body |= _text_fields(call.parameters.get("text") or {})
     if call.max_output_tokens is not None:
-        body["max_completion_tokens" if upstream.is_openai else "max_tokens"] = (
-            call.max_output_tokens
-        )
-    if effort := (call.parameters.get("reasoning") or {}).get("effort"):
-        body["reasoning_effort"] = effort
+        limit_name = "max_tokens"
+        if upstream.is_openai:
+            limit_name = "max_completion_tokens"
+        body[limit_name] = call.max_output_tokens
+    reasoning = call.parameters.get("reasoning") or {}
+    if reasoning.get("effort"):
+        body["reasoning_effort"] = reasoning["effort"]
     if call.wants_logprobs:
-        count = call.parameters.get("top_logprobs")
-        body |= {"logprobs": True, **({"top_logprobs": count} if count else {})}
+        body["logprobs"] = True
+        if call.parameters.get("top_logprobs"):
+            body["top_logprobs"] = call.parameters["top_logprobs"]
     return body
 
 
-def _extras(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
-    """OpenAI refuses a request with a field it does not know; others have fields of their own."""
-    return {
-        name: value
-        for name, value in call.chat_extras.items()
-        if name in CHAT_ONLY_FIELDS or not upstream.is_openai
-    }
-
-
-def _tools(call: ModelCall) -> dict[str, Any]:
-    specs, choice = call.tool_specs(), call.tool_choice
+def _tool_fields(call: ModelCall) -> dict[str, Any]:
+    specs = call.tool_specs()
+    choice = call.tool_choice
     allowed = call.allowed_tool_names()
     if allowed is not None:
-        specs, choice = [spec for spec in specs if spec["name"] in allowed], choice["mode"]
+        specs = [spec for spec in specs if spec["name"] in allowed]
+        choice = choice["mode"]
     elif isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": call.wire_name(choice["name"])}}
     if not specs:
         return {}
-    fields = {
-        "tools": [_tool({**spec, "name": call.wire_name(spec["name"])}) for spec in specs],
-        "tool_choice": choice,
-    }
-    is_parallel = call.parameters.get("parallel_tool_calls")
-    return fields if is_parallel is None else fields | {"parallel_tool_calls": is_parallel}
+    tools = []
+    for spec in specs:
+        tools.append({"type": "function", "function": _function(spec, call)})
+    fields: dict[str, Any] = {"tools": tools, "tool_choice": choice}
+    if call.parameters.get("parallel_tool_calls") is not None:
+        fields["parallel_tool_calls"] = call.parameters["parallel_tool_calls"]
+    return fields
 
 
-def _tool(spec: dict[str, Any]) -> dict[str, Any]:
+def _function(spec: dict[str, Any], call: ModelCall) -> dict[str, Any]:
     if spec["type"] == "custom":
         spec = _free_text_as_function(spec)
-    names = ("name", "description", "parameters", "strict")
-    return {
-        "type": "function",
-        "function": {name: spec[name] for name in names if spec.get(name) is not None},
-    }
+    function = _given_fields(spec, ("name", "description", "parameters", "strict"))
+    function["name"] = call.wire_name(spec["name"])
+    return function
 
 
 def _free_text_as_function(spec: dict[str, Any]) -> dict[str, Any]:
     """Few servers of this protocol know custom tools; all know a function with one text."""
+    descriptions = []
+    if spec.get("description"):
+        descriptions.append(spec["description"])
     rules = spec.get("format") or {}
-    grammar = (
-        f"It must match this {rules.get('syntax')} grammar:\n{rules['definition']}"
-        if "definition" in rules
-        else ""
-    )
-    told = "\n\n".join(filter(None, (spec.get("description"), grammar)))
+    if "definition" in rules:
+        syntax, definition = rules.get("syntax"), rules["definition"]
+        descriptions.append(f"It must match this {syntax} grammar:\n{definition}")
     text = {"type": "string", "description": "The tool's input, as it is."}
     parameters = {
         "type": "object",
@@ -103,68 +111,64 @@ def _free_text_as_function(spec: dict[str, Any]) -> dict[str, Any]:
         "required": ["input"],
         "additionalProperties": False,
     }
-    return {"name": spec["name"], "description": told or None, "parameters": parameters}
+    description = "\n\n".join(descriptions) or None
+    return {"name": spec["name"], "description": description, "parameters": parameters}
 
 
-def _format(text: dict[str, Any]) -> dict[str, Any]:
+def _text_fields(text: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    wanted = text.get("format") or {}
-    if wanted.get("type") == "json_schema":
-        names = ("name", "description", "schema", "strict")
-        schema = {name: wanted[name] for name in names if wanted.get(name) is not None}
+    text_format = text.get("format") or {}
+    if text_format.get("type") == "json_schema":
+        schema = _given_fields(text_format, ("name", "description", "schema", "strict"))
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif wanted.get("type") == "json_object":
+    elif text_format.get("type") == "json_object":
         fields["response_format"] = {"type": "json_object"}
-    if text.get("verbosity") not in (
-        None,
-        "medium",
-    ):  # the default; servers that don't know it may refuse it
+    # Medium is the default; servers that do not know the field may refuse it.
+    if text.get("verbosity") not in (None, "medium"):
         fields["verbosity"] = text["verbosity"]
     return fields
+
+
+def _given_fields(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if call.instructions:
         messages.append({"role": "system", "content": call.instructions})
-    shown: list[dict[str, Any]] = []  # images of tool outputs, which only a user may send
-    for item in [*call.items, _END]:
+    images: list[dict[str, Any]] = []  # of tool outputs: only a user message may have them
+    for item in call.items:
         kind = item.get("type", "message")
-        if shown and kind not in OUTPUTS:
-            messages.append({"role": "user", "content": shown})
-            shown = []
-        if kind == "message" and item["role"] == "assistant":
-            _add_assistant(messages, item)
-        elif kind == "message":
-            role = (
-                "system" if item["role"] == "developer" and not upstream.is_openai else item["role"]
-            )
-            messages.append({"role": role, "content": _content(item["content"])})
+        if images and kind not in OUTPUTS:
+            messages.append({"role": "user", "content": images})
+            images = []
+        if kind == "message":
+            _add_message(messages, item, upstream)
         elif kind in CALLS:
             _add_call(messages, item, call.wire_name(item["name"]))
         elif kind in OUTPUTS:
-            messages.append(
-                {
-                    "role": "tool",
-                    "tool_call_id": item["call_id"],
-                    "content": _tool_text(item["output"]),
-                }
-            )
-            shown += [
-                _part(part)
-                for part in item["output"] or ()
-                if isinstance(part, dict) and "text" not in part
-            ]
+            output = {"role": "tool", "tool_call_id": item["call_id"]}
+            output["content"] = _tool_text(item["output"])
+            messages.append(output)
+            for part in item["output"] or ():
+                if isinstance(part, dict) and "text" not in part:
+                    images.append(_part(part))
+    if images:
+        messages.append({"role": "user", "content": images})
     return messages
 
 
-def _add_assistant(messages: list[dict[str, Any]], item: Item) -> None:
-    text = item_text(item) or "".join(
-        part.get("refusal", "") for part in item["content"] if isinstance(part, dict)
-    )
-    last = messages[-1] if messages else {}
-    if "tool_calls" in last:  # the results must follow the calls with nothing in between
-        last["content"] = (last["content"] or "") + text
+def _add_message(messages: list[dict[str, Any]], item: Item, upstream: "Upstream") -> None:
+    role = item["role"]
+    if role != "assistant":
+        if role == "developer" and not upstream.is_openai:
+            role = "system"
+        messages.append({"role": role, "content": _content(item["content"])})
+        return
+    text = item_text(item) or content_text_with_refusals(item["content"])
+    if messages and "tool_calls" in messages[-1]:  # the results must follow the calls directly
+        messages[-1]["content"] = (messages[-1]["content"] or "") + text
     else:
         messages.append({"role": "assistant", "content": text})
 
@@ -172,26 +176,32 @@ def _add_assistant(messages: list[dict[str, Any]], item: Item) -> None:
 def _add_call(messages: list[dict[str, Any]], item: Item, name: str) -> None:
     if not messages or messages[-1]["role"] != "assistant":
         messages.append({"role": "assistant", "content": None})
-    is_custom = item["type"] == "custom_tool_call"
-    arguments = orjson.dumps({"input": item["input"]}).decode() if is_custom else item["arguments"]
+    if item["type"] == "custom_tool_call":
+        arguments = orjson.dumps({"input": item["input"]}).decode()
+    else:
+        arguments = item["arguments"]
     function = {"name": name, "arguments": arguments}
-    messages[-1]["content"] = messages[-1]["content"] or None
-    messages[-1].setdefault("tool_calls", []).append(
-        {"id": item["call_id"], "type": "function", "function": function}
-    )
+    message = messages[-1]
+    message["content"] = message["content"] or None
+    calls = message.setdefault("tool_calls", [])
+    calls.append({"id": item["call_id"], "type": "function", "function": function})
 
 
 def _content(content: Content) -> str | list[dict[str, Any]]:
     if isinstance(content, str):
         return content
     parts = [_part(part) for part in content]
-    return str(parts[0]["text"]) if len(parts) == 1 and parts[0]["type"] == "text" else parts
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return str(parts[0]["text"])
+    return parts
 
 
 def _part(part: ContentPart) -> dict[str, Any]:
     if part["type"] == "input_image" and part.get("image_url"):
-        detail = {"detail": part["detail"]} if part.get("detail") else {}
-        return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
+        image = {"url": part["image_url"]}
+        if part.get("detail"):
+            image["detail"] = part["detail"]
+        return {"type": "image_url", "image_url": image}
     if "text" in part:
         return {"type": "text", "text": part["text"]}
     raise ModelFailed(
