@@ -26,8 +26,8 @@ from gateway_app.providers.builtin.script import (
     Think,
     Wait,
     after,
-    asked_and_said,
     play,
+    question_and_reply,
 )
 from responses_app.protocol.items import CALLS, OUTPUTS, item_text
 from tests.support.gates import passed
@@ -68,7 +68,7 @@ def _texts(call: ModelCall) -> list[str]:
 
 
 def _script(call: ModelCall) -> list[Step]:
-    last, reply = asked_and_said(call)
+    last, reply = question_and_reply(call)
     asked = item_text(last)
     if not asked.startswith('{"script"'):
         return compose(call)

@@ -20,8 +20,8 @@ from gateway_app.providers.builtin.script import (
     Step,
     Think,
     after,
-    asked_and_said,
     play,
+    question_and_reply,
     words,
 )
 from responses_app.protocol.items import OUTPUTS, Item, item_text
@@ -37,10 +37,11 @@ _THINK = re.compile(r"\b(?:think|reason)\b", re.IGNORECASE)
 _FAIL = re.compile(r"\bplease fail\b", re.IGNORECASE)
 
 STORY = (
-    "A river keeps its course when the bridge above it breaks. Boats come and go, lamps are lit and put out, "
-    "and the water writes the same line down to the sea. Whoever returns to the bank finds it where it was, "
-    "a little further on, and nothing of it lost. "
+    "A river keeps its course when the bridge above it breaks. Boats come and go, lamps are lit "
+    "and put out, and the water writes the same line down to the sea. A walker returns to the bank "
+    "and finds it where it was, a little further on, and nothing of it lost. "
 )
+REASONING = "The question is read twice, the obvious answer is doubted, and then it is given. "
 HELP = (
     'Try "write 300 words slowly", "write 2000 words at 200 words per second", "think about it", '
     '"calculate 12 * (3 + 4)" or "please fail".'
@@ -53,64 +54,67 @@ class BuiltinProvider:
 
 
 def compose(call: ModelCall) -> list[Step]:
-    """The script for a call: what its last user message asks for, behind what was said of it."""
-    last, said = asked_and_said(call)
-    told = summarised_entries(call)
-    return after(_compose(last, call) if told is None else [Say(_summary(told))], said)
+    """The script for a call: what its last user message asks for, without the reply up to a cut."""
+    question, reply = question_and_reply(call)
+    summarised = summarised_entries(call)
+    if summarised is None:
+        script = _compose(question, call)
+    else:
+        script = [Say(_summary(summarised))]
+    return after(script, reply)
 
 
-def _summary(told: list[dict[str, str]]) -> str:
-    asked = [shorten(entry["text"], MAX_QUOTED_CHARS) for entry in told if entry["from"] == "user"]
-    first_and_last = (
-        f' The user wrote {len(asked)} times, first: "{asked[0]}", last: "{asked[-1]}".'
-        if asked
-        else ""
-    )
-    return f"{len(told)} entries were summed up by the built-in model.{first_and_last}"
+def _summary(entries: list[dict[str, str]]) -> str:
+    summary = f"{len(entries)} entries were summed up by the built-in model."
+    asked = [entry["text"] for entry in entries if entry["from"] == "user"]
+    if not asked:
+        return summary
+    first = shorten(asked[0], MAX_QUOTED_CHARS)
+    last = shorten(asked[-1], MAX_QUOTED_CHARS)
+    return f'{summary} The user wrote {len(asked)} times, first: "{first}", last: "{last}".'
 
 
-def _compose(last: Item, call: ModelCall) -> list[Step]:
-    if last["type"] in OUTPUTS:
-        return [Say(f"The result is {item_text(last)}.")]
-    whole = item_text(last)
+def _compose(question: Item, call: ModelCall) -> list[Step]:
+    if question["type"] in OUTPUTS:
+        return [Say(f"The result is {item_text(question)}.")]
+    whole = item_text(question)
     asked = whole[:READ_CHARS]
     pace = _pace(asked)
     script: list[Step] = []
     if _THINK.search(asked):
-        script.append(
-            Think(
-                "The question is read twice, the obvious answer is doubted, and then it is given. ",
-                pace,
-            )
-        )
+        script.append(Think(REASONING, pace))
     if _FAIL.search(asked):
-        failure = Fail("The built-in model was asked to fail.")
-        return [*script, Say("This answer ends in a failure, as asked. ", pace), failure]
+        script.append(Say("This answer ends in a failure, as asked. ", pace))
+        script.append(Fail("The built-in model was asked to fail."))
+        return script
     called = choose_call(asked, call)
-    if called is not None:
-        return (
-            [*script, Say("Let me see. ", pace), called]
-            if called.name == "calculate"
-            else [*script, called]
-        )
-    return [*script, Say(_formatted(call) or _answer(asked, whole, call), pace)]
+    if called is None:
+        script.append(Say(_formatted(call) or _answer(asked, whole, call), pace))
+        return script
+    if called.name == "calculate":
+        script.append(Say("Let me see. ", pace))
+    script.append(called)
+    return script
 
 
 def _formatted(call: ModelCall) -> str | None:
     """JSON, where the request wants JSON."""
-    wanted = (call.parameters.get("text") or {}).get("format") or {}
-    if wanted.get("type") == "json_schema":
-        return orjson.dumps(sample(wanted["schema"])).decode()
-    return (
-        '{"answer": "This is the built-in model."}' if wanted.get("type") == "json_object" else None
-    )
+    text_options = call.parameters.get("text") or {}
+    text_format = text_options.get("format") or {}
+    if text_format.get("type") == "json_schema":
+        return orjson.dumps(sample(text_format["schema"])).decode()
+    if text_format.get("type") == "json_object":
+        return '{"answer": "This is the built-in model."}'
+    return None
 
 
 def _pace(asked: str) -> float | None:
     pace = _PACE.search(asked)
     if pace:
         return max(float(pace[1]), 1.0)
-    return SLOW_WORDS_PER_SEC if _SLOWLY.search(asked) else None
+    if _SLOWLY.search(asked):
+        return SLOW_WORDS_PER_SEC
+    return None
 
 
 def _answer(asked: str, whole: str, call: ModelCall) -> str:
@@ -118,9 +122,11 @@ def _answer(asked: str, whole: str, call: ModelCall) -> str:
     if wanted:
         count = min(int(wanted[1]), MAX_WORDS)
         return "".join(islice(cycle(words(STORY)), count)).strip()
+    parts = [f'This is the built-in model. You wrote: "{whole}".']
     earlier = [item_text(item) for item in call.items[:-1] if item.get("role") == "user"]
-    remembered = (
-        f' Before that you wrote {len(earlier)} times, first: "{earlier[0]}".' if earlier else ""
-    )
-    guided = f" My instructions are: {call.instructions}" if call.instructions else ""
-    return f'This is the built-in model. You wrote: "{whole}".{remembered}{guided} {HELP}'
+    if earlier:
+        parts.append(f'Before that you wrote {len(earlier)} times, first: "{earlier[0]}".')
+    if call.instructions:
+        parts.append(f"My instructions are: {call.instructions}")
+    parts.append(HELP)
+    return " ".join(parts)

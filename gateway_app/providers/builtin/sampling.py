@@ -6,7 +6,7 @@ from typing import Any
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.script import Call
 
-# Each pattern reads a text once: a user's text may be megabytes, and it is searched on the event loop.
+# Each pattern reads a text once: it may have megabytes, and it is searched on the event loop.
 _CALCULATE = re.compile(r"\bcalculate\s([-+*/().\d\s]+)", re.IGNORECASE)
 _UP_TO_LAST_NUMBER = re.compile(r".*\d[)\s]*", re.DOTALL)
 MIN_HINT_CHARS = 4  # shorter parts of a tool's name ("get", "to") say nothing
@@ -21,14 +21,14 @@ def choose_call(asked: str, call: ModelCall) -> Call | None:
     expression = _expression(asked)
     if expression and any(tool.name == "calculate" for tool in call.tools):
         return Call(call_id, "calculate", {"expression": expression})
-    allowed, is_forced = _allowed(call)
-    hinted = [tool for tool in allowed if _is_hinted(tool["name"], asked)]
-    chosen = hinted or (allowed if is_forced else [])
-    return (
-        Call(call_id, chosen[0]["name"], sample(chosen[0].get("parameters") or {}))
-        if chosen
-        else None
-    )
+    tools, is_forced = _callable_tools(call)
+    chosen = [tool for tool in tools if _is_hinted(tool["name"], asked)]
+    if not chosen and is_forced:
+        chosen = tools
+    if not chosen:
+        return None
+    arguments = sample(chosen[0].get("parameters") or {})
+    return Call(call_id, chosen[0]["name"], arguments)
 
 
 def _expression(asked: str) -> str:
@@ -40,25 +40,24 @@ def _expression(asked: str) -> str:
     return ""
 
 
-def _allowed(call: ModelCall) -> tuple[list[dict[str, Any]], bool]:
+def _callable_tools(call: ModelCall) -> tuple[list[dict[str, Any]], bool]:
     """The client's tools that may be called, and whether one of them must be."""
-    tools, choice = list(call.client_tools), call.tool_choice
+    tools = list(call.client_tools)
+    choice = call.tool_choice
     if not isinstance(choice, dict):
         return tools, choice == "required"
-    entries = choice.get("tools", [choice])
-    names = {entry.get("name") for entry in entries}
-    return [tool for tool in tools if tool["name"] in names], choice.get(
-        "mode", "required"
-    ) == "required"
+    names = {entry.get("name") for entry in choice.get("tools", [choice])}
+    allowed = [tool for tool in tools if tool["name"] in names]
+    return allowed, choice.get("mode", "required") == "required"
 
 
 def _is_hinted(name: str, asked: str) -> bool:
-    parts = [part for part in re.split(r"[_.\-]", name.lower()) if len(part) >= MIN_HINT_CHARS]
-    return any(part in asked.lower() for part in parts)
+    hints = [part for part in re.split(r"[_.\-]", name.lower()) if len(part) >= MIN_HINT_CHARS]
+    return any(hint in asked.lower() for hint in hints)
 
 
 def sample(schema: Any, depth: int = 0) -> Any:
-    """A small value that a schema allows; any value for one that is none."""
+    """A small value that a schema allows; an empty object for what is no schema."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return {}
     if "const" in schema:
@@ -66,12 +65,16 @@ def sample(schema: Any, depth: int = 0) -> Any:
     for listed in ("enum", "anyOf", "oneOf", "allOf"):
         choices = schema.get(listed)
         if isinstance(choices, list) and choices:
-            return choices[0] if listed == "enum" else sample(choices[0], depth + 1)
+            if listed == "enum":
+                return choices[0]
+            return sample(choices[0], depth + 1)
     kind = schema.get("type")
     if isinstance(kind, list) and kind:
         kind = kind[0]
     if kind == "array":
-        return [sample(schema.get("items"), depth + 1)] if depth < MAX_DEPTH else []
+        if depth >= MAX_DEPTH:
+            return []
+        return [sample(schema.get("items"), depth + 1)]
     if kind in (None, "object"):
         return _sample_object(schema.get("properties"), depth)
     return {"string": "sample", "integer": 1, "number": 1.5, "boolean": True}.get(str(kind))

@@ -54,7 +54,7 @@ class Fail:
 
 @dataclass(frozen=True)
 class Wait:
-    """Until somebody says so; for doubles that a test steers."""
+    """Wait for a signal; for the scripts of tests."""
 
     until: Callable[[], Awaitable[None]]
 
@@ -63,34 +63,41 @@ Step = Say | Think | Call | Fail | Wait
 
 
 def words(text: str) -> list[str]:
-    return _WORD.findall(text) or ([text] if text else [])
+    found = _WORD.findall(text)
+    if not found and text:
+        return [text]
+    return found
 
 
 def count_tokens(call: ModelCall) -> int:
     """Words stand in for tokens."""
-    texts = [call.instructions or "", *(item_text(item) for item in call.items)]
-    return sum(len(text.split()) for text in texts)
+    count = len((call.instructions or "").split())
+    for item in call.items:
+        count += len(item_text(item).split())
+    return count
 
 
-def asked_and_said(call: ModelCall) -> tuple[Item, str]:
-    """What the model must answer, and what it has said to that before it was cut."""
-    spoken = [item for item in call.items if item["type"] == "message" or item["type"] in OUTPUTS]
-    said = ""
-    if len(spoken) > 1 and item_text(spoken[-1]) == CONTINUE:
-        spoken.pop()
-        while spoken[-1].get("role") == "assistant":
-            said = item_text(spoken.pop()) + said
-    return (spoken[-1] if spoken else {"type": "message", "role": "user", "content": ""}), said
+def question_and_reply(call: ModelCall) -> tuple[Item, str]:
+    """The item that the model must answer, and its reply up to a cut."""
+    texts = [item for item in call.items if item["type"] == "message" or item["type"] in OUTPUTS]
+    reply = ""
+    if len(texts) > 1 and item_text(texts[-1]) == CONTINUE:
+        texts.pop()
+        while texts[-1].get("role") == "assistant":
+            reply = item_text(texts.pop()) + reply
+    if not texts:
+        return {"type": "message", "role": "user", "content": ""}, reply
+    return texts[-1], reply
 
 
-def after(script: Sequence[Step], said: str) -> list[Step]:
-    """The rest of a script, behind what was said of it."""
+def after(script: Sequence[Step], reply: str) -> list[Step]:
+    """The rest of a script, behind the part of its text that is in the reply."""
     steps = list(script)
-    while said and steps:
+    while reply and steps:
         step = steps.pop(0)
         if isinstance(step, Say):
-            rest = step.text[len(said) :]
-            said = said[len(step.text) :]
+            rest = step.text[len(reply) :]
+            reply = reply[len(step.text) :]
             if rest:
                 steps.insert(0, replace(step, text=rest))
     return steps
@@ -98,8 +105,10 @@ def after(script: Sequence[Step], said: str) -> list[Step]:
 
 async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelEvent]:
     """Word by word, at each step's pace, within the call's token limit."""
-    budget = call.max_output_tokens
-    spent = reasoned = 0
+    input_tokens = count_tokens(call)
+    custom_names = {tool["name"] for tool in call.client_tools if tool["type"] == "custom"}
+    spent = 0
+    reasoned = 0
     reason = "stop"
     for step in script:
         if isinstance(step, Fail):
@@ -108,35 +117,33 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
             await step.until()
             continue
         if isinstance(step, Call):
-            is_custom = any(
-                tool["name"] == step.name and tool["type"] == "custom" for tool in call.client_tools
-            )
-            async for event in _play_call(step, is_custom=is_custom):
+            async for event in _play_call(step, is_custom=step.name in custom_names):
                 yield event
             spent += 1
             reason = "tool_calls"
             continue
-        kind = TextDelta if isinstance(step, Say) else ReasoningDelta
         for word in words(step.text):
-            if spent == budget:
-                yield ModelFinished(
-                    "length", Usage(count_tokens(call), spent, reasoning_tokens=reasoned)
-                )
+            if spent == call.max_output_tokens:
+                usage = Usage(input_tokens, spent, reasoning_tokens=reasoned)
+                yield ModelFinished("length", usage)
                 return
             await _pause(step.words_per_sec, spent)
-            yield kind(word)
             spent += 1
-            reasoned += isinstance(step, Think)
-    yield ModelFinished(reason, Usage(count_tokens(call), spent, reasoning_tokens=reasoned))
+            if isinstance(step, Say):
+                yield TextDelta(word)
+            else:
+                reasoned += 1
+                yield ReasoningDelta(word)
+    yield ModelFinished(reason, Usage(input_tokens, spent, reasoning_tokens=reasoned))
 
 
 async def _play_call(step: Call, *, is_custom: bool) -> AsyncIterator[ModelEvent]:
-    yield CallStarted(step.call_id, step.name, "custom_tool_call" if is_custom else "function_call")
-    arguments = (
-        step.arguments.get("input", "sample")
-        if is_custom
-        else orjson.dumps(step.arguments).decode()
-    )
+    if is_custom:
+        yield CallStarted(step.call_id, step.name, "custom_tool_call")
+        arguments = step.arguments.get("input", "sample")
+    else:
+        yield CallStarted(step.call_id, step.name)
+        arguments = orjson.dumps(step.arguments).decode()
     half = len(arguments) // 2
     for part in (arguments[:half], arguments[half:]):
         await asyncio.sleep(0)
