@@ -17,8 +17,7 @@ from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from responses_app.agent_profiles import AgentProfile
-from responses_app.requests.options import CLIENT_TOOLS
-from responses_app.requests.tools import is_own
+from responses_app.requests.tools import CLIENT_TOOLS, is_own
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
 RequestTool = dict[str, Any]  # an entry of the request's `tools`

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from gateway_app.agent.context import build_items
 from gateway_app.runtime.agents import agent_of
 from responses_app.protocol.items import Item
-from responses_app.requests.items import is_kept
+from responses_app.requests.input_items import is_kept
 from responses_app.requests.tools import is_own_call
 from responses_app.services.history.compaction import expand
 

@@ -6,15 +6,9 @@ from rest_framework.response import Response
 
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.models import ToolEvent
-from responses_app.models.tool_events import Decision
-from responses_app.protocol.errors import InvalidRequest
-from responses_app.requests.fields import boolean, short_text
+from responses_app.requests.approvals import read_decision
 from responses_app.services.lifecycle.approvals import Decider, decide, waiting_calls
 from responses_app.services.lookup import find_response
-
-ALIASES = {"approve": Decision.ONCE, "approved": Decision.ONCE, "allow": Decision.ONCE}
-CHOICES = ALIASES | {str(decision): decision for decision in Decision}
-MAX_CALL_ID_CHARS = 200
 
 
 class ApprovalView(ApiView):
@@ -40,18 +34,15 @@ class ApprovalView(ApiView):
 
 def apply_decision(request: ApiRequest, response_id: str) -> tuple[str, int]:
     """Decide as the body says; returns the decision and the number of calls it resolved."""
-    body = request.data
-    decision = _read_choice(body.get("choice"))
-    call_id = body.get("request_id")
-    if call_id is not None:
-        call_id = str(short_text(MAX_CALL_ID_CHARS)(call_id, "request_id"))
-    is_for_all = False
-    for name in ("all", "resolve_all"):
-        if not is_for_all and body.get(name) is not None:
-            is_for_all = boolean(body[name], name)
-    decider = request.auth.decider
-    resolved = decide(response_id, decision, decider, call_id=call_id, is_for_all=is_for_all)
-    return str(decision), len(resolved)
+    asked = read_decision(request.data)
+    resolved = decide(
+        response_id,
+        asked.decision,
+        request.auth.decider,
+        call_id=asked.call_id,
+        is_for_all=asked.is_for_all,
+    )
+    return str(asked.decision), len(resolved)
 
 
 def call_payload(event: ToolEvent, decider: Decider) -> dict[str, Any]:
@@ -67,13 +58,3 @@ def call_payload(event: ToolEvent, decider: Decider) -> dict[str, Any]:
         "approver": event.approver,
         "choices": decider.choices(event),
     }
-
-
-def _read_choice(value: Any) -> Decision:
-    if not isinstance(value, str) or value not in CHOICES:
-        raise InvalidRequest(
-            "choice must be once, session, always or deny.",
-            param="choice",
-            code="invalid_approval_choice",
-        )
-    return CHOICES[value]

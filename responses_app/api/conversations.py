@@ -10,14 +10,17 @@ from responses_app.api.pagination import IdPagination, list_envelope
 from responses_app.api.payloads import item_payload
 from responses_app.database import database
 from responses_app.models import Conversation, ConversationItem
-from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
-from responses_app.requests.fields import metadata, text, wrong_type
+from responses_app.requests.conversations import (
+    CREATE_FIELDS,
+    UPDATE_FIELDS,
+    read_added_items,
+    read_metadata,
+    read_new_conversation,
+)
 from responses_app.requests.headers import ignored_headers
-from responses_app.requests.items import read_input
 from responses_app.services.conversations import (
     add_items,
-    check_name,
     create_conversation,
     delete_conversation,
     delete_item,
@@ -28,8 +31,6 @@ from responses_app.services.conversations import (
 )
 from responses_app.services.history.item_references import ItemNotFound
 
-MAX_NEW_ITEMS = 20
-
 
 class ConversationsView(ApiView):
     is_body_required = False
@@ -37,14 +38,10 @@ class ConversationsView(ApiView):
     def post(self, request: ApiRequest) -> Response:
         body = request.data
         owner_id = request.user.pk
-        name = _read_name(body.get("name"))
-        pairs = _read_metadata(body)
-        items: list[Item] = []
-        if body.get("items") not in (None, []):
-            items = _read_items(body["items"], owner_id)
-        create = partial(create_conversation, owner_id, name=name, metadata=pairs, items=items)
+        fields = read_new_conversation(body, owner_id)
+        create = partial(create_conversation, owner_id, **fields)
         made = database.submit(create).result()
-        headers = ignored_headers(body, ("items", "metadata", "name"))
+        headers = ignored_headers(body, CREATE_FIELDS)
         return Response(_conversation_payload(made), headers=headers)
 
 
@@ -55,11 +52,10 @@ class ConversationView(ApiView):
     def post(self, request: ApiRequest, conversation_id: str) -> Response:
         conversation = _find(request, conversation_id)
         body = request.data
-        _require(body, "metadata")
-        conversation.metadata = _read_metadata(body)
+        conversation.metadata = read_metadata(body)
         update = partial(update_metadata, conversation.pk, conversation.metadata)
         database.submit(update).result()
-        headers = ignored_headers(body, ("metadata",))
+        headers = ignored_headers(body, UPDATE_FIELDS)
         return Response(_conversation_payload(conversation), headers=headers)
 
     def delete(self, request: ApiRequest, conversation_id: str) -> Response:
@@ -85,8 +81,7 @@ class ConversationItemsView(ApiView):
     def post(self, request: ApiRequest, conversation_id: str) -> Response:
         conversation = _find(request, conversation_id)
         body = request.data
-        _require(body, "items")
-        items = _read_items(body["items"], conversation.owner_id)
+        items = read_added_items(body, conversation.owner_id)
         added = database.submit(partial(add_items, conversation.pk, items)).result()
         data = [item_payload(item) for item in added]
         headers = ignored_headers(body, ("items", "include"))
@@ -127,42 +122,3 @@ def _conversation_payload(conversation: Conversation) -> dict[str, Any]:
     if conversation.name is not None:
         payload["name"] = conversation.name
     return payload
-
-
-# -- reading the body --------------------------------------------------------------------
-def _require(body: dict[str, Any], name: str) -> None:
-    if name not in body:
-        raise InvalidRequest(f"{name} is required.", param=name, code="missing_required_parameter")
-
-
-def _read_metadata(body: dict[str, Any]) -> dict[str, str]:
-    value = body.get("metadata")
-    if value is None:
-        return {}
-    return metadata(value, "metadata")
-
-
-def _read_name(value: Any) -> str | None:
-    if value is None:
-        return None
-    name = text(value, "name")
-    check_name(name, "name")
-    return name
-
-
-def _read_items(value: Any, owner_id: int) -> list[Item]:
-    if not isinstance(value, list):
-        raise wrong_type("items", "an array of items")
-    if len(value) > MAX_NEW_ITEMS:
-        raise InvalidRequest(
-            f"items may hold at most {MAX_NEW_ITEMS} items.", param="items", code="out_of_range"
-        )
-    items = read_input(value, owner_id, "items")
-    for index, item in enumerate(items):
-        if item["type"] == "item_reference":
-            raise InvalidRequest(
-                f"items[{index}] is a reference; a conversation takes whole items.",
-                param=f"items[{index}].type",
-                code="unsupported_item_type",
-            )
-    return items

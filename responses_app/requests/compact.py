@@ -2,29 +2,33 @@
 
 from typing import Any
 
-from django.conf import settings
-
 from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.requests.create import ECHOED
-from responses_app.requests.items import is_kept, read_input
+from responses_app.protocol.items import Item
+from responses_app.requests import create
+from responses_app.requests.fields import optional, read_fields, without_nulls
+from responses_app.requests.input_items import is_kept, read_input
 from responses_app.requests.model_name import resolve_model
 from responses_app.requests.tools import is_own_call
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.profiles import find_profile
 
-# Read as they are where a response is made.
-FIELDS = ("instructions", "previous_response_id", "prompt_cache_key", "service_tier", "store")
-OTHERS = ("input", "model")
+NAMES = ("instructions", "previous_response_id", "prompt_cache_key", "service_tier", "store")
+# Read as they are where a response is created.
+ECHOED = {name: create.ECHOED[name] for name in NAMES}
+FIELDS = ECHOED | {
+    "input": create.FIELDS["input"],
+    "model": optional(create.FIELDS["model"]).described("null is the default agent."),
+}
 
 
 def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
-    """Null means the same as absent, but for the model, which must at least be named as nobody's in particular."""
+    """``model`` is required, but may be null."""
     if "model" not in body:
         raise InvalidRequest("model is required.", param="model", code="missing_required_parameter")
-    given = {name: value for name, value in body.items() if value is not None}
-    echo = {name: ECHOED[name](given[name], name) for name in FIELDS if name in given}
+    given = without_nulls(body)
+    echo = read_fields(ECHOED, given)
     model = resolve_model(given.get("model"), principal)
     if "input" not in given and "previous_response_id" not in given:
         raise InvalidRequest(
@@ -32,22 +36,23 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
             param="input",
             code="missing_required_parameter",
         )
-    items = read_input(given["input"], principal.owner_id) if "input" in given else []
-    profile = find_profile(model)
-    kept = [index for index, item in enumerate(items) if is_kept(item) and not is_own_call(item)]
+    items: list[Item] = []
+    if "input" in given:
+        items = read_input(given["input"], principal.owner_id)
+    ignored = sorted(given.keys() - FIELDS.keys())
+    for index, item in enumerate(items):
+        if is_kept(item) and not is_own_call(item):
+            ignored.append(f"input[{index}] ({item['type']})")
     return Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,
         model=model,
         items=items,
         echo=echo,
-        request={name: value for name, value in body.items() if name != "input"},
-        ignored=(
-            *sorted(given.keys() - {*FIELDS, *OTHERS}),
-            *(f"input[{index}] ({items[index]['type']})" for index in kept),
-        ),
+        request=create.without_input(body),
+        ignored=tuple(ignored),
         kind=Kind.COMPACTION,
         previous_id=echo.get("previous_response_id"),
-        context_window=(profile and profile.context_window) or settings.HERMES_CONTEXT_LENGTH,
+        context_window=create.context_window_of(find_profile(model)),
         is_stored=echo.get("store", True),
     )

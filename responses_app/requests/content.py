@@ -5,22 +5,68 @@ from typing import Any
 
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Content, ContentPart
-from responses_app.requests.fields import an_object, choice, optional, text, wrong_type
+from responses_app.requests import json_schema
+from responses_app.requests.fields import Field, an_object, choice, schemas_of, text, wrong_type
+from responses_app.requests.json_schema import STRING, Schema, any_of, array_of, ref
+from responses_app.requests.structures import object_of
 
 TEXT_TYPES = ("input_text", "output_text", "text")
 # An address needs a host: `http:///x` names none. The document shows the same pattern, so it
 # spells out control characters: which of them `\s` means differs between languages.
 _USER = r"([^\u0000-\u0020/?#@]*@)?"
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[^\u0000-\u0020/?#@:\[\]]+)"
-IMAGE_URL = rf"https?://{_USER}{_HOST}(:[0-9]*)?([/?#][\s\S]*)?|data:image/[\s\S]+"
-DETAILS = ("auto", "low", "high", "original")
-_IMAGE_URL = re.compile(IMAGE_URL)
-_detail = optional(choice(*DETAILS))
+_IMAGE_URL = rf"https?://{_USER}{_HOST}(:[0-9]*)?([/?#][\s\S]*)?|data:image/[\s\S]+"
+_IMAGE_URL_PATTERN = re.compile(_IMAGE_URL)
+
+
+def _read_image_url(value: Any, name: str) -> str:
+    """Passed on as it is: this server never fetches what a client names."""
+    if value is None:
+        raise InvalidRequest(
+            f"{name} is required; file ids are not supported.",
+            param=name,
+            code="unsupported_content_type",
+        )
+    url = text(value, name)
+    if not _IMAGE_URL_PATTERN.fullmatch(url):
+        raise InvalidRequest(
+            f"{name} must be an http(s) address with a host or a data:image/ URL.",
+            param=name,
+            code="invalid_image_url",
+        )
+    return url
+
+
+image_url = Field(_read_image_url, STRING | {"pattern": f"^({_IMAGE_URL})$"}).described(
+    "An http(s) address with a host, or a data:image/ URL."
+)
+image_detail = choice("auto", "low", "high", "original")
+_text_part = object_of({"text": text}, ("text",))
+_image_part = object_of({"image_url": image_url, "detail": image_detail}, ("image_url",))
+_INPUT_PARTS: dict[str, Field[dict[str, Any]]] = dict.fromkeys(TEXT_TYPES, _text_part)
+_INPUT_PARTS["input_image"] = _image_part
+_OUTPUT_PARTS = _INPUT_PARTS | {"refusal": object_of({"refusal": text}, ("refusal",))}
+
+SCHEMAS: dict[str, Schema] = {
+    "InputPart": json_schema.union("type", schemas_of(_INPUT_PARTS)),
+    "OutputPart": json_schema.union("type", schemas_of(_OUTPUT_PARTS)),
+}
+
+
+def content_schema(part: str, *more: Schema) -> Schema:
+    """The content of a message: ``part`` is the name of the schema of its parts."""
+    return any_of(STRING, array_of(any_of(STRING, ref(part), *more), minItems=1))
+
+
+def tool_output_schema(*more: Schema) -> Schema:
+    return any_of(STRING, array_of(any_of(STRING, ref("InputPart"), *more)))
 
 
 def read_content(content: Any, role: str, name: str) -> list[ContentPart]:
-    """A message's content; a text of the assistant is output, whatever the client calls it."""
-    own_type = "output_text" if role == "assistant" else "input_text"
+    """A message's content; a text of the assistant is output, whatever type the client gave it."""
+    own_type = "input_text"
+    if role == "assistant":
+        own_type = "output_text"
     if isinstance(content, str):
         return [{"type": own_type, "text": content}]
     if not isinstance(content, list) or not content:
@@ -28,7 +74,7 @@ def read_content(content: Any, role: str, name: str) -> list[ContentPart]:
     return [_read_part(part, own_type, f"{name}[{index}]") for index, part in enumerate(content)]
 
 
-def read_tool_output(output: Any, name: str) -> Content:
+def _read_tool_output(output: Any, name: str) -> Content:
     if isinstance(output, str):
         return output
     if not isinstance(output, list):
@@ -36,41 +82,29 @@ def read_tool_output(output: Any, name: str) -> Content:
     return [_read_part(part, "input_text", f"{name}[{index}]") for index, part in enumerate(output)]
 
 
+tool_output = Field(_read_tool_output, tool_output_schema())
+
+
 def _read_part(part: Any, own_type: str, name: str) -> ContentPart:
     if isinstance(part, str):
         return {"type": own_type, "text": part}
     given = an_object(part, name)
     kind = text(given.get("type"), f"{name}.type")
-    if kind in TEXT_TYPES:
-        return {"type": own_type, "text": text(given.get("text"), f"{name}.text")}
-    if kind == "input_image":
-        return _read_image(given, name)
-    if kind == "refusal" and own_type == "output_text":
-        return {"type": "refusal", "refusal": text(given.get("refusal"), f"{name}.refusal")}
-    raise InvalidRequest(
-        f"{name}.type is {kind!r}; this server takes text and images.",
-        param=f"{name}.type",
-        code="unsupported_content_type",
-    )
-
-
-def _read_image(part: dict[str, Any], name: str) -> ContentPart:
-    """Passed on as it is: this server never fetches what a client names."""
-    url = part.get("image_url")
-    if url is None:
+    parts = _INPUT_PARTS
+    if own_type == "output_text":
+        parts = _OUTPUT_PARTS
+    if kind not in parts:
         raise InvalidRequest(
-            f"{name}.image_url is required; file ids are not supported.",
-            param=f"{name}.image_url",
+            f"{name}.type is {kind!r}; this server takes text and images.",
+            param=f"{name}.type",
             code="unsupported_content_type",
         )
-    if not _IMAGE_URL.fullmatch(text(url, f"{name}.image_url")):
-        raise InvalidRequest(
-            f"{name}.image_url must be an http(s) address with a host or a data:image/ URL.",
-            param=f"{name}.image_url",
-            code="invalid_image_url",
-        )
-    image: ContentPart = {"type": "input_image", "image_url": url}
-    detail = _detail(part.get("detail"), f"{name}.detail")
-    if detail is not None:
-        image["detail"] = detail
+    read = parts[kind].read(given, name)
+    if kind in TEXT_TYPES:
+        return {"type": own_type, "text": read["text"]}
+    if kind == "refusal":
+        return {"type": "refusal", "refusal": read["refusal"]}
+    image: ContentPart = {"type": "input_image", "image_url": read["image_url"]}
+    if read.get("detail") is not None:
+        image["detail"] = read["detail"]
     return image

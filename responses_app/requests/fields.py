@@ -1,73 +1,105 @@
-"""Small strict readers: each takes a value and its name, and names what it refuses.
+"""Fields of a request: each reads a value strictly, and has the JSON schema of what it accepts.
 
-A reader fixes the type of a value before anything looks it up, joins it or counts with it: in
-JSON an array can stand where a name belongs, and Python raises where an array is used as a key.
+A reader takes a value and its name, and names what it refuses. It fixes the type of a value before
+other code looks it up, joins it or counts with it: in JSON an array can stand where a name belongs,
+and Python raises where an array is used as a key.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests import json_schema
+from responses_app.requests.json_schema import Schema
 
-Reader = Callable[[Any, str], Any]
+T = TypeVar("T")
+U = TypeVar("U")
 
-METADATA_PAIRS = 16
-METADATA_KEY_CHARS = 64
-METADATA_VALUE_CHARS = 512
+
+@dataclass(frozen=True)
+class Field(Generic[T]):
+    """A reader and its schema: the OpenAPI document shows what the server accepts."""
+
+    read: Callable[[Any, str], T]
+    schema: Schema
+
+    def __call__(self, value: Any, name: str) -> T:
+        return self.read(value, name)
+
+    def described(self, description: str) -> "Field[T]":
+        return replace(self, schema=json_schema.described(self.schema, description))
+
+    def then(self, convert: Callable[[T], U]) -> "Field[U]":
+        """The same field, with its value converted after the check."""
+
+        def read(value: Any, name: str) -> U:
+            return convert(self.read(value, name))
+
+        return Field(read, self.schema)
+
+
+Fields = Mapping[str, Field[Any]]
 
 
 def wrong_type(name: str, wanted: str) -> InvalidRequest:
     return InvalidRequest(f"{name} must be {wanted}.", param=name, code="invalid_type")
 
 
-def boolean(value: Any, name: str) -> bool:
+# -- bodies -----------------------------------------------------------------------------
+def without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+    """In a request, null means the same as absent."""
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def read_fields(fields: Fields, body: dict[str, Any]) -> dict[str, Any]:
+    """Those of the fields that the body has."""
+    read: dict[str, Any] = {}
+    for name, field in fields.items():
+        value = body.get(name)
+        if value is not None:
+            read[name] = field.read(value, name)
+    return read
+
+
+def schemas_of(fields: Fields) -> dict[str, Schema]:
+    return {name: field.schema for name, field in fields.items()}
+
+
+# -- plain values -----------------------------------------------------------------------
+def _read_boolean(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise wrong_type(name, "true or false")
     return value
 
 
-def text(value: Any, name: str) -> str:
+def _read_text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise wrong_type(name, "a string")
     return value
 
 
-def an_object(value: Any, name: str) -> dict[str, Any]:
+def _read_object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise wrong_type(name, "an object")
     return value
 
 
-def array(value: Any, name: str, wanted: str = "an array") -> list[Any]:
-    if not isinstance(value, list):
-        raise wrong_type(name, wanted)
-    return value
+boolean = Field(_read_boolean, json_schema.BOOLEAN)
+text = Field(_read_text, json_schema.STRING)
+an_object = Field(_read_object, json_schema.OPEN_OBJECT)
 
 
-def texts(value: Any, name: str) -> list[str]:
-    given = array(value, name, "an array of strings")
-    return [text(entry, f"{name}[{index}]") for index, entry in enumerate(given)]
-
-
-def optional(read: Reader) -> Reader:
-    """The same reader for a field where null means the same as absent."""
-
-    def read_or_none(value: Any, name: str) -> Any:
-        return None if value is None else read(value, name)
-
-    return read_or_none
-
-
-def short_text(max_chars: int) -> Reader:
+def short_text(max_chars: int) -> Field[str]:
     def read(value: Any, name: str) -> str:
-        if not 0 < len(text(value, name)) <= max_chars:
+        if not 0 < len(_read_text(value, name)) <= max_chars:
             raise InvalidRequest(f"{name} must have from 1 to {max_chars} characters.", param=name)
         return str(value)
 
-    return read
+    return Field(read, json_schema.short_string(max_chars))
 
 
-def integer(low: int, high: int) -> Reader:
+def integer(low: int, high: int) -> Field[int]:
     """JSON has one type of number: ``2.0`` is a whole one."""
 
     def read(value: Any, name: str) -> int:
@@ -80,10 +112,10 @@ def integer(low: int, high: int) -> Reader:
             )
         return int(value)
 
-    return read
+    return Field(read, json_schema.whole_number(low, high))
 
 
-def number(low: float, high: float) -> Reader:
+def number(low: float, high: float) -> Field[float]:
     def read(value: Any, name: str) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise wrong_type(name, "a number")
@@ -93,10 +125,10 @@ def number(low: float, high: float) -> Reader:
             )
         return value
 
-    return read
+    return Field(read, {"type": "number", "minimum": low, "maximum": high})
 
 
-def choice(*allowed: str) -> Reader:
+def choice(*allowed: str) -> Field[str]:
     def read(value: Any, name: str) -> str:
         if value not in allowed:
             raise InvalidRequest(
@@ -104,22 +136,34 @@ def choice(*allowed: str) -> Reader:
             )
         return str(value)
 
-    return read
+    return Field(read, json_schema.enum(allowed))
 
 
-def metadata(value: Any, name: str) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise wrong_type(name, "an object of strings")
-    if len(value) > METADATA_PAIRS:
-        raise InvalidRequest(f"{name} may hold at most {METADATA_PAIRS} pairs.", param=name)
-    for key, entry in value.items():
-        if len(key) > METADATA_KEY_CHARS:
-            raise InvalidRequest(
-                f"A key of {name} has more than {METADATA_KEY_CHARS} characters.", param=name
-            )
-        if len(text(entry, f"{name}.{key}")) > METADATA_VALUE_CHARS:
-            raise InvalidRequest(
-                f"{name}.{key} has more than {METADATA_VALUE_CHARS} characters.",
-                param=f"{name}.{key}",
-            )
+def _read_anything(value: Any, name: str) -> Any:
     return value
+
+
+ignored = Field(_read_anything, json_schema.ANYTHING).described(
+    "Accepted, and named in X-Hermes-Ignored."
+)
+
+
+def unsupported(reason: str = "") -> Field[None]:
+    """A field of the OpenAI API that this server refuses."""
+
+    def read(value: Any, name: str) -> None:
+        message = reason or f"{name} is not supported."
+        raise InvalidRequest(message, param=name, code="unsupported_value")
+
+    return Field(read, json_schema.NULL).described("Not supported.")
+
+
+def optional(field: Field[T]) -> Field[T | None]:
+    """The same field where null means the same as absent."""
+
+    def read(value: Any, name: str) -> T | None:
+        if value is None:
+            return None
+        return field.read(value, name)
+
+    return Field(read, json_schema.nullable(field.schema))

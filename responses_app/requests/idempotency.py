@@ -10,13 +10,14 @@ import orjson
 from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models.idempotency import MAX_KEY_CHARS
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests.fields import Field, optional, text, without_nulls
 from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.json_schema import STRING
 from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.idempotency import RequestIdentity
 
 KEY_HEADER = "Idempotency-Key"
-VISIBLE = "[!-~]"  # in ASCII; the document shows the same
-_VISIBLE = re.compile(f"{VISIBLE}+")
+_KEY = re.compile(f"[!-~]{{1,{MAX_KEY_CHARS}}}")  # visible ASCII
 REPLAYED_HEADER = "Idempotency-Replayed"
 RETRY_HEADER = "x-stainless-retry-count"
 # Headers that change what a body asks for.
@@ -26,32 +27,34 @@ MEANINGFUL_HEADERS = (SESSION_HEADER, SESSION_KEY_HEADER, FORM_HEADER)
 def read_identity(
     header: Callable[[str], str | None], path: str, body: dict[str, Any]
 ) -> RequestIdentity:
-    """For every door that generates: pass the result on in ``Admission.identity``."""
-    meant = {name: value for name in MEANINGFUL_HEADERS if (value := header(name)) is not None}
-    asked = {name: value for name, value in body.items() if name != "stream"}
-    canonical = orjson.dumps([path, meant, asked], option=orjson.OPT_SORT_KEYS)
+    """For every endpoint that generates: pass the result on in ``Admission.identity``."""
+    headers = without_nulls({name: header(name) for name in MEANINGFUL_HEADERS})
+    fields = {name: value for name, value in body.items() if name != "stream"}
+    canonical = orjson.dumps([path, headers, fields], option=orjson.OPT_SORT_KEYS)
     return RequestIdentity(
         digest=hashlib.sha256(canonical).hexdigest(),
-        key=_read_key(header(KEY_HEADER)),
+        key=optional(idempotency_key)(header(KEY_HEADER), KEY_HEADER),
         is_retry=_retries(header(RETRY_HEADER)) > 0,
     )
 
 
-def _read_key(value: str | None) -> str | None:
-    if value is None:
-        return None
-    if len(value) > MAX_KEY_CHARS or not _VISIBLE.fullmatch(value):
+def _read_key(value: Any, name: str) -> str:
+    key = text(value, name)
+    if not _KEY.fullmatch(key):
         raise InvalidRequest(
-            f"{KEY_HEADER} must have 1 to {MAX_KEY_CHARS} visible ASCII characters.",
-            param=KEY_HEADER,
+            f"{name} must have 1 to {MAX_KEY_CHARS} visible ASCII characters.",
+            param=name,
             code="invalid_idempotency_key",
         )
-    return value
+    return key
+
+
+idempotency_key = Field(_read_key, STRING | {"pattern": f"^{_KEY.pattern}$"}).described(
+    "Requests with the same key are one."
+)
 
 
 def _retries(value: str | None) -> int:
-    return (
-        int(value)
-        if value is not None and value.isascii() and value.isdigit() and len(value) < 10
-        else 0
-    )
+    if value is None or not (value.isascii() and value.isdigit() and len(value) < 10):
+        return 0
+    return int(value)

@@ -1,4 +1,4 @@
-"""From the bytes of a body to a JSON object that every part of the system can take."""
+"""From the bytes of a body to a JSON object that the server can store."""
 
 import asyncio
 import json
@@ -24,14 +24,14 @@ LOOP_BODY_BYTES = 64 * 1024  # a smaller body is parsed and checked in about a m
 # The parser holds the interpreter's lock: more threads take it from the event loop more often.
 PARSER_THREADS = 2
 _parsers = ThreadPoolExecutor(PARSER_THREADS, thread_name_prefix="body-parser")
-# Every value and field name but the outermost stands behind one of these.
+# Every value and field name but the outermost follows one of these.
 _SEPARATORS = b",:[{"
 _QUOTE = b'"'[0]
-# Possessive, and an open text ends with the body: neither can make the search go back.
+# Possessive, and an open text ends with the body: the search never backtracks.
 _SEPARATOR_OR_TEXT = re.compile(rb'[,:\[{]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_A_NUMBER = object()
 _TOO_LARGE = object()
-# Where a value stands: the place of what holds it, and its key or index there.
+# The path to a value: the path to its container, and its key or index there.
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
@@ -77,9 +77,9 @@ def _has_too_many_values(raw: bytes) -> bool:
 
 
 def _check(value: Any, path: _Path, depth: int) -> None:
-    """Refuse, by name, what no database stores: NUL, lone surrogates, not-a-number, endless nesting."""
+    """Refuse, by name, what no database stores: NUL, lone surrogates, NaN, deep nesting."""
     if depth > MAX_DEPTH:
-        root = _shown(path).split(".")[0].split("[")[0]
+        root = _written(path).split(".")[0].split("[")[0]
         raise InvalidRequest(
             f"{root} is nested deeper than {MAX_DEPTH} levels.", param=root, code="invalid_json"
         )
@@ -93,39 +93,46 @@ def _check(value: Any, path: _Path, depth: int) -> None:
     elif isinstance(value, str):
         _check_text(value, path, "its text")
     elif value is _TOO_LARGE:
-        name = _shown(path)
+        name = _written(path)
         problem = f"{name} is a number too large to be stored."
         raise InvalidRequest(problem, param=name, code="out_of_range")
     elif value is _NOT_A_NUMBER:
-        name = _shown(path)
+        name = _written(path)
         raise InvalidRequest(f"{name} must be a JSON number; NaN and Infinity are not.", param=name)
 
 
 def _check_text(text: str, path: _Path, what: str) -> None:
-    problem = "a NUL character" if "\0" in text else _surrogate(text)
-    if problem:
-        name = _shown(path)
-        raise InvalidRequest(
-            f"{name or 'The body'}: {what} contains {problem}.",
-            param=name or None,
-            code="invalid_text",
-        )
+    if "\0" in text:
+        problem = "a NUL character"
+    elif not _is_unicode(text):
+        problem = "a lone surrogate"
+    else:
+        return
+    name = _written(path)
+    raise InvalidRequest(
+        f"{name or 'The body'}: {what} contains {problem}.",
+        param=name or None,
+        code="invalid_text",
+    )
 
 
-def _surrogate(text: str) -> str:
+def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "a lone surrogate"
-    return ""
+        return False
+    return True
 
 
-def _shown(path: _Path) -> str:
-    """The path as a client would write it; spelled out only for an error, for most bodies have none."""
+def _written(path: _Path) -> str:
+    """The path as a client would write it; only an error needs it."""
     pieces: list[str] = []
     while path is not None:
         path, step = path
-        pieces.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        if isinstance(step, int):
+            pieces.append(f"[{step}]")
+        else:
+            pieces.append(f".{step}")
     name = "".join(reversed(pieces)).removeprefix(".")
     return name.encode("utf-8", "replace").decode()[:MAX_NAME_CHARS]
 
@@ -135,13 +142,15 @@ def _not_a_number(written: str) -> object:
 
 
 def _finite(written: str) -> object:
-    """Python's own whole numbers have no bound, and those of every other parser do."""
+    """Whole numbers in Python have no bound; those of other parsers and of databases do."""
     value = float(written)
-    return value if math.isfinite(value) else _TOO_LARGE
+    if math.isfinite(value):
+        return value
+    return _TOO_LARGE
 
 
 def _explained(raw: bytes, error: ValueError) -> InvalidRequest:
-    """Find the field that a strict parser could only give a line and a column for."""
+    """The strict parser reports a line and a column: find the field."""
     try:
         lenient = json.loads(
             raw,
@@ -153,5 +162,5 @@ def _explained(raw: bytes, error: ValueError) -> InvalidRequest:
     except InvalidRequest as found:
         return found
     except (ValueError, RecursionError):
-        pass  # no field is to blame: the strict parser's own words are all there is to say
+        pass  # no field is to blame: report the strict parser's message
     return InvalidRequest(f"The request body is not valid JSON: {error}", code="invalid_json")

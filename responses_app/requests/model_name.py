@@ -9,7 +9,7 @@ from responses_app.protocol.errors import InvalidRequest, ModelNotFound, NoModel
 from responses_app.requests.fields import short_text
 from responses_app.services.profiles import default_model, is_default, models_of_key
 
-MAX_MODEL_CHARS = 200
+model_name = short_text(200).described("One of GET /v1/models; absent, the default agent.")
 
 
 def resolve_model(value: Any, principal: Principal) -> str:
@@ -17,17 +17,17 @@ def resolve_model(value: Any, principal: Principal) -> str:
     allowed = model_names(principal)
     if value is None:
         return _unnamed(allowed)
-    name: str = short_text(MAX_MODEL_CHARS)(value, "model")
+    name = model_name(value, "model")
     if name in allowed:
         return name
-    is_meant = is_default(name) or settings.HERMES_UNKNOWN_MODEL == "default"
-    if is_meant and default_model() in allowed:
+    means_default = is_default(name) or settings.HERMES_UNKNOWN_MODEL == "default"
+    if means_default and default_model() in allowed:
         return default_model()
     raise ModelNotFound(name)
 
 
 def _unnamed(allowed: list[str]) -> str:
-    """The default agent, or the only profile of a key that may not use that."""
+    """The default agent, or the only profile of a key that may not use the default."""
     if default_model() in allowed:
         return default_model()
     if not allowed:

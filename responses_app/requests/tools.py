@@ -1,5 +1,6 @@
-"""Tools that the server runs: how a request asks for them, and how it wants to see their calls."""
+"""``tools``: those that the client runs, and those that it asks the server to run."""
 
+import re
 from typing import Any
 
 from django.conf import settings
@@ -8,67 +9,149 @@ from django.utils.module_loading import import_string
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
-from responses_app.requests.fields import an_object, choice, optional, text, texts
+from responses_app.requests.fields import Field, an_object, boolean, choice, text
+from responses_app.requests.json_schema import STRING
+from responses_app.requests.structures import (
+    any_type,
+    array,
+    object_of,
+    object_or,
+    one_of_types,
+    texts,
+)
+
+Tool = dict[str, Any]
 
 FORM_HEADER = "X-Hermes-Tool-Items"
+tool_form = choice(*TOOL_ITEM_FORMS).described("The item type of the server's own tool calls.")
+MAX_TOOLS = 512
+CLIENT_TOOLS = ("function", "custom")  # the client runs them and gets the calls
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
-def is_own(tool: dict[str, Any]) -> bool:
-    """Is it one of this server's, or of an MCP server it is connected to?"""
-    return tool["type"] == "mcp" and tool.get("server_label") in settings.HERMES_TOOL_LABELS
+# -- tools of the client ----------------------------------------------------------------
+def _read_name(value: Any, name: str) -> str:
+    given = text(value, name)
+    if not _TOOL_NAME.fullmatch(given):
+        raise InvalidRequest(
+            f"{name} must have 1 to 128 letters, digits, dots, dashes or underscores.", param=name
+        )
+    return given
 
 
-def is_own_call(item: Item) -> bool:
-    """A call of such a tool: a model is shown it as the function call that it made."""
-    return item["type"] == "mcp_call" and item["server_label"] in settings.HERMES_TOOL_LABELS
+def _with_all_keys(tool: Tool) -> Tool:
+    """A response repeats a function with every key of its definition."""
+    complete = dict(tool)
+    for key in ("description", "parameters", "strict"):
+        complete.setdefault(key, None)
+    return complete
 
 
-def server_tool_names(model: str, tools: list[dict[str, Any]] | None) -> set[str]:
-    """What the server itself offers for such a request; only the gateway knows."""
-    names: set[str] = import_string(settings.HERMES_TOOL_NAMES)(model, tools)
-    return names
+_tool_name = Field(_read_name, STRING | {"pattern": f"^{_TOOL_NAME.pattern}$"}).described(
+    "Letters, digits, dots, dashes and underscores."
+)
+grammar = object_of(
+    {"syntax": choice("lark", "regex"), "definition": text}, ("syntax", "definition")
+)
+function = object_of(
+    {"name": _tool_name, "description": text, "parameters": an_object, "strict": boolean},
+    ("name",),
+).then(_with_all_keys)
+_custom_format = one_of_types({"text": object_of({}), "grammar": grammar})
+CUSTOM_FIELDS: dict[str, Field[Any]] = {
+    "name": _tool_name,
+    "description": text,
+    "format": _custom_format,
+}
+custom = object_of(CUSTOM_FIELDS, ("name",))
+
+# -- tools of the server ----------------------------------------------------------------
+_tool_names = object_of({"tool_names": texts})
+_mcp_fields = object_of(
+    {
+        "server_label": text.described(
+            "hermes, a configured MCP server, or your name for server_url."
+        ),
+        "server_url": text,
+        "connector_id": text,
+        "require_approval": object_or(
+            choice("always", "never"),
+            object_of({"always": _tool_names, "never": _tool_names}),
+        ),
+        "allowed_tools": object_or(texts, _tool_names),
+    },
+    ("server_label",),
+)
 
 
-def read_mcp(tool: dict[str, Any], name: str) -> None:
-    """Somebody else's server needs an address; without one it must be a server we know."""
-    label = text(tool.get("server_label"), f"{name}.server_label")
-    url = optional(text)(tool.get("server_url"), f"{name}.server_url")
-    connector = optional(text)(tool.get("connector_id"), f"{name}.connector_id")
-    if label not in settings.HERMES_TOOL_LABELS and not (url or connector):
+def _read_mcp(value: Any, name: str) -> Tool:
+    """A server that this one does not know needs an address."""
+    tool = _mcp_fields(value, name)
+    label = tool["server_label"]
+    is_known = label in settings.HERMES_TOOL_LABELS
+    if not is_known and not (tool.get("server_url") or tool.get("connector_id")):
         known = ", ".join(settings.HERMES_TOOL_LABELS)
         raise InvalidRequest(
             f"{name}.server_label is {label!r}; this server knows {known}.",
             param=f"{name}.server_label",
         )
-    _read_consent(tool.get("require_approval"), f"{name}.require_approval")
     allowed = tool.get("allowed_tools")
-    if isinstance(allowed, dict):
-        if is_own(tool) and allowed.get("read_only") is not None:
+    if is_known and isinstance(allowed, dict) and allowed.get("read_only") is not None:
+        raise InvalidRequest(
+            f"{name}.allowed_tools.read_only is not supported; name the tools in tool_names.",
+            param=f"{name}.allowed_tools.read_only",
+            code="unsupported_value",
+        )
+    return tool
+
+
+# -- all tools --------------------------------------------------------------------------
+tool = any_type(
+    {"function": function, "custom": custom, "mcp": Field(_read_mcp, _mcp_fields.schema)}
+).described("function and custom are yours to run; mcp asks for the server's own.")
+_tools = array(tool, "tools", max_items=MAX_TOOLS)
+
+
+def _read_tools(value: Any, name: str) -> list[Tool]:
+    read = _tools(value, name)
+    names = client_tool_names(read)
+    for index, tool in enumerate(read):
+        if tool["type"] in CLIENT_TOOLS and names.count(tool["name"]) > 1:
             raise InvalidRequest(
-                f"{name}.allowed_tools.read_only is not supported; name the tools in tool_names.",
-                param=f"{name}.allowed_tools.read_only",
-                code="unsupported_value",
+                f"{name} holds two tools named {tool['name']!r}.", param=f"{name}[{index}].name"
             )
-        optional(texts)(allowed.get("tool_names"), f"{name}.allowed_tools.tool_names")
-    else:
-        optional(texts)(allowed, f"{name}.allowed_tools")
+    return read
 
 
-def _read_consent(rule: Any, name: str) -> None:
-    if not isinstance(rule, dict):
-        optional(choice("always", "never"))(rule, name)
-        return
-    for key in ("always", "never"):
-        chosen = optional(an_object)(rule.get(key), f"{name}.{key}") or {}
-        optional(texts)(chosen.get("tool_names"), f"{name}.{key}.tool_names")
+tools = Field(_read_tools, _tools.schema)
 
 
-def read_form(
-    header: str | None, tools: list[dict[str, Any]] | None, profile: AgentProfile | None
-) -> str:
-    """How calls of the server's tools are shown: as the header says, the profile is set or the request suggests."""
+def client_tool_names(tools: list[Tool]) -> list[str]:
+    return [tool["name"] for tool in tools if tool["type"] in CLIENT_TOOLS]
+
+
+def is_own(tool: Tool) -> bool:
+    """Whether this server runs it, or an MCP server that it is connected to."""
+    return tool["type"] == "mcp" and tool.get("server_label") in settings.HERMES_TOOL_LABELS
+
+
+def is_own_call(item: Item) -> bool:
+    """Whether it is a call of such a tool, which a model gets as the function call it made."""
+    return item["type"] == "mcp_call" and item["server_label"] in settings.HERMES_TOOL_LABELS
+
+
+def server_tool_names(model: str, tools: list[Tool] | None) -> set[str]:
+    """The tools that the server offers for a request; only the gateway has the list."""
+    names: set[str] = import_string(settings.HERMES_TOOL_NAMES)(model, tools)
+    return names
+
+
+def read_form(header: str | None, tools: list[Tool] | None, profile: AgentProfile | None) -> str:
+    """The item type of the server's tool calls: from the header, the profile or the request."""
     if header is not None:
-        return str(choice(*TOOL_ITEM_FORMS)(header, FORM_HEADER))
+        return tool_form(header, FORM_HEADER)
     if profile is not None and profile.tool_items:
         return profile.tool_items
-    return "mcp_call" if any(is_own(tool) for tool in tools or ()) else "function_call"
+    if any(is_own(tool) for tool in tools or ()):
+        return "mcp_call"
+    return "function_call"

@@ -27,15 +27,14 @@ WHOLE_SECONDS: Schema = {"type": "integer", "description": "Seconds since the ep
 
 def list_of(item: Schema, **more: Schema) -> Schema:
     """A page of a list."""
-    end = nullable(STRING)
     page = {
         "object": const("list"),
         "data": array_of(item),
-        "first_id": end,
-        "last_id": end,
+        "first_id": nullable(STRING),
+        "last_id": nullable(STRING),
         "has_more": BOOLEAN,
     }
-    return shape({**page, **more})
+    return shape(page | more)
 
 
 # -- parameters -------------------------------------------------------------------------
@@ -43,21 +42,26 @@ def query(name: str, schema: Schema, description: str) -> Schema:
     return {"name": name, "in": "query", "schema": schema, "description": description}
 
 
-def lifted(schema: Schema) -> Schema:
-    """What a parameter or header is, with its description where pages look for it."""
-    rest = {name: value for name, value in schema.items() if name != "description"}
-    return {"description": schema["description"], "schema": rest}
+def flag(name: str, description: str, *, default: bool = False) -> Schema:
+    return query(name, BOOLEAN | {"default": default}, description)
+
+
+def with_description_outside(schema: Schema) -> Schema:
+    """Parameters and headers have their description beside the schema."""
+    inner = dict(schema)
+    description = inner.pop("description")
+    return {"description": description, "schema": inner}
 
 
 def header(name: str) -> Schema:
-    """One of those that ``answers.REQUEST_HEADERS`` describes."""
+    """One of ``operations.REQUEST_HEADERS``."""
     return {"$ref": f"#/components/parameters/{name}"}
 
 
 def paging(default: int = 20, high: int = 100, order: str = "desc") -> list[Schema]:
     return [
-        query("limit", whole_number(1, high, default=default), "How many."),
-        query("order", {**enum(("asc", "desc")), "default": order}, "By time."),
+        query("limit", whole_number(1, high, default=default), "The number of entries."),
+        query("order", enum(("asc", "desc")) | {"default": order}, "By time."),
         query("after", WORD, "Those that follow this id in the order."),
         query("before", WORD, "Those directly in front of this id."),
     ]
@@ -65,35 +69,40 @@ def paging(default: int = 20, high: int = 100, order: str = "desc") -> list[Sche
 
 # -- streams ----------------------------------------------------------------------------
 DONE_FRAME = shape(
-    {"data": const("[DONE]")}, description="The end. A stream that ends without it was cut."
+    {"data": const("[DONE]")}, description="The end. A stream without it was interrupted."
 )
 
 
 def frame(
-    payload: Schema, *, event: Schema | None = None, id_: str = "", is_id_sure: bool = False
+    payload: Schema, *, event: Schema | None = None, id_: str = "", has_id: bool = False
 ) -> Schema:
-    """One server-sent event whose data is JSON."""
+    """One server-sent event whose data is JSON; ``has_id`` means that every event has an id."""
     data = {
         "type": "string",
         "pattern": r"^\{",  # an object, which [DONE] is not
         "contentMediaType": "application/json",
         "contentSchema": payload,
     }
-    lines = (
-        {"data": data} | ({"event": event} if event else {}) | ({"id": string(id_)} if id_ else {})
-    )
-    return shape(lines, () if is_id_sure else ("id",))
+    lines: dict[str, Schema] = {"data": data}
+    if event is not None:
+        lines["event"] = event
+    if id_:
+        lines["id"] = string(id_)
+    optional = ["id"]
+    if has_id:
+        optional = []
+    return shape(lines, optional)
 
 
 def names_of(events: Iterable[str]) -> str:
-    """For pages that do not show an ``itemSchema``."""
-    return "Events: " + ", ".join(f"`{name}`" for name in events) + "."
+    """The events in prose: API browsers do not show an ``itemSchema``."""
+    names = ", ".join(f"`{name}`" for name in events)
+    return f"Events: {names}."
 
 
 def stream(*frames: Schema) -> Schema:
-    """``itemSchema`` is of each event; comments (``: keepalive``) keep a silent connection open."""
-    return {
-        "text/event-stream": {
-            "itemSchema": frames[0] if len(frames) == 1 else {"oneOf": list(frames)}
-        }
-    }
+    """``itemSchema`` describes each event; comments (``: keepalive``) are not events."""
+    schema: Schema = {"oneOf": list(frames)}
+    if len(frames) == 1:
+        schema = frames[0]
+    return {"text/event-stream": {"itemSchema": schema}}

@@ -1,17 +1,16 @@
 """``/v1/conversations``."""
 
-from responses_app.api.conversations import MAX_NEW_ITEMS
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from responses_app.requests import conversations
 from responses_app.requests.headers import IGNORED_HEADER
 from responses_app.requests.json_schema import (
     STRING,
     Schema,
-    array_of,
     const,
     ref,
-    request_object,
     shape,
 )
+from responses_app.requests.structures import object_of
 from responses_app.schema.builders import (
     WHOLE_SECONDS,
     Paths,
@@ -24,7 +23,6 @@ from responses_app.schema.operations import (
     request_body,
     response,
 )
-from responses_app.schema.requests import GIVEN_METADATA, short
 
 _GONE = ("404", "503")
 _SHOWN = (200, response(json(ref("Conversation")), "The conversation."))
@@ -44,22 +42,9 @@ SCHEMAS: dict[str, Schema] = {
     "ConversationDeleted": shape(
         {"id": STRING, "object": const("conversation.deleted"), "deleted": const(True)}
     ),
-    "CreateConversation": request_object(
-        {
-            "items": array_of(ref("NewItem"), maxItems=MAX_NEW_ITEMS),
-            "metadata": GIVEN_METADATA,
-            "name": short(
-                "Can stand for its id. Printable, without slashes, not beginning with conv_.", 200
-            ),
-        }
-    ),
-    "UpdateConversation": {
-        **request_object({"metadata": GIVEN_METADATA}),
-        "required": ["metadata"],
-    },
-    "AddItems": request_object(
-        {"items": array_of(ref("NewItem"), minItems=1, maxItems=MAX_NEW_ITEMS)}, ("items",)
-    ),
+    "CreateConversation": object_of(conversations.CREATE_FIELDS).schema,
+    "UpdateConversation": object_of(conversations.UPDATE_FIELDS, ("metadata",)).schema,
+    "AddItems": object_of(conversations.ADD_FIELDS, ("items",)).schema,
 }
 PATHS: Paths = {
     "/v1/conversations": {

@@ -19,47 +19,45 @@ from responses_app.schema.builders import (
 )
 from responses_app.schema.items import SUMMARY_PART
 
-_AT = {"item_id": STRING, "output_index": INTEGER}
-_CONTENT = {**_AT, "content_index": INTEGER}
-_SUMMARY = {**_AT, "summary_index": INTEGER}
-_DELTA = {"delta": STRING}
+_AT: dict[str, Schema] = {"item_id": STRING, "output_index": INTEGER}
+_CONTENT = _AT | {"content_index": INTEGER}
+_SUMMARY = _AT | {"summary_index": INTEGER}
+_DELTA: dict[str, Schema] = {"delta": STRING}
 _WHOLE_ITEM = {"output_index": INTEGER, "item": ref("Item")}
-_LOGPROBS = {"logprobs": array_of(ref("Logprob"))}
+_LOGPROBS: dict[str, Schema] = {"logprobs": array_of(ref("Logprob"))}
+_RESPONSE: dict[str, Schema] = {"response": ref("Response")}
 
-EVENTS: dict[str, dict[str, Schema]] = {
-    **{kind: {"response": ref("Response")} for kind in sorted(events.LIFECYCLE_TYPES)},
+EVENTS: dict[str, dict[str, Schema]] = dict.fromkeys(sorted(events.LIFECYCLE_TYPES), _RESPONSE)
+EVENTS |= {
     events.ITEM_ADDED: _WHOLE_ITEM,
     events.ITEM_DONE: _WHOLE_ITEM,
-    events.PART_ADDED: {**_CONTENT, "part": ref("Part")},
-    events.PART_DONE: {**_CONTENT, "part": ref("Part")},
-    events.TEXT_DELTA: {**_CONTENT, **_DELTA, **_LOGPROBS},
-    events.TEXT_DONE: {**_CONTENT, "text": STRING, **_LOGPROBS},
-    events.ANNOTATION_ADDED: {
-        **_CONTENT,
-        "annotation_index": INTEGER,
-        "annotation": OPEN_OBJECT,
-    },
-    events.REFUSAL_DELTA: {**_CONTENT, **_DELTA},
-    events.REFUSAL_DONE: {**_CONTENT, "refusal": STRING},
-    events.SUMMARY_PART_ADDED: {**_SUMMARY, "part": SUMMARY_PART},
-    events.SUMMARY_PART_DONE: {**_SUMMARY, "part": SUMMARY_PART},
-    events.SUMMARY_DELTA: {**_SUMMARY, **_DELTA},
-    events.SUMMARY_DONE: {**_SUMMARY, "text": STRING},
-    events.ARGUMENTS_DELTA: {**_AT, **_DELTA},
-    events.ARGUMENTS_DONE: {**_AT, "name": STRING, "arguments": STRING},
-    events.CUSTOM_INPUT_DELTA: {**_AT, **_DELTA},
-    events.CUSTOM_INPUT_DONE: {**_AT, "input": STRING},
+    events.PART_ADDED: _CONTENT | {"part": ref("Part")},
+    events.PART_DONE: _CONTENT | {"part": ref("Part")},
+    events.TEXT_DELTA: _CONTENT | _DELTA | _LOGPROBS,
+    events.TEXT_DONE: _CONTENT | {"text": STRING} | _LOGPROBS,
+    events.ANNOTATION_ADDED: _CONTENT | {"annotation_index": INTEGER, "annotation": OPEN_OBJECT},
+    events.REFUSAL_DELTA: _CONTENT | _DELTA,
+    events.REFUSAL_DONE: _CONTENT | {"refusal": STRING},
+    events.SUMMARY_PART_ADDED: _SUMMARY | {"part": SUMMARY_PART},
+    events.SUMMARY_PART_DONE: _SUMMARY | {"part": SUMMARY_PART},
+    events.SUMMARY_DELTA: _SUMMARY | _DELTA,
+    events.SUMMARY_DONE: _SUMMARY | {"text": STRING},
+    events.ARGUMENTS_DELTA: _AT | _DELTA,
+    events.ARGUMENTS_DONE: _AT | {"name": STRING, "arguments": STRING},
+    events.CUSTOM_INPUT_DELTA: _AT | _DELTA,
+    events.CUSTOM_INPUT_DONE: _AT | {"input": STRING},
     events.MCP_CALL_IN_PROGRESS: _AT,
-    events.MCP_ARGUMENTS_DELTA: {**_AT, **_DELTA},
-    events.MCP_ARGUMENTS_DONE: {**_AT, "arguments": STRING},
+    events.MCP_ARGUMENTS_DELTA: _AT | _DELTA,
+    events.MCP_ARGUMENTS_DONE: _AT | {"arguments": STRING},
     events.MCP_CALL_COMPLETED: _AT,
     events.MCP_CALL_FAILED: _AT,
     events.COMPACTING: _AT,
 }
+_NUMBERED = {kind: shape({"sequence_number": INTEGER} | EVENTS[kind]) for kind in EVENTS}
 SCHEMAS: dict[str, Schema] = {
     "ResponseEvent": union(
         "type",
-        {kind: shape({"sequence_number": INTEGER, **fields}) for kind, fields in EVENTS.items()},
+        _NUMBERED,
         "sequence_number counts from 0 without gaps, and is the same in every replay.",
     )
 }

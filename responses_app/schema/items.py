@@ -30,7 +30,7 @@ METADATA: Schema = {"type": "object", "additionalProperties": STRING}
 
 _TOKEN: dict[str, Schema] = {"token": STRING, "bytes": array_of(INTEGER), "logprob": NUMBER}
 LOGPROB = shape(
-    {**_TOKEN, "top_logprobs": array_of(shape(_TOKEN))},
+    _TOKEN | {"top_logprobs": array_of(shape(_TOKEN))},
     description="How sure the model was of a token.",
 )
 PARTS = union(
@@ -59,11 +59,12 @@ MCP_ERROR = shape(
 
 
 def _item(properties: dict[str, Schema], *optional: str) -> Schema:
-    return shape({"id": STRING, "status": enum(ITEM_STATUSES), **properties}, optional)
+    common = {"id": STRING, "status": enum(ITEM_STATUSES)}
+    return shape(common | properties, optional)
 
 
 _CALL = {"call_id": STRING, "name": STRING}
-_ANSWER = {
+_CALL_OUTPUT = {
     "call_id": STRING,
     "output": any_of(
         STRING, array_of(ref("Part")), description="A text in JSON bodies, parts in streams."
@@ -79,13 +80,14 @@ KNOWN_ITEMS: dict[str, Schema] = {
             "content": array_of(loose(shape({"type": STRING, "text": STRING}))),
             "encrypted_content": STRING,
         },
-        *("content", "encrypted_content"),
+        "content",
+        "encrypted_content",
     ),
-    "function_call": _item({**_CALL, "arguments": string("JSON, as the model wrote it.")}),
-    "custom_tool_call": _item({**_CALL, "input": STRING}),
-    "function_call_output": _item(_ANSWER),
-    "custom_tool_call_output": _item(_ANSWER),
-    # One that a client sent is shown as it was sent.
+    "function_call": _item(_CALL | {"arguments": string("JSON, as the model wrote it.")}),
+    "custom_tool_call": _item(_CALL | {"input": STRING}),
+    "function_call_output": _item(_CALL_OUTPUT),
+    "custom_tool_call_output": _item(_CALL_OUTPUT),
+    # One that a client sent is returned as it was sent.
     "compaction": loose(
         _item({"encrypted_content": string("Opaque, and for its owner alone.")}, "status")
     ),
@@ -99,13 +101,17 @@ KNOWN_ITEMS: dict[str, Schema] = {
                 "output": nullable(STRING),
                 "error": nullable(any_of(MCP_ERROR, STRING, OPEN_OBJECT)),
             },
-            *("status", "approval_request_id", "output", "error"),
+            "status",
+            "approval_request_id",
+            "output",
+            "error",
         )
     ),
 }
+_KEPT = ", ".join(sorted(KEPT_TYPES))
 OTHER_ITEM: Schema = {
     "type": "object",
-    "description": f"What only other servers make is kept as it is, such as {', '.join(sorted(KEPT_TYPES))}.",
+    "description": f"Items that only other servers make are kept as they are: {_KEPT}.",
     "properties": {"id": STRING, "type": {"type": "string", "not": enum(KNOWN_ITEMS)}},
     "required": ["id", "type"],
     "additionalProperties": True,
@@ -121,7 +127,7 @@ USAGE = shape(
 )
 INCOMPLETE = shape({"reason": enum(IncompleteReason), "message": STRING}, ("message",))
 
-# What a response repeats of its request.
+# A response repeats these fields of its request.
 _ECHO: dict[str, Schema] = {
     "background": BOOLEAN,
     "conversation": nullable(shape({"id": STRING})),
@@ -148,26 +154,24 @@ _ECHO: dict[str, Schema] = {
     "truncation": STRING,
     "user": nullable(STRING),
 }
-RESPONSE = shape(
-    {
-        "id": string("resp_…"),
-        "object": const("response"),
-        "created_at": WHOLE_SECONDS,
-        "status": enum(Status),
-        "completed_at": nullable(WHOLE_SECONDS),
-        "error": nullable(shape({"code": STRING, "message": STRING})),
-        "incomplete_details": nullable(INCOMPLETE),
-        "model": STRING,
-        "output": array_of(ref("Item")),
-        "usage": nullable(ref("Usage")),
-        **_ECHO,
-    }
-)
+_RESPONSE: dict[str, Schema] = {
+    "id": string("resp_…"),
+    "object": const("response"),
+    "created_at": WHOLE_SECONDS,
+    "status": enum(Status),
+    "completed_at": nullable(WHOLE_SECONDS),
+    "error": nullable(shape({"code": STRING, "message": STRING})),
+    "incomplete_details": nullable(INCOMPLETE),
+    "model": STRING,
+    "output": array_of(ref("Item")),
+    "usage": nullable(ref("Usage")),
+}
+RESPONSE = shape(_RESPONSE | _ECHO)
 
 SCHEMAS: dict[str, Schema] = {
     "Part": PARTS,
     "Logprob": LOGPROB,
-    "Item": {"oneOf": [*union("type", KNOWN_ITEMS)["oneOf"], OTHER_ITEM]},
+    "Item": {"oneOf": union("type", KNOWN_ITEMS)["oneOf"] + [OTHER_ITEM]},
     "Usage": USAGE,
     "Response": RESPONSE,
 }

@@ -1,25 +1,26 @@
-"""What all doors share: operations, their errors and their headers."""
+"""What all surfaces share: operations, their errors and their headers."""
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
-from responses_app.agent_profiles import TOOL_ITEM_FORMS
 from responses_app.http.session_key import NO_CONTROLS, SESSION_KEY_HEADER
-from responses_app.models.idempotency import MAX_KEY_CHARS
-from responses_app.models.sessions import MAX_SESSION_KEY_CHARS, TurnPolicy
+from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     LAST_EVENT_HEADER,
     MAX_CURSOR_DIGITS,
     SESSION_HEADER,
-    SESSION_ID,
     TURN_POLICY_HEADER,
+    session_id,
+    turn_policy,
 )
-from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER, VISIBLE
+from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER, idempotency_key
 from responses_app.requests.json_schema import (
     STRING,
     Schema,
     const,
+    described,
     enum,
     nullable,
     ref,
@@ -27,13 +28,16 @@ from responses_app.requests.json_schema import (
     string,
     whole_number,
 )
-from responses_app.requests.tools import FORM_HEADER
+from responses_app.requests.tools import FORM_HEADER, tool_form
 from responses_app.schema.builders import (
     Operation,
     header,
-    lifted,
+    with_description_outside,
 )
 
+Security = list[dict[str, list[str]]]
+
+NO_KEY: Security = []
 REQUEST_ID_HEADER = "x-request-id"
 ERROR = shape(
     {
@@ -49,82 +53,89 @@ ERROR = shape(
 )
 
 
-def session_id(description: str) -> Schema:
-    return string(description, pattern=f"^{SESSION_ID}$")
-
-
-KEY_PATTERN = f"^{VISIBLE}{{1,{MAX_KEY_CHARS}}}$"
 EVENT_PATTERN = f"^[0-9]{{0,{MAX_CURSOR_DIGITS}}}$"
 CURSOR = whole_number(0, 10**MAX_CURSOR_DIGITS - 1)
 
 # -- headers ----------------------------------------------------------------------------
 REQUEST_HEADERS: dict[str, Schema] = {
-    SESSION_HEADER: session_id("Continues, or starts, the session of this name."),
+    SESSION_HEADER: session_id.described("Continues, or starts, the session of this name.").schema,
     SESSION_KEY_HEADER: string(
-        "Your name for whom the session belongs to.",
+        "Your name for the person the session belongs to.",
         pattern=f"^{NO_CONTROLS}$",
         minLength=1,
         maxLength=MAX_SESSION_KEY_CHARS,
     ),
-    TURN_POLICY_HEADER: enum(TurnPolicy.values)
-    | {"description": "What if another turn of the session runs."},
-    FORM_HEADER: enum(TOOL_ITEM_FORMS)
-    | {"description": "How calls of the server's own tools are shown."},
-    KEY_HEADER: string("Requests with the same key are one.", pattern=KEY_PATTERN),
-    LAST_EVENT_HEADER: string("Go on behind this event.", pattern=EVENT_PATTERN),
+    TURN_POLICY_HEADER: turn_policy.described(
+        "What happens if another turn of the session runs."
+    ).schema,
+    FORM_HEADER: tool_form.schema,
+    KEY_HEADER: idempotency_key.schema,
+    LAST_EVENT_HEADER: string("Continue after this event.", pattern=EVENT_PATTERN),
 }
-GENERATING = (SESSION_KEY_HEADER, TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
-ANSWER_HEADERS: dict[str, Schema] = {
+GENERATING = (TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
+RESPONSE_HEADERS: dict[str, Schema] = {
     REQUEST_ID_HEADER: string("Names this request in the server's log."),
     SESSION_HEADER: string("The session it belongs to."),
     SESSION_KEY_HEADER: string("As it was sent."),
-    IGNORED_HEADER: string("What of the request nothing acts on."),
-    REPLAYED_HEADER: const("true")
-    | {"description": "The request had been made before; this is its response."},
+    IGNORED_HEADER: string("The names of fields that nothing acts on."),
+    REPLAYED_HEADER: described(
+        const("true"), "The request had been made before; this is its response."
+    ),
     "Retry-After": string("Seconds."),
-    "x-should-retry": const("false") | {"description": "Sending it again would not help."},
-    "WWW-Authenticate": const("Bearer") | {"description": "How to send the key."},
-    "X-Hermes-Completed": const("false") | {"description": "The answer is not whole."},
-    "X-Hermes-Partial": enum(("true", "false")) | {"description": "Is there something of it?"},
-    "X-Hermes-Error": string("Why it is not."),
+    "x-should-retry": described(const("false"), "Sending it again would not help."),
+    "WWW-Authenticate": described(const("Bearer"), "How to send the key."),
+    "X-Hermes-Completed": described(const("false"), "The answer is incomplete."),
+    "X-Hermes-Partial": described(enum(("true", "false")), "Whether there is a part of it."),
+    "X-Hermes-Error": string("Why it is incomplete."),
 }
-EVERY_ANSWER = (REQUEST_ID_HEADER, SESSION_KEY_HEADER)
+EVERY_RESPONSE = (REQUEST_ID_HEADER, SESSION_KEY_HEADER)
 
 # -- errors -----------------------------------------------------------------------------
-# Of a completion that was admitted, and failed.
+# A completion that was admitted and failed has these.
 _ADMITTED = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER, "x-should-retry")
-# status -> its name, when it comes, the headers it may have
-ERRORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "400": ("BadRequest", "A field, parameter, header or the body can't be used.", _ADMITTED),
-    "401": ("Unauthenticated", "No key, a wrong one, or a revoked one.", ("WWW-Authenticate",)),
-    "403": ("OriginNotAllowed", "A web page that may not use this server.", ()),
-    "404": ("NotFound", "Unknown, deleted, or somebody else's.", ()),
-    "409": ("Conflict", "It can't be done in the present state.", ("x-should-retry",)),
-    "413": ("BodyTooLarge", "The body has too many bytes.", ()),
-    "415": ("UnsupportedEncoding", "The body is compressed.", ()),
-    "422": ("KeyReused", "The Idempotency-Key belongs to another request.", ()),
-    "429": ("RateLimited", "The model's server has had enough.", _ADMITTED),
-    "500": ("InternalError", "The server, or the model's, failed.", _ADMITTED),
-    "502": ("UpstreamFailed", "The model gave no answer.", _ADMITTED),
-    "503": ("StorageUnavailable", "Nothing was stored; send it again.", ("Retry-After",)),
-    "default": ("Error", "Any other error, such as a method or a length that is not allowed.", ()),
+
+
+class Error(NamedTuple):
+    name: str
+    description: str
+    headers: tuple[str, ...] = ()  # those it may have
+
+
+ERRORS: dict[str, Error] = {
+    "400": Error("BadRequest", "A field, parameter, header or the body is not valid.", _ADMITTED),
+    "401": Error(
+        "Unauthenticated", "No key, a wrong one, or a revoked one.", ("WWW-Authenticate",)
+    ),
+    "403": Error("OriginNotAllowed", "A web page that may not use this server."),
+    "404": Error("NotFound", "Unknown, deleted, or of another owner."),
+    "409": Error("Conflict", "Not possible in the present state.", ("x-should-retry",)),
+    "413": Error("BodyTooLarge", "The body has too many bytes."),
+    "415": Error("UnsupportedEncoding", "The body is compressed."),
+    "422": Error("KeyReused", "The Idempotency-Key belongs to another request."),
+    "429": Error("RateLimited", "The model's server limits the rate of requests.", _ADMITTED),
+    "500": Error("InternalError", "The server, or the model's, failed.", _ADMITTED),
+    "502": Error("UpstreamFailed", "The model gave no answer.", _ADMITTED),
+    "503": Error("StorageUnavailable", "Nothing was stored; send it again.", ("Retry-After",)),
+    "default": Error("Error", "Any other error, such as a method or a length that is not allowed."),
 }
 EVERYWHERE = ("400", "403", "415", "500", "default")
-OF_GENERATING = ("404", "409", "422")
+OF_GENERATING = ("404", "409", "422", "503")
 
 
 def components() -> dict[str, Any]:
+    """The parts of the document that operations refer to by name."""
+    responses: dict[str, Any] = {}
+    for error in ERRORS.values():
+        responses[error.name] = response(json(ref("Error")), error.description, error.headers)
+    parameters: dict[str, Any] = {}
+    for name, schema in REQUEST_HEADERS.items():
+        parameters[name] = {"name": name, "in": "header"} | with_description_outside(schema)
+    headers = {name: with_description_outside(schema) for name, schema in RESPONSE_HEADERS.items()}
     return {
         "schemas": {"Error": ERROR},
-        "responses": {
-            name: {"description": said, "headers": _headers(headers), "content": json(ref("Error"))}
-            for name, said, headers in ERRORS.values()
-        },
-        "headers": {name: lifted(schema) for name, schema in ANSWER_HEADERS.items()},
-        "parameters": {
-            name: {"name": name, "in": "header", **lifted(schema)}
-            for name, schema in REQUEST_HEADERS.items()
-        },
+        "responses": responses,
+        "headers": headers,
+        "parameters": parameters,
     }
 
 
@@ -134,9 +145,12 @@ def json(schema: Schema) -> dict[str, Any]:
 
 
 def response(
-    content: dict[str, Any], said: str = "Done.", headers: Iterable[str] = ()
+    content: dict[str, Any], description: str = "Done.", headers: Iterable[str] = ()
 ) -> dict[str, Any]:
-    return {"description": said, "headers": _headers(headers), "content": content}
+    listed: dict[str, Schema] = {}
+    for name in chain(EVERY_RESPONSE, headers):
+        listed[name] = {"$ref": f"#/components/headers/{name}"}
+    return {"description": description, "headers": listed, "content": content}
 
 
 def request_body(schema: Schema, *, is_required: bool = True) -> dict[str, Any]:
@@ -146,55 +160,54 @@ def request_body(schema: Schema, *, is_required: bool = True) -> dict[str, Any]:
 def operation(
     name: str,
     summary: str,
-    *answers: tuple[int, dict[str, Any]],
+    success: tuple[int, dict[str, Any]],
+    *,
     body: Schema | None = None,
     parameters: Iterable[Schema] = (),
     errors: Iterable[str] = (),
-    is_open: bool = False,
-    **more: Any,
+    description: str = "",
+    security: Security | None = None,
 ) -> Operation:
-    """What somebody can ask; ``is_open`` means without a key."""
-    also = (*errors, *(() if is_open else ("401",)), *(() if body is None else ("413",)))
-    refused = {status: _refused(status) for status in sorted({*EVERYWHERE, *also})}
-    return {
-        "operationId": name,
-        "summary": summary,
-        "parameters": [
-            header(SESSION_KEY_HEADER),
-            *(p for p in parameters if p != header(SESSION_KEY_HEADER)),
-        ],
-        **({} if body is None else {"requestBody": body}),
-        "responses": {**{str(status): said for status, said in answers}, **refused},
-        **({"security": []} if is_open else {}),
-        **more,
-    }
+    """One method of one path; without ``security`` it needs a key if the server asks for keys."""
+    made: Operation = {"operationId": name, "summary": summary}
+    if description:
+        made["description"] = description
+    made["parameters"] = [header(SESSION_KEY_HEADER), *parameters]
+    statuses = set(chain(EVERYWHERE, errors))
+    if body is not None:
+        made["requestBody"] = body
+        statuses.add("413")
+    if security is not None:
+        made["security"] = security
+    if security != NO_KEY:
+        statuses.add("401")
+    status, succeeded = success
+    made["responses"] = {str(status): succeeded}
+    for status_name in sorted(statuses):
+        error = ERRORS[status_name]
+        made["responses"][status_name] = {"$ref": f"#/components/responses/{error.name}"}
+    return made
 
 
 def generating(
     name: str,
     summary: str,
-    *answers: tuple[int, dict[str, Any]],
+    success: tuple[int, dict[str, Any]],
+    *,
     body: str,
     headers: Iterable[str] = (),
     parameters: Iterable[Schema] = (),
     errors: Iterable[str] = (),
-    **more: Any,
+    description: str = "",
 ) -> Operation:
-    """An operation that starts a turn; ``headers`` are those it reads besides the ones that all of them do."""
+    """An operation that starts a turn; ``headers`` are those it reads besides the common ones."""
+    read_headers = [header(read) for read in chain(headers, GENERATING)]
     return operation(
         name,
         summary,
-        *answers,
+        success,
         body=request_body(ref(body)),
-        parameters=[*(header(read) for read in (*headers, *GENERATING)), *parameters],
-        errors=(*OF_GENERATING, "503", *errors),
-        **more,
+        parameters=chain(read_headers, parameters),
+        errors=chain(OF_GENERATING, errors),
+        description=description,
     )
-
-
-def _refused(status: str) -> Schema:
-    return {"$ref": f"#/components/responses/{ERRORS[status][0]}"}
-
-
-def _headers(names: Iterable[str]) -> dict[str, Schema]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in (*EVERY_ANSWER, *names)}

@@ -1,7 +1,6 @@
 """``/v1/responses``, ``/v1/models`` and ``/health``."""
 
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models.tool_events import Approver, Decision
 from responses_app.protocol.status import Status
 from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
@@ -25,6 +24,7 @@ from responses_app.schema.builders import (
     WHOLE_SECONDS,
     WORD,
     Paths,
+    flag,
     header,
     list_of,
     names_of,
@@ -33,6 +33,7 @@ from responses_app.schema.builders import (
 )
 from responses_app.schema.operations import (
     CURSOR,
+    NO_KEY,
     OF_GENERATING,
     generating,
     json,
@@ -46,7 +47,7 @@ WAITING_CALL: dict[str, Schema] = {
     "call_id": STRING,
     "tool": STRING,
     "arguments": string("JSON, as the model wrote it."),
-    "reason": string("Why somebody is asked."),
+    "reason": string("Why the call needs an approval."),
     "requested_at": SECONDS,
     "expires_at": SECONDS,
     "approver": enum(Approver.values),
@@ -56,25 +57,26 @@ WAITING_CALL: dict[str, Schema] = {
     ),
 }
 SOCKET = """\
-The same path takes WebSockets (`ws://…/v1/responses`, the key in the `Authorization` header of the handshake). Send
-`{"type": "response.create", …}` with the fields of this body, and read the events of the stream as frames, one JSON
-object each, without `[DONE]`. Errors are `{"type": "error", "status", "error"}` and leave the socket open.
+The same path takes WebSockets (`ws://…/v1/responses`, the key in the `Authorization` header of the
+handshake). Send `{"type": "response.create", …}` with the fields of this body, and read the events
+of the stream as frames, one JSON object each, without `[DONE]`. Errors are
+`{"type": "error", "status", "error"}` and leave the socket open.
 """
 ADMITTED_HEADERS = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER)
 _EVENTS = names_of(events.EVENTS)
 _RESPONSE = response(json(ref("Response")), "The response.", (SESSION_HEADER,))
 _RESUMED = response(
-    {**json(ref("Response")), **events.NUMBERED_STREAM},
+    json(ref("Response")) | events.NUMBERED_STREAM,
     f"The response, or its events. {_EVENTS}",
     (SESSION_HEADER,),
 )
 _MADE = response(
-    {**json(ref("Response")), **events.STREAM},
+    json(ref("Response")) | events.STREAM,
     f"The response, or its events with `stream`. {_EVENTS}",
     ADMITTED_HEADERS,
 )
 _LIST = paging(DEFAULT_LIMIT, MAX_LIMIT)
-_HEALTH = (200, response(json(ref("Health")), "It answers."))
+_HEALTH = (200, response(json(ref("Health")), "The server answers."))
 
 SCHEMAS: dict[str, Schema] = {
     "ResponseDeleted": shape({"id": STRING, "object": const("response"), "deleted": const(True)}),
@@ -123,12 +125,16 @@ SCHEMAS: dict[str, Schema] = {
     ),
 }
 _COMPACTED = response(
-    json(ref("Compaction")), "What to begin the next chain with.", (IGNORED_HEADER, REPLAYED_HEADER)
+    json(ref("Compaction")),
+    "The input that the next chain begins with.",
+    (IGNORED_HEADER, REPLAYED_HEADER),
 )
 
 PATHS: Paths = {
-    "/health": {"get": operation("health", "Does it answer?", _HEALTH, is_open=True)},
-    "/v1/health": {"get": operation("health_v1", "Does it answer?", _HEALTH, is_open=True)},
+    "/health": {"get": operation("health", "Whether the server answers", _HEALTH, security=NO_KEY)},
+    "/v1/health": {
+        "get": operation("health_v1", "Whether the server answers", _HEALTH, security=NO_KEY)
+    },
     "/v1/models": {
         "get": operation(
             "list_models", "The models this key may use", (200, response(json(ref("ModelList"))))
@@ -172,11 +178,11 @@ PATHS: Paths = {
     "/v1/responses/compact": {
         "post": operation(
             "compact_conversation",
-            "A conversation as what its user said, and one item that stands for the rest",
+            "A conversation as the messages of its user and one item that stands for the rest",
             (200, _COMPACTED),
             body=request_body(ref("CompactConversation")),
-            parameters=[header(SESSION_KEY_HEADER), header(KEY_HEADER)],
-            errors=(*OF_GENERATING, "502", "503"),
+            parameters=[header(KEY_HEADER)],
+            errors=(*OF_GENERATING, "502"),
         )
     },
     "/v1/responses/{response_id}": {
@@ -185,11 +191,7 @@ PATHS: Paths = {
             "The response as it is now, or its events",
             (200, _RESUMED),
             parameters=[
-                query(
-                    "stream",
-                    {**BOOLEAN, "default": False},
-                    "Its events from the first on, then live ones.",
-                ),
+                flag("stream", "Its events from the first on, then live ones."),
                 query("starting_after", CURSOR, "With stream: those behind this sequence_number."),
                 header("Last-Event-ID"),
             ],
@@ -213,7 +215,7 @@ PATHS: Paths = {
     "/v1/responses/{response_id}/approval": {
         "get": operation(
             "get_approval",
-            "Tool calls that wait for consent",
+            "Tool calls that wait for an approval",
             (200, response(json(ref("Approval")))),
             errors=("404",),
         ),
@@ -228,7 +230,7 @@ PATHS: Paths = {
     "/v1/responses/{response_id}/input_items": {
         "get": operation(
             "list_input_items",
-            "What its request brought",
+            "The items of its request",
             (200, response(json(ref("ItemList")))),
             parameters=_LIST,
             errors=("404",),

@@ -13,12 +13,10 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
-from gateway_app.api.chat import openapi_request as chat
 from gateway_app.api.chat import requests as chat_request
 from gateway_app.api.runs import openapi as runs
 from gateway_app.api.runs.renderers import RunEvent
 from gateway_app.api.schema.document import document
-from gateway_app.api.sessions import openapi as sessions
 from gateway_app.api.sessions import openapi_events as session_events
 from gateway_app.api.sessions import requests as session_requests
 from gateway_app.api.sessions.renderers import SessionEvent
@@ -26,13 +24,13 @@ from gateway_app.operations.dashboard.live import LIVE_ROUTES
 from gateway_app.operations.dashboard.security import POLICY
 from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
 from hermes_site.asgi import routes
-from responses_app.api.approvals import ALIASES
 from responses_app.models.tool_events import Decision
 from responses_app.protocol.response_object import initial_body
 from responses_app.protocol.status import Status
 from responses_app.requests import compact
-from responses_app.requests.create import ECHOED, OTHERS, UNECHOED, UNSUPPORTED
-from responses_app.schema import events, requests
+from responses_app.requests.approvals import ALIASES
+from responses_app.requests.create import ECHOED, OTHERS, UNECHOED
+from responses_app.schema import events
 from responses_app.schema.items import RESPONSE
 from responses_app.streaming.routing import SOCKET_ROUTES
 from tests.support.openapi_reader import METHODS, Reader
@@ -100,14 +98,21 @@ def test_every_schema_is_used() -> None:
     assert used == made["components"]["schemas"].keys()
 
 
+def fields_of(schema: str) -> set[str]:
+    return set(document()["components"]["schemas"][schema]["properties"])
+
+
 def test_requests_have_the_fields_that_are_read() -> None:
-    assert requests.RESPONSE_FIELDS.keys() == ECHOED.keys() | UNECHOED.keys() | OTHERS | UNSUPPORTED
-    assert requests.COMPACT_FIELDS.keys() == {*compact.FIELDS, *compact.OTHERS}
-    own = {*chat_request._ACTED_ON, *chat_request._OWN, *CHAT_ONLY_FIELDS, *chat_request.UNSUPPORTED}
-    assert chat.FIELDS.keys() == own
-    assert sessions.CREATE.keys() == session_requests.CREATE_FIELDS
-    assert sessions.UPDATE.keys() == session_requests.CHANGES.keys()
-    assert set(requests.DECISION_FIELDS["choice"]["enum"]) == {*ALIASES, *Decision.values}
+    assert fields_of("CreateResponse") == {*ECHOED, *UNECHOED, *OTHERS}
+    assert fields_of("CompactConversation") == {*compact.NAMES, "input", "model"}
+    own = {*chat_request._ACTED_ON, *chat_request.OWN_FIELDS, *CHAT_ONLY_FIELDS}
+    assert fields_of("CreateChatCompletion") == own
+    assert fields_of("CreateSession") == set(session_requests.CREATE_FIELDS)
+    assert fields_of("UpdateSession") == set(session_requests.CHANGES)
+    assert fields_of("SessionTurn") > fields_of("CreateResponse")
+    assert fields_of("CreateRun") > fields_of("CreateResponse")
+    decision = document()["components"]["schemas"]["Decision"]["properties"]["choice"]
+    assert set(decision["enum"]) == {*ALIASES, *Decision.values}
 
 
 def test_the_response_has_every_key() -> None:

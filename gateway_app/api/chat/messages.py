@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
+from gateway_app.api.content import as_content
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
-from responses_app.requests.fields import an_object, array, choice, optional, text
-from responses_app.requests.items import MAX_ITEMS
+from responses_app.requests.fields import an_object, choice, optional, text
+from responses_app.requests.input_items import MAX_ITEMS
+from responses_app.requests.structures import read_array
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_FIELDS = ("name", "reasoning_content", "refusal", "tool_call_id")
@@ -28,7 +30,7 @@ class Sent:
 
 def read_messages(value: Any) -> list[Sent]:
     """What the shape of a message says; its values are checked as those of any input item."""
-    messages = array(value, "messages", "an array of messages")
+    messages = read_array(value, "messages", "an array of messages")
     if not 0 < len(messages) <= MAX_ITEMS:
         raise InvalidRequest(f"messages must hold 1 to {MAX_ITEMS} messages.", param="messages")
     sent: list[Sent] = []
@@ -75,24 +77,30 @@ def text_of(item: Item) -> str:
 
 def _told(message: dict[str, Any], role: str, before: list[Sent]) -> Item:
     if role != "tool":
-        return {"type": "message", "role": role, "content": _content(message.get("content"))}
+        return {"type": "message", "role": role, "content": as_content(message.get("content"))}
     call_id: Any = message.get("tool_call_id")  # the readers of items check it
     is_custom = any(
         one.item["type"] == "custom_tool_call" and one.item["call_id"] == call_id for one in before
     )
     kind = "custom_tool_call_output" if is_custom else "function_call_output"
-    return {"type": kind, "call_id": call_id, "output": _content(message.get("content"))}
+    return {"type": kind, "call_id": call_id, "output": as_content(message.get("content"))}
 
 
 def _said(message: dict[str, Any], path: str) -> list[Sent]:
     """An answer of the model: what it said, then its calls."""
-    calls = optional(array)(message.get("tool_calls"), f"{path}.tool_calls")
-    content, refusal = _content(message.get("content")), message.get("refusal")
+    calls = _read_calls(message.get("tool_calls"), f"{path}.tool_calls")
+    content, refusal = as_content(message.get("content")), message.get("refusal")
     if not content and refusal is not None:
         content = [{"type": "refusal", "refusal": refusal}]
     said = [Sent({"type": "message", "role": "assistant", "content": content}, "assistant", path)]
-    made = [_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls or [])]
+    made = [_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls)]
     return [*([] if made and not content else said), *made]
+
+
+def _read_calls(value: Any, name: str) -> list[Any]:
+    if value is None:
+        return []
+    return read_array(value, name)
 
 
 def _call(call: Any, path: str) -> Sent:
@@ -107,15 +115,3 @@ def _call(call: Any, path: str) -> Sent:
         written: inner.get(written),
     }
     return Sent(cast(Item, item), "assistant", path)
-
-
-def _content(content: Any) -> Any:
-    return [_part(part) for part in content] if isinstance(content, list) else content
-
-
-def _part(part: Any) -> Any:
-    if not isinstance(part, dict) or part.get("type") != "image_url":
-        return part
-    image = part.get("image_url")
-    given = image if isinstance(image, dict) else {"url": image}
-    return {"type": "input_image", "image_url": given.get("url"), "detail": given.get("detail")}

@@ -3,9 +3,10 @@
 from typing import Any
 
 from gateway_app.api.chat.openapi_request import FIELDS
-from gateway_app.api.chat.requests import DETAIL_HEADER
+from gateway_app.api.chat.requests import DETAIL_HEADER, tool_detail
 from gateway_app.api.runs import openapi as runs
 from responses_app.protocol import events
+from responses_app.requests.create import SERVICE_TIERS
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.json_schema import (
     ANYTHING,
@@ -45,10 +46,9 @@ from responses_app.schema.operations import (
     operation,
     response,
 )
-from responses_app.schema.requests import TIERS
 from responses_app.schema.responses import ADMITTED_HEADERS
 
-# -- what is answered -------------------------------------------------------------------
+# -- what is returned -------------------------------------------------------------------
 _USAGE = shape(
     {
         "prompt_tokens": INTEGER,
@@ -58,7 +58,7 @@ _USAGE = shape(
         "completion_tokens_details": shape({"reasoning_tokens": INTEGER}),
     }
 )
-_TROUBLE = shape(
+_PROBLEM = shape(
     {
         "completed": const(False),
         "partial": BOOLEAN,
@@ -67,7 +67,7 @@ _TROUBLE = shape(
         "error_code": enum(("output_truncated", "agent_error")),
         "reason": STRING,
     },
-    description="Why the answer is not whole.",
+    description="Why the answer is incomplete.",
 )
 _CALL = union(
     "type",
@@ -76,7 +76,7 @@ _CALL = union(
         "custom": shape({"id": STRING, "custom": shape({"name": STRING, "input": STRING})}),
     },
 )
-_ANSWERED = shape(
+_MESSAGE = shape(
     {
         "role": const("assistant"),
         "content": nullable(STRING),
@@ -88,14 +88,13 @@ _ANSWERED = shape(
     ("reasoning_content", "tool_calls"),
 )
 _FINISH = nullable(enum(("stop", "length", "tool_calls", "content_filter", "error")))
-_CALL_NAME = {"name": STRING}
 _CALL_DELTA = shape(
     {
         "index": INTEGER,
         "id": STRING,
         "type": enum(("function", "custom")),
-        "function": shape({**_CALL_NAME, "arguments": STRING}, ("name",)),
-        "custom": shape({**_CALL_NAME, "input": STRING}, ("name",)),
+        "function": shape({"name": STRING, "arguments": STRING}, ("name",)),
+        "custom": shape({"name": STRING, "input": STRING}, ("name",)),
     },
     ("id", "type", "function", "custom"),
 )
@@ -114,33 +113,44 @@ def _envelope(kind: str) -> dict[str, Schema]:
         "object": const(kind),
         "created": WHOLE_SECONDS,
         "model": STRING,
-        "service_tier": enum(TIERS),
+        "service_tier": enum(SERVICE_TIERS),
         "system_fingerprint": NULL,
     }
 
 
-def _choice(name: str, said: Schema) -> Schema:
-    sure = shape({"content": array_of(ref("Logprob")), "refusal": NULL})
+def _choice(name: str, content: Schema) -> Schema:
+    logprobs = shape({"content": array_of(ref("Logprob")), "refusal": NULL})
     return shape(
-        {"index": const(0), name: said, "logprobs": nullable(sure), "finish_reason": _FINISH}
+        {
+            "index": const(0),
+            name: content,
+            "logprobs": nullable(logprobs),
+            "finish_reason": _FINISH,
+        }
     )
 
 
-_COMPLETION: dict[str, Schema] = {
-    **_envelope("chat.completion"),
-    "choices": array_of(_choice("message", _ANSWERED), minItems=1, maxItems=1),
+_COMPLETION = _envelope("chat.completion")
+_COMPLETION |= {
+    "choices": array_of(_choice("message", _MESSAGE), minItems=1, maxItems=1),
     "usage": nullable(ref("ChatUsage")),
-    "hermes": _TROUBLE,
+    "hermes": _PROBLEM,
 }
-# Beside the answer: a chunk without choices.
-_BESIDE: dict[str, Schema] = {
-    **_envelope("chat.completion.chunk"),
+_DELTA = shape(_DELTA_FIELDS, _DELTA_FIELDS)
+_CHUNK = _envelope("chat.completion.chunk")
+_CHUNK |= {
+    "choices": array_of(_choice("delta", _DELTA), maxItems=1),
+    "usage": nullable(ref("ChatUsage")),
+    "hermes": _PROBLEM,
+}
+# A chunk without choices: it reports something else than the answer.
+_REPORT = _envelope("chat.completion.chunk")
+_REPORT |= {
     "choices": array_of(OPEN_OBJECT, maxItems=0),
     "usage": NULL,
     "toolCallId": STRING,
 }
-_PROGRESS: dict[str, Schema] = {
-    **_BESIDE,
+_PROGRESS: dict[str, Schema] = _REPORT | {
     "tool": STRING,
     "emoji": STRING,
     "label": STRING,
@@ -152,32 +162,25 @@ SCHEMAS: dict[str, Schema] = {
     "CreateChatCompletion": request_object(FIELDS, ("messages",)),
     "ChatUsage": _USAGE,
     "ChatCompletion": shape(_COMPLETION, ("hermes",)),
-    "StoredChatCompletion": shape({**_COMPLETION, "metadata": METADATA}, ("hermes",)),
+    "StoredChatCompletion": shape(_COMPLETION | {"metadata": METADATA}, ("hermes",)),
     "ChatCompletionList": list_of(ref("StoredChatCompletion")),
     "ChatCompletionDeleted": shape(
         {"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}
     ),
-    "ChatCompletionChunk": shape(
-        {
-            **_envelope("chat.completion.chunk"),
-            "choices": array_of(_choice("delta", shape(_DELTA_FIELDS, _DELTA_FIELDS)), maxItems=1),
-            "usage": nullable(ref("ChatUsage")),
-            "hermes": _TROUBLE,
-        },
-        ("usage", "hermes"),
-    ),
+    "ChatCompletionChunk": shape(_CHUNK, ("usage", "hermes")),
     "ToolProgress": shape(
         _PROGRESS,
         ("usage", "emoji", "label", "input", "output"),
-        f"A tool that the server runs starts, or ends. input and output come with {DETAIL_HEADER}: full.",
+        "A tool that the server runs starts or ends. "
+        f"input and output are there with {DETAIL_HEADER}: full.",
     ),
     "ChatApprovalRequest": shape(
-        {**_BESIDE, "approval": shape(runs.APPROVAL_REQUEST)},
+        _REPORT | {"approval": shape(runs.APPROVAL_REQUEST)},
         ("usage",),
-        "A tool call waits for consent.",
+        "A tool call waits for an approval.",
     ),
     "ChatApprovalResponded": shape(
-        {**_BESIDE, "approval": shape(runs.APPROVAL_ANSWER)}, ("usage",), "It has been decided."
+        _REPORT | {"approval": shape(runs.APPROVAL_ANSWER)}, ("usage",), "It has been decided."
     ),
 }
 _STREAM: dict[str, Any] = stream(
@@ -187,15 +190,16 @@ _STREAM: dict[str, Any] = stream(
     frame(ref("ChatApprovalResponded"), event=const(events.CHAT_APPROVAL_RESPONDED)),
     DONE_FRAME,
 )
-_WANTED_METADATA: Schema = {
-    "type": "object",
-    "propertyNames": WORD,
-    "additionalProperties": WORD,
-}
+_METADATA_FILTER = query(
+    "metadata",
+    {"type": "object", "propertyNames": WORD, "additionalProperties": WORD},
+    "Only those with these pairs: `metadata[key]=value`.",
+)
+_METADATA_FILTER |= {"style": "deepObject", "explode": True}
 _DETAIL = {
     "name": DETAIL_HEADER,
     "in": "header",
-    "schema": {**enum(("full", "short")), "default": "short"},
+    "schema": tool_detail.schema | {"default": "short"},
 }
 PATHS: Paths = {
     "/v1/chat/completions": {
@@ -205,7 +209,7 @@ PATHS: Paths = {
             (
                 200,
                 response(
-                    {**json(ref("ChatCompletion")), **_STREAM},
+                    json(ref("ChatCompletion")) | _STREAM,
                     "The completion, or its chunks with `stream`. "
                     + names_of(
                         (
@@ -229,15 +233,7 @@ PATHS: Paths = {
             parameters=[
                 *paging(order="asc"),
                 query("model", WORD, "Only those of this model."),
-                {
-                    **query(
-                        "metadata",
-                        _WANTED_METADATA,
-                        "Only those with these pairs: `metadata[key]=value`.",
-                    ),
-                    "style": "deepObject",
-                    "explode": True,
-                },
+                _METADATA_FILTER,
             ],
         ),
     },

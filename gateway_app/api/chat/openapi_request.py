@@ -1,17 +1,21 @@
-"""The body of ``POST /v1/chat/completions``, described."""
+"""The body of ``POST /v1/chat/completions``, described.
+
+Most fields are read as they are. Tools, formats and messages have a form of their own in Chat
+Completions: they are described here, and translated before they are read.
+"""
 
 from gateway_app.api.chat.messages import TEXT_FIELDS
-from gateway_app.api.chat.requests import (
-    MAX_BIAS,
-    MAX_STOP_CHARS,
-    MAX_STOPS,
-    SEEDS,
-    UNSUPPORTED,
-)
-from responses_app.requests.items import MAX_ITEMS
+from gateway_app.api.chat.requests import OWN_FIELDS
+from gateway_app.api.chat.translation import SAME
+from gateway_app.api.content import CHAT_IMAGE
+from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
+from responses_app.requests import create, options, tool_choice, tools
+from responses_app.requests.content import content_schema, tool_output_schema
+from responses_app.requests.fields import boolean, schemas_of
+from responses_app.requests.input_items import MAX_ITEMS
+from responses_app.requests.items import OTHER_ROLES, item_id
 from responses_app.requests.json_schema import (
     ANYTHING,
-    BOOLEAN,
     STRING,
     Schema,
     any_of,
@@ -23,90 +27,99 @@ from responses_app.requests.json_schema import (
     ref,
     request_object,
     shape,
-    string,
-    whole_number,
 )
-from responses_app.requests.options import EFFORTS, MAX_TOKENS, MAX_TOOLS, VERBOSITIES
-from responses_app.schema import requests
-from responses_app.schema.inputs import (
-    CHAT_IMAGE,
-    ID,
-    OTHER_ROLES,
-    content,
-    output,
-)
-from responses_app.schema.requests import SHARED, number
-from responses_app.schema.tools import CHAT_CHOICE, CHAT_FORMAT, CHAT_TOOL
 
-_STOP = string("The answer ends there.", minLength=1, maxLength=MAX_STOP_CHARS)
-_CALLS = array_of(
-    any_of(
-        request_object(
-            {
-                "id": ID,
-                "type": const("function"),
-                "function": loose(shape({"name": ID, "arguments": STRING})),
-            },
-            ("id", "function"),
-        ),
-        request_object(
-            {
-                "id": ID,
-                "type": const("custom"),
-                "custom": loose(shape({"name": ID, "input": STRING})),
-            },
-            ("id", "type", "custom"),
-        ),
-    )
+
+# -- tools and formats: with or without the level that Chat Completions have around them ----
+def _nested(kind: str, inner: Schema) -> Schema:
+    return loose(shape({"type": const(kind), kind: inner}))
+
+
+_CUSTOM_FIELDS = schemas_of(tools.CUSTOM_FIELDS)
+_CUSTOM_FIELDS["format"] = any_of(
+    _CUSTOM_FIELDS["format"], _nested("grammar", tools.grammar.schema)
 )
-_TEXTS = dict.fromkeys(TEXT_FIELDS, STRING)
-_BY_MODEL = {**_TEXTS, "role": const("assistant"), "tool_calls": _CALLS}
-_MADE_CALLS = {**_CALLS, "minItems": 1}
-_PARTS = array_of(any_of(STRING, ref("OutputPart"), CHAT_IMAGE))
-_ANY_CONTENT = any_of(STRING, _PARTS)
+_TOOL = any_of(
+    _nested("function", tools.function.schema),
+    _nested("custom", request_object(_CUSTOM_FIELDS, ("name",))),
+    tools.tool.schema,
+)
+_CHOSEN = any_of(
+    _nested("function", tool_choice.chosen_name.schema),
+    _nested("custom", tool_choice.chosen_name.schema),
+)
+_ALLOWED = {
+    "mode": tool_choice.allowed_mode.schema,
+    "tools": array_of(any_of(tool_choice.allowed_tool.schema, _CHOSEN), minItems=1),
+}
+_TOOL_CHOICE = any_of(
+    tool_choice.tool_choice.schema,
+    _CHOSEN,
+    _nested("allowed_tools", loose(shape(_ALLOWED))),
+)
+_FORMAT = any_of(options.text_format.schema, _nested("json_schema", options.json_format.schema))
+
+
+# -- messages ---------------------------------------------------------------------------
+def _call(written: str) -> Schema:
+    """``written`` names what the model wrote: arguments or input."""
+    return loose(shape({"name": item_id.schema, written: STRING}))
+
+
+def _message(role: Schema, required: tuple[str, ...], fields: dict[str, Schema]) -> Schema:
+    texts = dict.fromkeys(TEXT_FIELDS, STRING)
+    return request_object(texts | {"role": role} | fields, ("role", *required))
+
+
+_FUNCTION_CALL = request_object(
+    {"id": item_id.schema, "type": const("function"), "function": _call("arguments")},
+    ("id", "function"),
+)
+_CUSTOM_CALL = request_object(
+    {"id": item_id.schema, "type": const("custom"), "custom": _call("input")},
+    ("id", "type", "custom"),
+)
+_CALLS = array_of(any_of(_FUNCTION_CALL, _CUSTOM_CALL))
+_ASSISTANT = const("assistant")
+_ANY_CONTENT = any_of(STRING, array_of(any_of(STRING, ref("OutputPart"), CHAT_IMAGE)))
 _MESSAGE = any_of(
-    request_object(
-        {**_TEXTS, "role": enum(OTHER_ROLES), "content": content("ChatPart")},
-        ("role", "content"),
+    _message(enum(OTHER_ROLES), ("content",), {"content": content_schema("ChatPart")}),
+    _message(
+        const("tool"),
+        ("content", "tool_call_id"),
+        {"content": tool_output_schema(CHAT_IMAGE), "tool_call_id": item_id.schema},
     ),
-    request_object(
-        {**_TEXTS, "role": const("tool"), "content": output(CHAT_IMAGE), "tool_call_id": ID},
-        ("role", "content", "tool_call_id"),
+    # A message of the model has a text, a refusal or calls.
+    _message(
+        _ASSISTANT,
+        ("content",),
+        {"content": content_schema("OutputPart", CHAT_IMAGE), "tool_calls": _CALLS},
     ),
-    # The model has written something: a text, a refusal or a call.
-    request_object(
-        {**_BY_MODEL, "content": content("OutputPart", CHAT_IMAGE)},
-        ("role", "content"),
-    ),
-    request_object({**_BY_MODEL, "content": _ANY_CONTENT}, ("role", "refusal")),
-    request_object(
-        {**_BY_MODEL, "content": _ANY_CONTENT, "tool_calls": _MADE_CALLS},
-        ("role", "tool_calls"),
+    _message(_ASSISTANT, ("refusal",), {"content": _ANY_CONTENT, "tool_calls": _CALLS}),
+    _message(
+        _ASSISTANT,
+        ("tool_calls",),
+        {"content": _ANY_CONTENT, "tool_calls": _CALLS | {"minItems": 1}},
     ),
 )
-FIELDS: dict[str, Schema] = {
-    **SHARED,
-    "store": described(
-        BOOLEAN, "true: kept as a completion; absent: in its session; false: nowhere."
-    ),
+
+# -- the body ---------------------------------------------------------------------------
+_STORE = boolean.described("true: kept as a completion; absent: in its session; false: nowhere.")
+_MAX_TOKENS = create.FIELDS["max_output_tokens"]
+_RENAMED = {
+    "max_completion_tokens": _MAX_TOKENS,
+    "max_tokens": _MAX_TOKENS,
+    "reasoning_effort": options.effort,
+    "verbosity": options.verbosity,
+}
+_SAME = {name: create.FIELDS[name] for name in SAME}
+FIELDS: dict[str, Schema] = dict.fromkeys(
+    CHAT_ONLY_FIELDS, described(ANYTHING, "Passed on as it is.")
+)
+FIELDS |= schemas_of(_SAME | _RENAMED | OWN_FIELDS | {"store": _STORE})
+FIELDS |= {
     "messages": array_of(_MESSAGE, minItems=1, maxItems=MAX_ITEMS),
-    "max_completion_tokens": whole_number(1, MAX_TOKENS),
-    "max_tokens": whole_number(1, MAX_TOKENS),
-    "stop": any_of(_STOP, array_of(_STOP, maxItems=MAX_STOPS)),
-    "response_format": CHAT_FORMAT,
-    "reasoning_effort": enum(EFFORTS),
-    "verbosity": enum(VERBOSITIES),
-    "tools": array_of(CHAT_TOOL, maxItems=MAX_TOOLS),
-    "tool_choice": CHAT_CHOICE,
-    "stream_options": request_object({"include_usage": BOOLEAN, "include_obfuscation": BOOLEAN}),
-    "seed": whole_number(*SEEDS),
-    "logit_bias": {"type": "object", "additionalProperties": number(-MAX_BIAS, MAX_BIAS)},
-    "frequency_penalty": number(-2, 2),
-    "presence_penalty": number(-2, 2),
-    "prediction": described(ANYTHING, "Passed on as it is."),
-    "n": const(1),
-    "logprobs": BOOLEAN,
-    "top_logprobs": whole_number(0, 20),
-    **dict.fromkeys(UNSUPPORTED, requests.UNSUPPORTED),
-    "modalities": const(["text"]),
+    "response_format": _FORMAT,
+    "tools": array_of(_TOOL, maxItems=tools.MAX_TOOLS),
+    "tool_choice": _TOOL_CHOICE,
 }

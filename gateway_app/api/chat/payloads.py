@@ -9,7 +9,7 @@ from responses_app.protocol.ids import RESPONSE_PREFIX
 from responses_app.protocol.items import CALLS, ContentPart, Item, TokenLogprob, content_text
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OPEN, Status
-from responses_app.requests.options import client_tool_names
+from responses_app.requests.tools import client_tool_names
 
 PREFIX = "chatcmpl-"
 # Reasons of an end that neither the client nor the operator asked for.

@@ -32,24 +32,28 @@ from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.create import CreateRequest, read_create
 from responses_app.requests.fields import (
-    Reader,
+    Field,
     an_object,
     boolean,
     choice,
     integer,
     number,
-    optional,
+    read_fields,
     short_text,
+    unsupported,
+    without_nulls,
     wrong_type,
 )
+from responses_app.requests.json_schema import any_of, array_of, const
+from responses_app.requests.structures import object_of
 from responses_app.services.lifecycle.admission import Admission
 
 MAX_STOPS = 4
 MAX_STOP_CHARS = 1000
 MAX_BIAS = 100
 SEEDS = (-(2**63), 2**63 - 1)
-UNSUPPORTED = ("audio", "function_call", "functions", "modalities", "web_search_options")
 DETAIL_HEADER = "X-Hermes-Tool-Detail"
+tool_detail = choice("full", "short")
 PENALTIES = ("frequency_penalty", "presence_penalty")
 
 
@@ -70,9 +74,8 @@ def read_chat(
     body: Fields, principal: Principal, session_id: str | None = None, tool_form: str | None = None
 ) -> ChatRequest:
     """Check a request before anything is stored; null means the same as absent."""
-    given = {name: value for name, value in body.items() if value is not None}
-    own = {name: read(given[name], name) for name, read in _OWN.items() if name in given}
-    _check_supported(given)
+    given = without_nulls(body)
+    own = read_fields(OWN_FIELDS, given)
     if "messages" not in given:
         raise InvalidRequest(
             "messages is required.", param="messages", code="missing_required_parameter"
@@ -117,25 +120,27 @@ def conversation_id(owner_id: int, sent: list[Sent]) -> str:
 
 
 def wants_detail(header: str | None) -> bool:
-    return header is not None and choice("full", "short")(header, DETAIL_HEADER) == "full"
+    return header is not None and tool_detail(header, DETAIL_HEADER) == "full"
 
 
-# -- fields that only this door has -----------------------------------------------------
-def _stop(value: Any, name: str) -> list[str]:
+# -- fields that Responses does not have, or not under this name ---------------------------
+_one_stop = short_text(MAX_STOP_CHARS).described("The answer ends there.")
+
+
+def _read_stop(value: Any, name: str) -> list[str]:
+    stops = value
     if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list):
+        stops = [value]
+    if not isinstance(stops, list):
         raise wrong_type(name, "a string or an array of strings")
-    if len(value) > MAX_STOPS:
+    if len(stops) > MAX_STOPS:
         raise InvalidRequest(
             f"{name} may hold at most {MAX_STOPS} sequences.", param=name, code="out_of_range"
         )
-    return [
-        short_text(MAX_STOP_CHARS)(stop, f"{name}[{index}]") for index, stop in enumerate(value)
-    ]
+    return [_one_stop(stop, f"{name}[{index}]") for index, stop in enumerate(stops)]
 
 
-def _one(value: Any, name: str) -> int:
+def _read_count(value: Any, name: str) -> int:
     if integer(1, 128)(value, name) != 1:
         raise InvalidRequest(
             "n must be 1: this server gives one answer.", param=name, code="unsupported_value"
@@ -143,40 +148,40 @@ def _one(value: Any, name: str) -> int:
     return 1
 
 
-def _biases(value: Any, name: str) -> Fields:
+def _read_biases(value: Any, name: str) -> Fields:
     for token, bias in an_object(value, name).items():
-        number(-MAX_BIAS, MAX_BIAS)(bias, f"{name}.{token}")
+        _bias(bias, f"{name}.{token}")
     return dict(value)
 
 
-def _stream_options(value: Any, name: str) -> Fields:
-    given = an_object(value, name)
-    for option in ("include_usage", "include_obfuscation"):
-        optional(boolean)(given.get(option), f"{name}.{option}")
-    return given
+def _read_modalities(value: Any, name: str) -> Any:
+    if value != ["text"]:
+        raise InvalidRequest(f"{name} is not supported.", param=name, code="unsupported_value")
+    return value
 
 
-_OWN: dict[str, Reader] = {
+_bias = number(-MAX_BIAS, MAX_BIAS)
+_stop_schema = any_of(_one_stop.schema, array_of(_one_stop.schema, maxItems=MAX_STOPS))
+OWN_FIELDS: dict[str, Field[Any]] = {
+    "audio": unsupported(),
     "frequency_penalty": number(-2, 2),
-    "logit_bias": _biases,
+    "function_call": unsupported(),
+    "functions": unsupported(),
+    "logit_bias": Field(_read_biases, {"type": "object", "additionalProperties": _bias.schema}),
     "logprobs": boolean,
-    "n": _one,
+    "modalities": Field(_read_modalities, const(["text"])),
+    "n": Field(_read_count, const(1)),
     "presence_penalty": number(-2, 2),
     "seed": integer(*SEEDS),
-    "stop": _stop,
-    "stream_options": _stream_options,
+    "stop": Field(_read_stop, _stop_schema),
+    "stream_options": object_of({"include_usage": boolean, "include_obfuscation": boolean}),
     "top_logprobs": integer(0, 20),
+    "web_search_options": unsupported(),
 }
 _ACTED_ON = frozenset({*SAME, *TRANSLATED, "messages", "n", "stream_options", "stop"})
 _NOT_PASSED_ON = frozenset(
     {*SAME, *TRANSLATED, "messages", "n", "stream_options", "top_logprobs", "modalities"}
 )
-
-
-def _check_supported(given: Fields) -> None:
-    for name in UNSUPPORTED:
-        if name in given and not (name == "modalities" and given[name] == ["text"]):
-            raise InvalidRequest(f"{name} is not supported.", param=name, code="unsupported_value")
 
 
 def _extras(given: Fields, own: Fields) -> Fields:

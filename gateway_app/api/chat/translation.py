@@ -5,8 +5,8 @@ from typing import Any
 
 from gateway_app.api.chat.messages import Sent
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.requests.create import LOGPROBS
 from responses_app.requests.fields import wrong_type
+from responses_app.requests.options import LOGPROBS
 
 Fields = dict[str, Any]
 

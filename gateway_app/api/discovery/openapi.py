@@ -1,5 +1,7 @@
 """``/v1/capabilities`` and ``/v1/toolsets``, described."""
 
+from itertools import chain
+
 from gateway_app.api.discovery.endpoints import ENDPOINTS
 from gateway_app.api.discovery.views import FEATURES, NOT_HERE
 from responses_app.requests.json_schema import (
@@ -12,12 +14,12 @@ from responses_app.requests.json_schema import (
     ref,
     shape,
 )
+from responses_app.requests.model_name import model_name
 from responses_app.schema.builders import (
     Paths,
     query,
 )
 from responses_app.schema.operations import json, operation, response
-from responses_app.schema.requests import SHARED
 
 _KEPT = {"supported": BOOLEAN, "durable": BOOLEAN, "retention_seconds": INTEGER}
 _OWN = (
@@ -27,16 +29,22 @@ _OWN = (
     "reasoning_streaming",
     "cors",
 )
-_FEATURES = shape(
-    {
-        **dict.fromkeys((*FEATURES, *NOT_HERE, *_OWN), BOOLEAN),
-        "idempotency": shape({**_KEPT, "streams": BOOLEAN, "joins_sdk_retries": BOOLEAN}),
-        "runs_idempotency": shape(_KEPT),
-        "session_continuity_header": STRING,
-        "session_key_header": STRING,
-        "max_body_bytes": INTEGER,
-    }
-)
+_FEATURES: dict[str, Schema] = dict.fromkeys(chain(FEATURES, NOT_HERE, _OWN), BOOLEAN)
+_FEATURES |= {
+    "idempotency": shape(_KEPT | {"streams": BOOLEAN, "joins_sdk_retries": BOOLEAN}),
+    "runs_idempotency": shape(_KEPT),
+    "session_continuity_header": STRING,
+    "session_key_header": STRING,
+    "max_body_bytes": INTEGER,
+}
+_TOOLSET = {
+    "name": STRING,
+    "label": STRING,
+    "description": STRING,
+    "enabled": BOOLEAN,
+    "configured": BOOLEAN,
+    "tools": array_of(STRING),
+}
 _ENDPOINT = shape({"method": STRING, "path": STRING})
 SCHEMAS: dict[str, Schema] = {
     "Capabilities": shape(
@@ -54,7 +62,7 @@ SCHEMAS: dict[str, Schema] = {
                     "description": STRING,
                 }
             ),
-            "features": _FEATURES,
+            "features": shape(_FEATURES),
             "endpoints": shape(
                 dict.fromkeys(ENDPOINTS, _ENDPOINT),
                 ENDPOINTS,
@@ -66,15 +74,7 @@ SCHEMAS: dict[str, Schema] = {
         {
             "object": const("list"),
             "platform": const("api_server"),
-            "data": array_of(
-                shape(
-                    {
-                        **dict.fromkeys(("name", "label", "description"), STRING),
-                        **dict.fromkeys(("enabled", "configured"), BOOLEAN),
-                        "tools": array_of(STRING),
-                    }
-                )
-            ),
+            "data": array_of(shape(_TOOLSET)),
         }
     ),
 }
@@ -92,7 +92,7 @@ PATHS: Paths = {
             "The tools the server runs",
             (200, response(json(ref("ToolsetList")))),
             parameters=[
-                query("model", SHARED["model"], "For this model; absent, for the default agent.")
+                query("model", model_name.schema, "For this model; absent, for the default agent.")
             ],
             errors=("404",),
         )

@@ -1,5 +1,6 @@
 """``/v1/runs``, described."""
 
+from gateway_app.api.runs.requests import FIELDS
 from gateway_app.api.runs.statuses import RunStatus
 from responses_app.models.tool_events import Approver, Decision
 from responses_app.requests.headers import SESSION_HEADER
@@ -12,15 +13,14 @@ from responses_app.requests.json_schema import (
     any_of,
     array_of,
     const,
-    described,
     enum,
     nullable,
     ref,
-    request_object,
     shape,
     string,
     union,
 )
+from responses_app.requests.structures import object_of
 from responses_app.schema.builders import (
     SECONDS,
     WORD,
@@ -33,7 +33,6 @@ from responses_app.schema.builders import (
     query,
     stream,
 )
-from responses_app.schema.inputs import HISTORY, LOOSE_INPUT
 from responses_app.schema.items import INCOMPLETE
 from responses_app.schema.operations import (
     CURSOR,
@@ -42,23 +41,8 @@ from responses_app.schema.operations import (
     operation,
     request_body,
     response,
-    session_id,
 )
-from responses_app.schema.requests import RESPONSE_FIELDS
 from responses_app.schema.responses import ADMITTED_HEADERS, WAITING_CALL
-
-UNUSED = described({}, "Accepted, and named in X-Hermes-Ignored.")
-ALWAYS_STORED = described(const(True), "What is made here is always stored.")
-FIELDS: dict[str, Schema] = {
-    **RESPONSE_FIELDS,
-    "input": LOOSE_INPUT,
-    "store": ALWAYS_STORED,
-    "conversation_history": described(HISTORY, "Messages before the input."),
-    "session_id": session_id("The session that takes the turn."),
-    **dict.fromkeys(
-        ("background", "model_options", "provider", "stream", "stream_options"), UNUSED
-    ),
-}
 
 # -- events -----------------------------------------------------------------------------
 TOOL_CALL = shape(
@@ -74,7 +58,7 @@ APPROVAL_REQUEST: dict[str, Schema] = {
     "tool": STRING,
     "command": string("The call in one line."),
     "arguments": STRING,
-    "description": string("Why somebody is asked."),
+    "description": string("Why the call needs an approval."),
     "expires_at": SECONDS,
     "approver": enum(Approver.values),
     "choices": array_of(
@@ -89,27 +73,27 @@ APPROVAL_ANSWER: dict[str, Schema] = {
     "resolved": INTEGER,
     "expired": BOOLEAN,
 }
-_SAID = {"output": STRING, "usage": nullable(ref("Usage"))}
-_PARTIAL = {
+_RESULT: dict[str, Schema] = {"output": STRING, "usage": nullable(ref("Usage"))}
+_PARTIAL: dict[str, Schema] = {
     "partial": const(True),
     "incomplete_details": INCOMPLETE,
     "tool_calls": array_of(TOOL_CALL),
 }
-_NAMED = {"tool": STRING, "call_id": STRING}
+_TOOL: dict[str, Schema] = {"tool": STRING, "call_id": STRING}
 EVENTS: dict[str, dict[str, Schema]] = {
     "message.delta": {"delta": STRING},
     "reasoning.delta": {"delta": STRING},
     "reasoning.available": {"text": STRING},
-    "tool.started": {**_NAMED, "preview": STRING},
-    "tool.completed": {**_NAMED, "duration": NUMBER, "error": BOOLEAN},
+    "tool.started": _TOOL | {"preview": STRING},
+    "tool.completed": _TOOL | {"duration": NUMBER, "error": BOOLEAN},
     "approval.request": APPROVAL_REQUEST,
     "approval.responded": APPROVAL_ANSWER,
-    "run.completed": {**_SAID, **_PARTIAL},
-    "run.failed": {**_SAID, "error": STRING},
-    "run.cancelled": _SAID,
+    "run.completed": _RESULT | _PARTIAL,
+    "run.failed": _RESULT | {"error": STRING},
+    "run.cancelled": _RESULT,
 }
-_STAMP = {"run_id": STRING, "timestamp": SECONDS}
-_STREAM = stream(frame(ref("RunEvent"), id_="Its place in the log, for `after`.", is_id_sure=True))
+_STAMP: dict[str, Schema] = {"run_id": STRING, "timestamp": SECONDS}
+_STREAM = stream(frame(ref("RunEvent"), id_="Its position in the log, for `after`.", has_id=True))
 
 # -- the run ----------------------------------------------------------------------------
 _RUN: dict[str, Schema] = {
@@ -123,15 +107,16 @@ _RUN: dict[str, Schema] = {
     "session_id": STRING,
     "model": STRING,
 }
-_AS_KNOWN: dict[str, Schema] = {
+# Fields that a run has once they are known.
+_AS_KNOWN = _RESULT | _PARTIAL
+_AS_KNOWN |= {
     "last_event": enum(EVENTS),
-    **_SAID,
-    **_PARTIAL,
     "error": STRING,
-    "approval": shape({**WAITING_CALL, "pending": array_of(ref("WaitingCall"))}),
+    "approval": shape(WAITING_CALL | {"pending": array_of(ref("WaitingCall"))}),
 }
+_EVENTS = {name: shape(EVENTS[name] | _STAMP, _PARTIAL) for name in EVENTS}
 SCHEMAS: dict[str, Schema] = {
-    "CreateRun": request_object(FIELDS, ("input",)),
+    "CreateRun": object_of(FIELDS, ("input",)).schema,
     "RunStarted": shape(
         {
             "run_id": STRING,
@@ -141,7 +126,7 @@ SCHEMAS: dict[str, Schema] = {
             "session_id": STRING,
         }
     ),
-    "Run": shape({**_RUN, **_AS_KNOWN}, _AS_KNOWN),
+    "Run": shape(_RUN | _AS_KNOWN, _AS_KNOWN),
     "RunList": list_of(ref("Run")),
     "RunStopping": shape({"run_id": STRING, "status": const("stopping")}),
     "RunDecided": shape(
@@ -152,9 +137,7 @@ SCHEMAS: dict[str, Schema] = {
             "resolved": INTEGER,
         }
     ),
-    "RunEvent": union(
-        "event", {name: shape({**more, **_STAMP}, _PARTIAL) for name, more in EVENTS.items()}
-    ),
+    "RunEvent": union("event", _EVENTS),
 }
 _DECIDED = (200, response(json(ref("RunDecided"))))
 PATHS: Paths = {
@@ -196,7 +179,7 @@ PATHS: Paths = {
                 200,
                 response(
                     _STREAM,
-                    f"{names_of(EVENTS)} Ends with the comment `: stream closed`; without it, it was cut.",
+                    f"{names_of(EVENTS)} A complete stream ends with `: stream closed`.",
                     (SESSION_HEADER,),
                 ),
             ),

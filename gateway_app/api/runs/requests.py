@@ -3,67 +3,46 @@
 from dataclasses import replace
 from typing import Any
 
+from gateway_app.api.content import CHAT_IMAGE, as_content
 from responses_app.http.principals import Principal
 from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
-from responses_app.requests.create import read_create
-from responses_app.requests.fields import an_object, array, text
-from responses_app.requests.headers import read_session_id
-from responses_app.requests.items import read_input
+from responses_app.requests import create
+from responses_app.requests.content import content_schema
+from responses_app.requests.fields import (
+    Field,
+    an_object,
+    boolean,
+    ignored,
+    read_fields,
+    text,
+    without_nulls,
+)
+from responses_app.requests.headers import session_id
+from responses_app.requests.input_items import MAX_ITEMS, check_compactions, input_items
+from responses_app.requests.items import OTHER_ROLES, message_schema
+from responses_app.requests.json_schema import (
+    NULL,
+    STRING,
+    any_of,
+    array_of,
+    const,
+    ref,
+    request_object,
+)
+from responses_app.requests.structures import read_array
 from responses_app.services.lifecycle.admission import Admission
 
 HISTORY = "conversation_history"
-# Hermes clients send these; which model answers is the profile's business here.
-UNUSED = ("model_options", "provider")
-# Of a response's fields, those that say how it is delivered.
-DELIVERY = ("background", "stream", "stream_options")
 
 
-def read_run(
-    body: dict[str, Any],
-    principal: Principal,
-    session_header: str | None = None,
-    tool_form: str | None = None,
-) -> Admission:
-    """A response's request in Hermes' words. The session: body, then chain, then header."""
-    given = {name: value for name, value in body.items() if value is not None}
-    unused = sorted(given.keys() & {*UNUSED, *DELIVERY})
-    chosen = _read_session(given)
-    past = read_history(given.get(HISTORY, []), principal.owner_id)
-    asked = {
-        name: value for name, value in given.items() if name not in ("session_id", HISTORY, *unused)
-    }
-    if "input" in asked:
-        asked["input"] = as_items(asked["input"])
-    admission = read_create(asked, principal, tool_form=tool_form).admission
-    if not admission.is_stored:
-        raise InvalidRequest(
-            "A run is always stored: there is no other way to read it.", param="store"
-        )
-    names_history = admission.previous_id is not None or admission.conversation is not None
-    return replace(
-        admission,
-        kind=Kind.RUNS,
-        items=[*past, *admission.items],
-        ignored=(*admission.ignored, *unused),
-        session_id=chosen or (None if names_history else session_header),
-        is_session_chosen=chosen is not None,
-        brings_history=bool(past),
-    )
-
-
-def read_history(value: Any, owner_id: int, name: str = HISTORY) -> list[Item]:
-    """As in Hermes, each message is an object with its role; only the input may be bare texts."""
-    entries = array(value, name, "an array of messages")
-    for index, entry in enumerate(entries):
-        an_object(entry, f"{name}[{index}]")
-    return read_input([with_images(entry) for entry in entries], owner_id, name) if entries else []
-
-
+# -- messages in the form of Hermes -----------------------------------------------------
 def as_items(value: Any) -> Any:
-    """Hermes takes bare strings for messages, and a message without a role for the user's."""
-    return [_as_item(entry) for entry in value] if isinstance(value, list) else value
+    """Bare strings are messages, and a message without a role is the user's."""
+    if not isinstance(value, list):
+        return value
+    return [_as_item(entry) for entry in value]
 
 
 def _as_item(entry: Any) -> Any:
@@ -72,42 +51,117 @@ def _as_item(entry: Any) -> Any:
     if not isinstance(entry, dict):
         return entry
     if entry.get("role") is None and "content" in entry and _is_message(entry):
-        return with_images({**entry, "role": "user"})
-    return with_images(entry)
+        return _with_images(entry | {"role": "user"})
+    return _with_images(entry)
 
 
 def _is_message(entry: dict[str, Any]) -> bool:
     return entry.get("type") in (None, "message")
 
 
-def with_images(entry: dict[str, Any]) -> dict[str, Any]:
+def _with_images(entry: dict[str, Any]) -> dict[str, Any]:
     if not _is_message(entry) or "content" not in entry:
         return entry
-    return {**entry, "content": as_content(entry["content"])}
+    return entry | {"content": as_content(entry["content"])}
 
 
-def as_content(content: Any) -> Any:
-    """Images in the words of chat completions, too."""
-    return [_as_part(part) for part in content] if isinstance(content, list) else content
+_ITEM = any_of(
+    ref("InputItem"),
+    message_schema("ChatPart", OTHER_ROLES),
+    message_schema("OutputPart", ("assistant",), CHAT_IMAGE),
+)
+_NO_ROLE = request_object(
+    {"type": const("message"), "role": NULL, "content": content_schema("ChatPart")}, ("content",)
+)
+INPUT_SCHEMA = any_of(
+    STRING, array_of(any_of(STRING, _ITEM, _NO_ROLE), minItems=1, maxItems=MAX_ITEMS)
+)
 
 
-def _as_part(part: Any) -> Any:
-    if not isinstance(part, dict) or part.get("type") != "image_url":
-        return part
-    image = part.get("image_url")
-    named = (
-        {"image_url": image.get("url"), "detail": image.get("detail")}
-        if isinstance(image, dict)
-        else part
-    )
-    return {**named, "type": "input_image"}
+# -- fields -----------------------------------------------------------------------------
+def _read_input(value: Any, name: str) -> Any:
+    """Converted here, and checked where a response is created."""
+    return as_items(value)
 
 
-def _read_session(given: dict[str, Any]) -> str | None:
-    if "session_id" not in given:
-        return None
-    if "conversation" in given:
+def _read_history(value: Any, name: str) -> list[Item]:
+    """As in Hermes, each message is an object with its role; only the input may be bare texts."""
+    messages: list[dict[str, Any]] = []
+    for index, entry in enumerate(read_array(value, name, "an array of messages")):
+        messages.append(_with_images(an_object(entry, f"{name}[{index}]")))
+    if not messages:
+        return []
+    return input_items(messages, name)
+
+
+def _read_session_id(value: Any, name: str) -> str:
+    return session_id(text(value, name), name)
+
+
+def always_stored(reason: str) -> Field[bool]:
+    """``store`` of a surface that stores every turn."""
+
+    def read(value: Any, name: str) -> bool:
+        if not boolean(value, name):
+            raise InvalidRequest(reason, param=name)
+        return True
+
+    return Field(read, const(True)).described("What is made here is always stored.")
+
+
+IGNORED_FIELDS: dict[str, Field[Any]] = {
+    # Hermes clients send these two; the profile decides which model answers.
+    "model_options": ignored,
+    "provider": ignored,
+    # A run has its own ways of delivery.
+    "background": ignored,
+    "stream": ignored,
+    "stream_options": ignored,
+}
+OWN_FIELDS: dict[str, Field[Any]] = {
+    HISTORY: Field(_read_history, array_of(_ITEM, maxItems=MAX_ITEMS)).described(
+        "Messages before the input."
+    ),
+    "input": Field(_read_input, INPUT_SCHEMA).described(
+        "A text, items, or texts and messages without a role."
+    ),
+    "session_id": Field(_read_session_id, session_id.schema).described(
+        "The session that takes the turn."
+    ),
+    "store": always_stored("A run is always stored: there is no other way to read it."),
+}
+FIELDS = create.FIELDS | OWN_FIELDS | IGNORED_FIELDS
+
+
+def read_run(
+    body: dict[str, Any],
+    principal: Principal,
+    session_header: str | None = None,
+    tool_form: str | None = None,
+) -> Admission:
+    """A response's request in the form of Hermes. The session: body, then chain, then header."""
+    given = without_nulls(body)
+    if "session_id" in given and "conversation" in given:
         raise InvalidRequest(
             "A conversation has a session of its own; send one of the two.", param="session_id"
         )
-    return read_session_id(text(given["session_id"], "session_id"), "session_id")
+    own = read_fields(OWN_FIELDS, given)
+    past = own.pop(HISTORY, [])
+    check_compactions(past, principal.owner_id, HISTORY)
+    chosen = own.pop("session_id", None)
+    unused = sorted(given.keys() & IGNORED_FIELDS.keys())
+    taken = OWN_FIELDS | IGNORED_FIELDS
+    fields = {name: value for name, value in given.items() if name not in taken}
+    admission = create.read_create(fields | own, principal, tool_form=tool_form).admission
+    session = chosen
+    if chosen is None and admission.previous_id is None and admission.conversation is None:
+        session = session_header
+    return replace(
+        admission,
+        kind=Kind.RUNS,
+        items=past + admission.items,
+        ignored=admission.ignored + tuple(unused),
+        session_id=session,
+        is_session_chosen=chosen is not None,
+        brings_history=bool(past),
+    )

@@ -1,48 +1,45 @@
-"""The OpenAPI document: the doors describe themselves, here they are put together."""
+"""The OpenAPI document: every surface describes itself, and this module joins the parts."""
 
 import re
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
 
 import gateway_app.api.chat.openapi as chat
+import gateway_app.api.content as content
 import gateway_app.api.discovery.openapi as discovery
 import gateway_app.api.runs.openapi as runs
 import gateway_app.api.schema.pages as pages
 import gateway_app.api.sessions.openapi as sessions
 import gateway_app.operations.monitoring.openapi as monitoring
 from responses_app.requests.json_schema import (
+    STRING,
     Schema,
-    string,
 )
 from responses_app.schema import (
     conversations,
     events,
-    inputs,
     items,
+    operations,
     requests,
     responses,
 )
-from responses_app.schema import (
-    operations as answers,
-)
-from responses_app.schema.builders import (
-    Operation,
-    Paths,
-    lifted,
-)
+from responses_app.schema.builders import Operation
 
 VERSION = "3.2.0"  # the first that can describe a stream of events
-_DOORS = (responses, conversations, chat, runs, sessions, discovery, monitoring, pages)
-_VOCABULARY = (items, inputs, requests, events)
+_SURFACES = (responses, conversations, chat, runs, sessions, discovery, monitoring, pages)
+_VOCABULARY = (items, content, requests, events)  # schemas that several surfaces use
 _ABOUT = """\
-OpenAI's Responses and Chat Completions, and Hermes' runs and sessions, over the same stored responses.
+OpenAI's Responses and Chat Completions, and Hermes' runs and sessions, over the same stored
+responses.
 
-Every error is `{"error": {"message", "type", "param", "code"}}`, for unknown paths and broken HTTP too. Fields that a
-request may have but nothing acts on are named in the header `X-Hermes-Ignored`. In a request, `null` is as good as
-absent. In streams, comment lines (`: keepalive`) come every ten seconds of silence.
+Every error is `{"error": {"message", "type", "param", "code"}}`, also for unknown paths and
+malformed HTTP. The header `X-Hermes-Ignored` names the fields of a request that nothing acts on. In
+a request, `null` means the same as absent. A stream without events has a comment line
+(`: keepalive`) every ten seconds.
 """
-_ARGUMENTS = {
+_PATH_PARAMETERS = {
     "model": "A name of GET /v1/models; a slash in it may stay as it is.",
     "response_id": "resp_…",
     "conversation_id": "conv_…, or its name.",
@@ -54,48 +51,52 @@ _ARGUMENTS = {
 
 
 def document() -> dict[str, Any]:
-    shared = answers.components()
+    components = operations.components()
+    for module in chain(_VOCABULARY, _SURFACES):
+        for name in sorted(module.SCHEMAS):
+            components["schemas"][name] = module.SCHEMAS[name]
+    components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    paths: dict[str, Any] = {}
+    for surface in _SURFACES:
+        for path, methods in surface.PATHS.items():
+            paths[path] = _path_item(path, methods)
+    security: list[dict[str, list[str]]] = []
+    if settings.HERMES_AUTH == "on":
+        security = [{"bearer": []}]
+    tags = dict.fromkeys(_tag(path) for path in paths)
     return {
         "openapi": VERSION,
         "info": {"title": "Hermes Site", "version": settings.HERMES_VERSION, "description": _ABOUT},
         "servers": [{"url": "/"}],
-        "security": [{"bearer": []}] if settings.HERMES_AUTH == "on" else [],
-        "tags": [{"name": tag} for tag in dict.fromkeys(_tag(path) for path in _paths())],
-        "paths": {path: _with_arguments(path, operations) for path, operations in _paths().items()},
-        "components": {
-            **shared,
-            "schemas": {**shared["schemas"], **_schemas()},
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-        },
+        "security": security,
+        "tags": [{"name": tag} for tag in tags],
+        "paths": paths,
+        "components": components,
     }
 
 
-def _paths() -> Paths:
-    return {path: operations for door in _DOORS for path, operations in door.PATHS.items()}
+def _path_item(path: str, methods: dict[str, Operation]) -> dict[str, Any]:
+    """The operations of a path, with its parameters and its tag."""
+    item: dict[str, Any] = {}
+    parameters = [_path_parameter(name) for name in re.findall(r"{(\w+)}", path)]
+    if parameters:
+        item["parameters"] = parameters
+    for method, operation in methods.items():
+        item[method] = {"tags": [_tag(path)]} | operation
+    return item
 
 
-def _schemas() -> dict[str, Schema]:
+def _path_parameter(name: str) -> Schema:
     return {
-        name: schema
-        for door in (*_VOCABULARY, *_DOORS)
-        for name, schema in sorted(door.SCHEMAS.items())
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": _PATH_PARAMETERS[name],
+        "schema": STRING,
     }
-
-
-def _with_arguments(path: str, operations: dict[str, Operation]) -> dict[str, Any]:
-    named = re.findall(r"{(\w+)}", path)
-    given = [
-        {"name": name, "in": "path", "required": True, **lifted(string(_ARGUMENTS[name]))}
-        for name in named
-    ]
-    tagged = {
-        method: {"tags": [_tag(path)], **operation} for method, operation in operations.items()
-    }
-    return {**({"parameters": given} if given else {}), **tagged}
 
 
 def _tag(path: str) -> str:
-    """The collection: ``/v1/chat/completions/{id}`` is about chat."""
-    return next(part for part in path.split("/") if part not in ("", "v1", "api")).removesuffix(
-        ".json"
-    )
+    """The collection: ``/v1/chat/completions/{id}`` has the tag chat."""
+    parts = [part for part in path.split("/") if part not in ("", "v1", "api")]
+    return parts[0].removesuffix(".json")

@@ -8,13 +8,13 @@ from responses_app.requests.json_schema import (
 from responses_app.schema.builders import (
     Paths,
 )
-from responses_app.schema.operations import json, operation, response
+from responses_app.schema.operations import NO_KEY, json, operation, response
 
 SCHEMAS: dict[str, Schema] = {}
 PATHS: Paths = {
     "/openapi.json": {
         "get": operation(
-            "get_openapi", "This document", (200, response(json(OPEN_OBJECT))), is_open=True
+            "get_openapi", "This document", (200, response(json(OPEN_OBJECT))), security=NO_KEY
         )
     },
     "/docs": {
@@ -22,7 +22,7 @@ PATHS: Paths = {
             "get_docs",
             "This document for people",
             (200, response({"text/html": {"schema": STRING}})),
-            is_open=True,
+            security=NO_KEY,
         )
     },
 }

@@ -1,12 +1,13 @@
 """The document, and a page that shows it.
 
-Neither needs a key: they tell how this version is spoken to and nothing of what is stored, and a page can't send one.
+Neither needs a key: they describe the API and nothing that is stored, and a browser's request for a
+page has no key.
 """
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway_app.api.schema.document import document
@@ -16,8 +17,8 @@ class OpenApiView(APIView):
     authentication_classes = ()
     permission_classes = ()
 
-    def get(self, request: Request) -> JsonAnswer:
-        return JsonAnswer(document())
+    def get(self, request: Request) -> Response:
+        return Response(document())
 
 
 class DocsView(APIView):

@@ -1,10 +1,6 @@
 """``/api/sessions``, described."""
 
-from gateway_app.api.runs.openapi import (
-    ALWAYS_STORED,
-    TOOL_CALL,
-    UNUSED,
-)
+from gateway_app.api.runs.openapi import TOOL_CALL
 from gateway_app.api.sessions.openapi_events import EVENTS, MESSAGE, OUTCOME, RUNTIME, STREAM, USAGE
 from gateway_app.api.sessions.pagination import (
     MAX_MESSAGES,
@@ -13,10 +9,9 @@ from gateway_app.api.sessions.pagination import (
     ORDERS,
     SESSIONS,
 )
-from gateway_app.api.sessions.requests import MAX_REASON_CHARS, MAX_SOURCE_CHARS
-from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
-from responses_app.requests.headers import IGNORED_HEADER
-from responses_app.requests.items import MAX_ID_CHARS
+from gateway_app.api.sessions.requests import CHANGES, CREATE_FIELDS, FORK_FIELDS, TURN_FIELDS
+from responses_app.requests.fields import schemas_of
+from responses_app.requests.headers import IGNORED_HEADER, turn_policy
 from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
@@ -29,81 +24,34 @@ from responses_app.requests.json_schema import (
     enum,
     nullable,
     ref,
-    request_object,
     shape,
     string,
     whole_number,
 )
+from responses_app.requests.model_name import model_name
+from responses_app.requests.structures import object_of
 from responses_app.schema.builders import (
     SECONDS,
     WORD,
     Paths,
+    flag,
     list_of,
     names_of,
     paging,
     query,
 )
-from responses_app.schema.inputs import SESSION_INPUT
 from responses_app.schema.operations import (
     generating,
     json,
     operation,
     request_body,
     response,
-    session_id,
-)
-from responses_app.schema.requests import (
-    RESPONSE_FIELDS,
-    SHARED,
-    UNSUPPORTED,
-    short,
 )
 from responses_app.schema.responses import ADMITTED_HEADERS
 
-_FLAG = query("include_hidden", {**BOOLEAN, "default": False}, "Hidden ones, too.")
 _OFFSET = query("offset", whole_number(0, MAX_OFFSET, default=0), "In place of a cursor.")
-_POLICY = enum(TurnPolicy.values)
-_NEW_ID = session_id("Printable ASCII without slashes; absent, one is made.")
-_TITLE = string("Unique among yours.", maxLength=MAX_TITLE_CHARS)
-
-# -- what is asked ----------------------------------------------------------------------
-CREATE: dict[str, Schema] = {
-    "id": _NEW_ID,
-    "session_id": described(_NEW_ID, "The same as id."),
-    "title": _TITLE,
-    "source": string("Where it comes from.", maxLength=MAX_SOURCE_CHARS),
-    "system_prompt": string("Said to the model in every turn of the session."),
-    "model": SHARED["model"],
-    "turn_policy": _POLICY,
-}
-UPDATE: dict[str, Schema] = {
-    "title": nullable(_TITLE),
-    "end_reason": nullable(string("Ends it until its next turn.", maxLength=MAX_REASON_CHARS)),
-    **dict.fromkeys(("pinned", "archived", "hidden", "unread"), BOOLEAN),
-    "turn_policy": nullable(_POLICY),
-}
-_FORK: dict[str, Schema] = {
-    **{name: CREATE[name] for name in ("id", "session_id", "title")},
-    "response_id": short("A resp_ or run_ id of this session to go on from.", MAX_ID_CHARS),
-}
-CHAT: dict[str, Schema] = {
-    **{
-        name: RESPONSE_FIELDS[name]
-        for name in RESPONSE_FIELDS
-        if name not in ("conversation", "previous_response_id")
-    },
-    "message": SESSION_INPUT,
-    "input": described(SESSION_INPUT, "The same as message."),
-    "system_message": string("Goes with this turn."),
-    "instructions": string("The same as system_message."),
-    **dict.fromkeys(("conversation", "previous_response_id"), UNSUPPORTED),
-    "store": ALWAYS_STORED,
-    **dict.fromkeys(
-        ("provider", "model_options", "stream", "background", "stream_options"), UNUSED
-    ),
-}
-
-# -- what is answered -------------------------------------------------------------------
+# -- what is returned -------------------------------------------------------------------
+_UNCOUNTED = described(NULL, "This server does not count it.")
 _SESSION: dict[str, Schema] = {
     "id": STRING,
     "source": STRING,
@@ -113,25 +61,30 @@ _SESSION: dict[str, Schema] = {
     "started_at": SECONDS,
     "ended_at": nullable(SECONDS),
     "end_reason": nullable(STRING),
-    **dict.fromkeys(
-        ("message_count", "turn_count", "tool_call_count", "input_tokens", "output_tokens"), INTEGER
-    ),
-    **dict.fromkeys(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), INTEGER),
-    **dict.fromkeys(
-        ("estimated_cost_usd", "actual_cost_usd", "api_call_count"),
-        described(NULL, "Nothing here counts it."),
-    ),
+    "message_count": INTEGER,
+    "turn_count": INTEGER,
+    "tool_call_count": INTEGER,
+    "input_tokens": INTEGER,
+    "output_tokens": INTEGER,
+    "cache_read_tokens": INTEGER,
+    "cache_write_tokens": INTEGER,
+    "reasoning_tokens": INTEGER,
+    "estimated_cost_usd": _UNCOUNTED,
+    "actual_cost_usd": _UNCOUNTED,
+    "api_call_count": _UNCOUNTED,
     "parent_session_id": nullable(STRING),
     "forked_from": nullable(string("The response it goes on from.")),
     "last_active": SECONDS,
     "preview": nullable(string("How it begins.")),
-    **dict.fromkeys(
-        ("pinned", "archived", "hidden", "unread", "has_system_prompt", "has_model_config"), BOOLEAN
-    ),
-    "turn_policy": _POLICY,
+    "pinned": BOOLEAN,
+    "archived": BOOLEAN,
+    "hidden": BOOLEAN,
+    "unread": BOOLEAN,
+    "has_system_prompt": BOOLEAN,
+    "has_model_config": BOOLEAN,
+    "turn_policy": turn_policy.schema,
 }
-_STORED_MESSAGE: dict[str, Schema] = {
-    **MESSAGE,
+_STORED_MESSAGE = MESSAGE | {
     "session_id": STRING,
     "timestamp": SECONDS,
     "token_count": nullable(INTEGER),
@@ -144,9 +97,8 @@ _PAGINATION = shape(
 )
 
 
-def _turn(message: str, absent: str) -> Schema:
-    """The words of Hermes and of Responses mean the same: one of each two may be there."""
-    (other,) = {"message", "input"} - {message}
+def _turn(message: str, other: str, absent: str) -> Schema:
+    """A body has one field of each pair of synonyms at most, and a message."""
     return {
         "required": [message],
         "properties": {message: {"not": NULL}, other: NULL, absent: NULL},
@@ -154,16 +106,30 @@ def _turn(message: str, absent: str) -> Schema:
 
 
 _TURNS = [
-    _turn(message, absent)
-    for message in ("message", "input")
-    for absent in ("system_message", "instructions")
+    _turn("message", "input", "system_message"),
+    _turn("message", "input", "instructions"),
+    _turn("input", "message", "system_message"),
+    _turn("input", "message", "instructions"),
 ]
+_ANSWER: dict[str, Schema] = {
+    "object": const("hermes.session.chat.completion"),
+    "session_id": STRING,
+    "run_id": STRING,
+    "response_id": STRING,
+    "message": shape(
+        {"role": const("assistant"), "content": STRING, "tool_calls": array_of(TOOL_CALL)},
+        ("tool_calls",),
+    ),
+    "usage": USAGE,
+    "runtime": RUNTIME,
+}
+_CHANGES = schemas_of(CHANGES)
 SCHEMAS: dict[str, Schema] = {
-    "CreateSession": request_object(CREATE),
-    "UpdateSession": {**shape(UPDATE, UPDATE), "additionalProperties": False},
-    "ForkSession": request_object(_FORK),
-    "SetSessionModel": request_object({"model": SHARED["model"]}, ("model",)),
-    "SessionTurn": {**request_object(CHAT), "anyOf": _TURNS},
+    "CreateSession": object_of(CREATE_FIELDS).schema,
+    "UpdateSession": shape(_CHANGES, _CHANGES) | {"additionalProperties": False},
+    "ForkSession": object_of(FORK_FIELDS).schema,
+    "SetSessionModel": object_of({"model": model_name}, ("model",)).schema,
+    "SessionTurn": object_of(TURN_FIELDS).schema | {"anyOf": _TURNS},
     "Session": shape(_SESSION),
     "OneSession": shape({"object": const("hermes.session"), "session": ref("Session")}),
     "SessionList": list_of(ref("Session"), limit=INTEGER, offset=INTEGER),
@@ -175,21 +141,7 @@ SCHEMAS: dict[str, Schema] = {
     "SessionModel": shape(
         {"object": const("hermes.session.model_lock"), "session_id": STRING, "runtime": RUNTIME},
     ),
-    "SessionAnswer": shape(
-        {
-            "object": const("hermes.session.chat.completion"),
-            "session_id": STRING,
-            "run_id": STRING,
-            "response_id": STRING,
-            "message": shape(
-                {"role": const("assistant"), "content": STRING, "tool_calls": array_of(TOOL_CALL)},
-                ("tool_calls",),
-            ),
-            "usage": USAGE,
-            "runtime": RUNTIME,
-            **OUTCOME,
-        }
-    ),
+    "SessionAnswer": shape(_ANSWER | OUTCOME),
 }
 _SHOWN = (200, response(json(ref("OneSession")), "The session."))
 _MADE = (201, response(json(ref("OneSession")), "The new session.", (IGNORED_HEADER,)))
@@ -205,8 +157,8 @@ PATHS: Paths = {
                 _OFFSET,
                 query("source", WORD, "Only these."),
                 query("title", WORD, "Only this one."),
-                _FLAG,
-                query("include_children", {**BOOLEAN, "default": True}, "Forks, too."),
+                flag("include_hidden", "Hidden ones, too."),
+                flag("include_children", "Forks, too.", default=True),
             ],
         ),
         "post": operation(
@@ -236,13 +188,17 @@ PATHS: Paths = {
     "/api/sessions/{session_id}/messages": {
         "get": operation(
             "list_session_messages",
-            "Its messages, in the order in which they were said",
+            "Its messages, in the order of the conversation",
             (200, response(json(ref("SessionMessageList")))),
             parameters=[
-                query("limit", whole_number(1, MAX_MESSAGES, default=MAX_MESSAGES), "How many."),
+                query(
+                    "limit",
+                    whole_number(1, MAX_MESSAGES, default=MAX_MESSAGES),
+                    "The number of entries.",
+                ),
                 _OFFSET,
                 query(
-                    "order", {**enum(ORDERS), "default": "latest"}, "The end from which is counted."
+                    "order", enum(ORDERS) | {"default": "latest"}, "The end where the page starts."
                 ),
                 query("after", WORD, "Those that follow this id."),
                 query("before", WORD, "Those directly in front of this id."),
@@ -284,7 +240,9 @@ PATHS: Paths = {
             (
                 200,
                 response(
-                    STREAM, f"{names_of(EVENTS)} One without `done` was cut.", ADMITTED_HEADERS
+                    STREAM,
+                    f"{names_of(EVENTS)} A stream without `done` was interrupted.",
+                    ADMITTED_HEADERS,
                 ),
             ),
             body="SessionTurn",

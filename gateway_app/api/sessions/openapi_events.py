@@ -28,19 +28,23 @@ MESSAGE: dict[str, Schema] = {
     "role": enum(("user", "assistant", "system", "developer", "tool")),
     "content": any_of(STRING, array_of(ref("Part"))),
     "tool_calls": nullable(array_of(TOOL_CALL)),
-    **dict.fromkeys(
-        ("tool_call_id", "tool_name", "reasoning", "reasoning_content"), nullable(STRING)
-    ),
+    "tool_call_id": nullable(STRING),
+    "tool_name": nullable(STRING),
+    "reasoning": nullable(STRING),
+    "reasoning_content": nullable(STRING),
     "display_kind": nullable(string("The type of an item that is no message.")),
 }
 RUNTIME = shape({"model": STRING})
-OUTCOME = dict.fromkeys(("completed", "partial", "interrupted"), BOOLEAN)
+OUTCOME: dict[str, Schema] = dict.fromkeys(("completed", "partial", "interrupted"), BOOLEAN)
 USAGE = nullable(ref("Usage"))
 _TOOL: dict[str, Schema] = {
-    **dict.fromkeys(("message_id", "tool_name", "tool_call_id", "preview"), STRING),
+    "message_id": STRING,
+    "tool_name": STRING,
+    "tool_call_id": STRING,
+    "preview": STRING,
     "args": ANYTHING,
 }
-_ENDED_TOOL = {**_TOOL, "duration": NUMBER}
+_ENDED_TOOL = _TOOL | {"duration": NUMBER}
 EVENTS: dict[str, dict[str, Schema]] = {
     "run.started": {
         "user_message": shape(
@@ -56,22 +60,23 @@ EVENTS: dict[str, dict[str, Schema]] = {
     "tool.failed": _ENDED_TOOL,
     "approval.request": APPROVAL_REQUEST,
     "approval.responded": APPROVAL_ANSWER,
-    "assistant.completed": {
-        "message_id": STRING,
-        "content": STRING,
-        **OUTCOME,
-        "failed": const(False),
-        "runtime": RUNTIME,
-    },
+    "assistant.completed": OUTCOME
+    | {"message_id": STRING, "content": STRING, "failed": const(False), "runtime": RUNTIME},
     "run.completed": {"messages": array_of(shape(MESSAGE)), "usage": USAGE, "runtime": RUNTIME},
     "error": {"message": STRING},
     "done": {},
 }
-_STAMP = {"session_id": STRING, "run_id": STRING, "seq": INTEGER, "ts": SECONDS}
-_PLACE = "A place in the run's log: GET /v1/runs/{run_id}/events?after= goes on there."
-STREAM = stream(
-    *(
-        frame(shape({**more, **_STAMP}), event=const(name), id_=_PLACE)
-        for name, more in EVENTS.items()
-    ),
-)
+_STAMP: dict[str, Schema] = {
+    "session_id": STRING,
+    "run_id": STRING,
+    "seq": INTEGER,
+    "ts": SECONDS,
+}
+_POSITION = "A position in the run's log: GET /v1/runs/{run_id}/events?after= goes on there."
+
+
+def _frame(name: str) -> Schema:
+    return frame(shape(EVENTS[name] | _STAMP), event=const(name), id_=_POSITION)
+
+
+STREAM = stream(*[_frame(name) for name in EVENTS])

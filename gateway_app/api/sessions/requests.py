@@ -2,171 +2,258 @@
 
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 
-from gateway_app.api.runs.requests import as_content, as_items
+from gateway_app.api.content import as_content
+from gateway_app.api.runs.requests import INPUT_SCHEMA, always_stored, as_items
 from responses_app.http.principals import Principal
 from responses_app.models import Session
 from responses_app.models.responses import Kind
 from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.requests.create import read_create
-from responses_app.requests.fields import boolean, short_text, text
-from responses_app.requests.headers import read_session_id, read_turn_policy
-from responses_app.requests.items import read_input
-from responses_app.requests.model_name import resolve_model
+from responses_app.protocol.ids import response_id_of
+from responses_app.requests import create
+from responses_app.requests.fields import (
+    Field,
+    boolean,
+    ignored,
+    optional,
+    read_fields,
+    short_text,
+    text,
+    without_nulls,
+)
+from responses_app.requests.headers import session_id, turn_policy
+from responses_app.requests.input_items import read_input
+from responses_app.requests.items import item_id
+from responses_app.requests.json_schema import NULL, STRING, any_of, array_of, ref
+from responses_app.requests.model_name import model_name, resolve_model
 from responses_app.services.lifecycle.admission import Admission
 
 SOURCE = "api_server"
 MAX_SOURCE_CHARS = 20
 MAX_REASON_CHARS = 100
-CREATE_FIELDS = {"id", "session_id", "title", "source", "system_prompt", "model", "turn_policy"}
-FORK_FIELDS = {"id", "session_id", "title", "response_id"}
-CHAT_WORDS = {"message": "input", "system_message": "instructions"}
-PARTS = {"text", "image_url"}  # a message has content instead
-UNUSED = ("provider", "model_options", "stream", "background", "stream_options")
 
 
-def read_id(body: dict[str, Any]) -> str:
-    given = {name: body[name] for name in ("id", "session_id") if body.get(name) is not None}
-    read = [
-        read_session_id(id_ if isinstance(id_, str) else "", name) or ""
-        for name, id_ in given.items()
-    ]
-    if len(set(read)) > 1:
-        raise InvalidRequest(
-            "id and session_id mean the same; send one of them.", param="session_id"
-        )
-    return read[0] if read else f"api_{int(time.time())}_{secrets.token_hex(4)}"
-
-
-def read_new_session(body: dict[str, Any], principal: Principal) -> dict[str, Any]:
-    """The columns of a new session."""
-    model, source = body.get("model"), body.get("source")
-    return {
-        "title": read_title(body.get("title")),
-        "source": SOURCE
-        if source in (None, "")
-        else short_text(MAX_SOURCE_CHARS)(source, "source"),
-        "instructions": _read_prompt(body.get("system_prompt")),
-        "model": "" if model is None else resolve_model(model, principal),
-        **_read_policy(body),
-    }
-
-
-def read_title(value: Any) -> str:
-    """Null and an empty text both mean none."""
-    if value is None:
-        return ""
+# -- fields -----------------------------------------------------------------------------
+def _read_title(value: Any, name: str) -> str:
     if not isinstance(value, str) or len(value) > MAX_TITLE_CHARS:
         raise InvalidRequest(
-            f"title must be a text of at most {MAX_TITLE_CHARS} characters.",
-            param="title",
+            f"{name} must be a text of at most {MAX_TITLE_CHARS} characters.",
+            param=name,
             code="invalid_title",
         )
     return value.strip()
 
 
+def _read_source(value: Any, name: str) -> str:
+    if value == "":
+        return SOURCE
+    return short_text(MAX_SOURCE_CHARS)(value, name)
+
+
+def _read_prompt(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name} must be a text.", param=name, code="invalid_system_prompt")
+    return value
+
+
+def _read_reason(value: Any, name: str) -> str:
+    reason = text(value, name)
+    if len(reason) > MAX_REASON_CHARS:
+        raise InvalidRequest(f"{name} may have at most {MAX_REASON_CHARS} characters.", param=name)
+    return reason
+
+
+_title = Field(_read_title, STRING | {"maxLength": MAX_TITLE_CHARS}).described(
+    "Unique among yours."
+)
+_reason = Field(_read_reason, STRING | {"maxLength": MAX_REASON_CHARS}).described(
+    "Ends it until its next turn."
+)
+_turn_policy = turn_policy.then(TurnPolicy)
+_ID_FIELDS: dict[str, Field[str]] = {
+    "id": session_id.described("Printable ASCII without slashes; absent, one is made."),
+    "session_id": session_id.described("The same as id."),
+}
+
+
+# -- a new session ----------------------------------------------------------------------
+CREATE_FIELDS: dict[str, Field[Any]] = _ID_FIELDS | {
+    "title": _title,
+    "source": Field(_read_source, STRING | {"maxLength": MAX_SOURCE_CHARS}).described(
+        "Where it comes from."
+    ),
+    "system_prompt": Field(_read_prompt, STRING).described(
+        "The model gets it in every turn of the session."
+    ),
+    "model": model_name,
+    "turn_policy": _turn_policy,
+}
+FORK_FIELDS: dict[str, Field[Any]] = _ID_FIELDS | {
+    "title": _title,
+    "response_id": item_id.described("A resp_ or run_ id of this session to go on from."),
+}
+
+
+def read_id(body: dict[str, Any]) -> str:
+    chosen: set[str] = set(read_fields(_ID_FIELDS, body).values())
+    if len(chosen) > 1:
+        raise InvalidRequest(
+            "id and session_id mean the same; send one of them.", param="session_id"
+        )
+    if chosen:
+        return chosen.pop()
+    return f"api_{int(time.time())}_{secrets.token_hex(4)}"
+
+
+def read_new_session(body: dict[str, Any], principal: Principal) -> dict[str, Any]:
+    """The columns of a new session."""
+    given = read_fields(CREATE_FIELDS, body)
+    columns = {
+        "title": given.get("title", ""),
+        "source": given.get("source", SOURCE),
+        "instructions": given.get("system_prompt", ""),
+        "model": "",
+    }
+    if "model" in given:
+        columns["model"] = resolve_model(given["model"], principal)
+    if "turn_policy" in given:
+        columns["turn_policy"] = given["turn_policy"]
+    return columns
+
+
+def read_fork(body: dict[str, Any]) -> tuple[str, str | None]:
+    """The title of a fork, and the response that it goes on from."""
+    given = read_fields(FORK_FIELDS, body)
+    response_id = given.get("response_id")
+    if response_id is not None:
+        response_id = response_id_of(response_id) or response_id
+    return given.get("title", ""), response_id
+
+
+# -- changes ----------------------------------------------------------------------------
+def _column(name: str, value: Any) -> dict[str, Any]:
+    return {name: value}
+
+
+def _title_column(title: str | None) -> dict[str, Any]:
+    return {"title": title or ""}
+
+
+def _end_columns(reason: str | None) -> dict[str, Any]:
+    """A reason ends the session, and null opens it again; so does its next turn."""
+    if not reason:
+        return {"end_reason": "", "ended_at": None}
+    return {"end_reason": reason, "ended_at": timezone.now()}
+
+
+def _policy_column(policy: TurnPolicy | None) -> dict[str, Any]:
+    return {"turn_policy": policy or TurnPolicy.QUEUE}
+
+
+# Each field is read as the columns that it changes.
+CHANGES: dict[str, Field[dict[str, Any]]] = {
+    "title": optional(_title).then(_title_column),
+    "end_reason": optional(_reason).then(_end_columns),
+    "pinned": boolean.then(partial(_column, "is_pinned")),
+    "archived": boolean.then(partial(_column, "is_archived")),
+    "hidden": boolean.then(partial(_column, "is_hidden")),
+    "unread": boolean.then(partial(_column, "is_unread")),
+    "turn_policy": optional(_turn_policy).then(_policy_column),
+}
+
+
 def read_changes(body: dict[str, Any]) -> dict[str, Any]:
     """The columns that a PATCH changes."""
-    for name in body:
+    columns: dict[str, Any] = {}
+    for name, value in body.items():
         if name not in CHANGES:
             raise InvalidRequest(
                 f"{name} can't be changed; these can: {', '.join(CHANGES)}.",
                 param=name,
                 code="unsupported_session_field",
             )
-    return {
-        column: value for name in body for column, value in CHANGES[name](body[name], name).items()
-    }
+        columns |= CHANGES[name](value, name)
+    return columns
+
+
+# -- a turn -----------------------------------------------------------------------------
+def _as_input(value: Any) -> Any:
+    """A text, items, or the parts of one message."""
+    if isinstance(value, list) and value and all(_is_part(entry) for entry in value):
+        return [{"role": "user", "content": as_content(value)}]
+    return as_items(value)
+
+
+def _is_part(entry: Any) -> bool:
+    """A message has ``content`` instead of these."""
+    return isinstance(entry, dict) and ("text" in entry or "image_url" in entry)
+
+
+def _read_turn_input(value: Any, name: str) -> Any:
+    """Converted here; checked with its owner, under the name that the client used."""
+    return _as_input(value)
+
+
+def _read_other_history(value: Any, name: str) -> None:
+    raise InvalidRequest(
+        f"A session has a history of its own. Leave {name} out, or fork the session.", param=name
+    )
+
+
+_turn_input = Field(_read_turn_input, any_of(INPUT_SCHEMA, array_of(ref("ChatPart"), minItems=1)))
+_other_history = Field(_read_other_history, NULL).described("Not supported.")
+IGNORED_FIELDS: dict[str, Field[Any]] = {
+    "background": ignored,
+    "model_options": ignored,
+    "provider": ignored,
+    "stream": ignored,
+    "stream_options": ignored,
+}
+_TURN_FIELDS: dict[str, Field[Any]] = {
+    "conversation": _other_history,
+    "previous_response_id": _other_history,
+    "message": _turn_input.described("A text, the parts of one message, or items."),
+    "input": _turn_input.described("The same as message."),
+    "system_message": text.described("Goes with this turn."),
+    "instructions": text.described("The same as system_message."),
+    "store": always_stored("A session keeps its turns: store can't be false here."),
+}
+TURN_FIELDS = create.FIELDS | _TURN_FIELDS | IGNORED_FIELDS
+# Hermes' name of a field, and that of Responses.
+SYNONYMS = {"message": "input", "system_message": "instructions"}
 
 
 def read_chat(
     body: dict[str, Any], principal: Principal, session: Session, tool_form: str | None = None
 ) -> Admission:
-    """A turn of a session: its history is the session's, its words are in the body."""
-    given = {name: value for name, value in body.items() if value is not None}
-    _check_words(given)
-    unused = sorted(name for name in UNUSED if name in given)
-    asked = {
-        CHAT_WORDS.get(name, name): value for name, value in given.items() if name not in unused
-    }
+    """A turn of a session: its history is the session's, its new messages are in the body."""
+    given = without_nulls(body)
+    for name, other in SYNONYMS.items():
+        if name in given and other in given:
+            raise InvalidRequest(f"{name} and {other} mean the same; send one of them.", param=name)
+    own = read_fields(_TURN_FIELDS, given)
+    _check_input(own, principal.owner_id)
+    fields: dict[str, Any] = {}
     if session.model:
-        asked = {"model": session.model, **asked}
-    asked["input"] = _as_input(asked["input"])
-    # Errors name what the client wrote.
-    read_input(asked["input"], principal.owner_id, "message" if "message" in given else "input")
-    text(given.get("system_message", ""), "system_message")
-    admission = read_create(asked, principal, session.public_id, tool_form).admission
-    if not admission.is_stored:
-        raise InvalidRequest("A session keeps its turns: store can't be false here.", param="store")
-    return replace(admission, kind=Kind.SESSION_CHAT, ignored=(*admission.ignored, *unused))
+        fields["model"] = session.model
+    unused = sorted(given.keys() & IGNORED_FIELDS.keys())
+    for name, value in (given | own).items():
+        if name not in unused:
+            fields[SYNONYMS.get(name, name)] = value
+    admission = create.read_create(fields, principal, session.public_id, tool_form).admission
+    return replace(admission, kind=Kind.SESSION_CHAT, ignored=admission.ignored + tuple(unused))
 
 
-def _check_words(given: dict[str, Any]) -> None:
-    for word, other in CHAT_WORDS.items():
-        if word in given and other in given:
-            raise InvalidRequest(f"{word} and {other} mean the same; send one of them.", param=word)
-    for name in ("conversation", "previous_response_id"):
+def _check_input(given: dict[str, Any], owner_id: int) -> None:
+    """Errors name the field that the client sent."""
+    for name in ("message", "input"):
         if name in given:
-            raise InvalidRequest(
-                f"A session has a history of its own. Leave {name} out, or fork the session.",
-                param=name,
-            )
-    if "message" not in given and "input" not in given:
-        raise InvalidRequest(
-            "message is required.", param="message", code="missing_required_parameter"
-        )
-
-
-def _as_input(value: Any) -> Any:
-    """A text, items, or the parts of one message."""
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(part, dict) and PARTS & part.keys() for part in value)
-    ):
-        return [{"role": "user", "content": as_content(value)}]
-    return as_items(value)
-
-
-def _read_prompt(value: Any) -> str:
-    if value is not None and not isinstance(value, str):
-        raise InvalidRequest(
-            "system_prompt must be a text.", param="system_prompt", code="invalid_system_prompt"
-        )
-    return value or ""
-
-
-def _read_policy(body: dict[str, Any]) -> dict[str, Any]:
-    policy = read_turn_policy(body.get("turn_policy"), "turn_policy")
-    return {} if policy is None else {"turn_policy": policy}
-
-
-def _flag(column: str) -> Callable[[Any, str], dict[str, Any]]:
-    return lambda value, name: {column: boolean(value, name)}
-
-
-def _end(value: Any, name: str) -> dict[str, Any]:
-    """A reason ends the session, null opens it again; so does its next turn."""
-    reason = "" if value is None else text(value, name)
-    if len(reason) > MAX_REASON_CHARS:
-        raise InvalidRequest(f"{name} may have at most {MAX_REASON_CHARS} characters.", param=name)
-    return {"end_reason": reason, "ended_at": timezone.now() if reason else None}
-
-
-CHANGES: dict[str, Callable[[Any, str], dict[str, Any]]] = {
-    "title": lambda value, _: {"title": read_title(value)},
-    "end_reason": _end,
-    "pinned": _flag("is_pinned"),
-    "archived": _flag("is_archived"),
-    "hidden": _flag("is_hidden"),
-    "unread": _flag("is_unread"),
-    "turn_policy": lambda value, name: {
-        "turn_policy": read_turn_policy(value, name) or TurnPolicy.QUEUE
-    },
-}
+            read_input(given[name], owner_id, name)
+            return
+    raise InvalidRequest("message is required.", param="message", code="missing_required_parameter")

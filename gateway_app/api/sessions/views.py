@@ -11,9 +11,9 @@ from gateway_app.api.sessions.requests import (
     CREATE_FIELDS,
     FORK_FIELDS,
     read_changes,
+    read_fork,
     read_id,
     read_new_session,
-    read_title,
 )
 from gateway_app.api.sessions.transcript import session_messages
 from responses_app.api.base import ApiRequest, ApiView
@@ -22,10 +22,7 @@ from responses_app.database import database
 from responses_app.models import Session
 from responses_app.models.sessions import SessionQuerySet
 from responses_app.protocol.errors import InvalidRequest, SessionNotFound
-from responses_app.protocol.ids import response_id_of
-from responses_app.requests.fields import short_text
 from responses_app.requests.headers import ignored_headers, read_flag
-from responses_app.requests.items import MAX_ID_CHARS
 from responses_app.requests.model_name import resolve_model
 from responses_app.services.history.fork import fork_session
 from responses_app.services.sessions import (
@@ -93,11 +90,7 @@ class ForkSessionView(ApiView):
         parent = find_session(request.user.pk, session_id)
         body = request.data
         public_id = read_id(body)
-        title = read_title(body.get("title"))
-        fork_point = body.get("response_id")
-        if fork_point is not None:
-            fork_point = short_text(MAX_ID_CHARS)(fork_point, "response_id")
-            fork_point = response_id_of(fork_point) or fork_point
+        title, fork_point = read_fork(body)
         fork = partial(fork_session, parent, public_id, title, fork_point)
         made = database.submit(fork).result()
         return _session_response(made, status=201, headers=ignored_headers(body, FORK_FIELDS))

@@ -8,13 +8,13 @@ from responses_app.requests.json_schema import (
 from responses_app.schema.builders import (
     Paths,
 )
-from responses_app.schema.operations import json, operation, response
+from responses_app.schema.operations import Security, json, operation, response
 
 SCHEMAS: dict[str, Schema] = {}
 _STATE = (200, response(json(OPEN_OBJECT)))
 _METRICS = (200, response({"text/plain": {"schema": STRING}}))
-_WITH_A_KEY: list[dict[str, list[str]]] = [{"bearer": []}]  # also with HERMES_AUTH=off
-_WITH_OR_WITHOUT_A_KEY = [{}, *_WITH_A_KEY]
+_WITH_A_KEY: Security = [{"bearer": []}]  # also with HERMES_AUTH=off
+_WITH_OR_WITHOUT_A_KEY: Security = [{}, {"bearer": []}]
 PATHS: Paths = {
     "/health/detailed": {
         "get": operation(
