@@ -51,6 +51,24 @@ def fill(server: Server) -> dict[str, str]:
     return made
 
 
+# Version 1 of the format has these columns of a response. Archives of earlier versions are imported by them.
+RESPONSE_COLUMNS = """
+    accessed_at attempt cancel_requested_at cancel_requested_by context_hash crashes created_at deleted_at
+    error finished_at first_output_ms id ignored incomplete_reason input_tokens is_background is_history_resent
+    is_history_spoken is_stored kind last_position last_sequence message_count model on_disconnect output
+    output_tokens quirks request requested_by session_key spoken_hash started_at status tool_calls tool_items
+    total_ms turn usage waits_for_turn
+"""
+
+
+def test_a_record_has_the_columns_of_its_format(server: Server, tmp_path: Path) -> None:
+    response_id = server.openai().responses.create(input="columns").id
+    file = tmp_path / "archive.jsonl"
+    server.manage("export_responses", response_id, "--output", str(file))
+    record = json.loads(file.read_text().splitlines()[0])
+    assert sorted(record["response"]) == RESPONSE_COLUMNS.split()
+
+
 def test_a_round_trip_equals_and_importing_twice_changes_nothing(
     make_server: Callable[..., Server], tmp_path: Path
 ) -> None:

@@ -12,7 +12,12 @@ from responses_app.models import Response, ToolEvent
 from responses_app.protocol.events import Event, is_internal
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.status import TERMINAL
-from responses_app.services.archive.records import RESPONSE_LEFT_OUT, TOOL_LEFT_OUT, Record
+from responses_app.services.archive.records import (
+    ARCHIVE_NAMES,
+    RESPONSE_LEFT_OUT,
+    TOOL_LEFT_OUT,
+    Record,
+)
 
 T = TypeVar("T", bound=Model)
 
@@ -82,7 +87,9 @@ def _committed(row: Response, events: list[Event], commits: list[list[int]]) -> 
 
 def build_row(model: type[T], columns: Record, left_out: set[str]) -> T:
     """A row from its columns, each converted by its field."""
-    fields = {field.name: field for field in model._meta.concrete_fields}
+    fields = {}
+    for field in model._meta.concrete_fields:
+        fields[ARCHIVE_NAMES.get(field.name, field.name)] = field
     unknown = columns.keys() - fields.keys() - left_out
     if unknown:
         raise ValueError(f"unknown columns {', '.join(sorted(unknown))}")

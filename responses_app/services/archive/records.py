@@ -44,6 +44,12 @@ RESPONSE_LEFT_OUT |= {
 }
 SESSION_LEFT_OUT = {"id", "owner", "parent", "fork_point", "has_server_history"}
 TOOL_LEFT_OUT = {"id", "response"}
+# Archives keep the names that columns had when their format was fixed.
+ARCHIVE_NAMES = {
+    "protocol_deviations": "quirks",
+    "chat_context_hash": "spoken_hash",
+    "is_history_in_chat_form": "is_history_spoken",
+}
 
 
 @dataclass(frozen=True)
@@ -158,5 +164,9 @@ def conversations(selection: Selection) -> Iterator[Record]:
 
 
 def columns(row: Model, left_out: Iterable[str]) -> Record:
-    fields = [field for field in row._meta.concrete_fields if field.name not in left_out]
-    return {field.name: getattr(row, field.attname) for field in fields}
+    """The values of a row by the names that archives use."""
+    values: Record = {}
+    for field in row._meta.concrete_fields:
+        if field.name not in left_out:
+            values[ARCHIVE_NAMES.get(field.name, field.name)] = getattr(row, field.attname)
+    return values
