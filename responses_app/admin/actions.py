@@ -16,6 +16,7 @@ from django.utils.html import format_html, format_html_join
 
 from responses_app.admin.readonly import ReadOnlyAdmin
 from responses_app.database import database
+from responses_app.http.principals import operator_actor
 from responses_app.models import Response, Session
 from responses_app.protocol.errors import ApiError
 from responses_app.services.archive.export import json_lines
@@ -131,7 +132,7 @@ class ResponseActions(ReadOnlyAdmin):
 
 
 def _cancel(row: Response, actor: User) -> str:
-    if not request_cancel(row.pk, f"operator {actor}", actor).result():
+    if not request_cancel(row.pk, operator_actor(actor.get_username()), actor).result():
         raise ApiError("it has ended, or is being cancelled.")
     return ""
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from responses_app.eventlog import current_body
 from responses_app.eventlog.reading import LogFormatNotSupported
-from responses_app.models import InputItem, Response, Session, ToolEvent
+from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, ContentPart, Item
+from responses_app.services.history.chain import inputs_of
 from responses_app.services.keys import actor_names
 
 SHOWN_CHARS = (
@@ -74,9 +75,8 @@ class Turn:
 def read_turns(rows: Sequence[Response]) -> list[Turn]:
     """All of them with a fixed number of queries, and one more for each that runs at the moment."""
     ids = [row.pk for row in rows]
-    asked, done, children, forks = (defaultdict[str | None, list[Any]](list) for _ in range(4))
-    for response_id, item in _inputs(ids):
-        asked[response_id].append(item)
+    asked = inputs_of(ids)
+    done, children, forks = (defaultdict[str | None, list[Any]](list) for _ in range(3))
     for event in ToolEvent.objects.filter(response_id__in=ids).order_by("pk"):
         done[event.response_id].append(event)
     for child in (
@@ -100,11 +100,6 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
         )
         for row in rows
     ]
-
-
-def _inputs(ids: list[str]) -> Iterable[tuple[str, Item]]:
-    rows = InputItem.objects.filter(response_id__in=ids).order_by("response_id", "position")
-    return rows.values_list("response_id", "item")
 
 
 def _output(row: Response) -> list[Item]:

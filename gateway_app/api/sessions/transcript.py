@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from responses_app.models import InputItem, Response, Session
+from responses_app.models import Response, Session
 from responses_app.protocol.items import Item
 from responses_app.protocol.status import IncompleteReason, Status
-from responses_app.services.history.chain import ids_before
+from responses_app.services.history.chain import ids_before, inputs_of
 from responses_app.services.history.transcript import Message, messages_of
 
 FINISH_REASONS = {
@@ -19,10 +19,7 @@ FINISH_REASONS = {
 def session_messages(session: Session) -> list[Message]:
     own = list(session.responses.filter(is_stored=True, deleted_at__isnull=True).order_by("turn"))
     turns = _turns_in_front(session, own) + own
-    inputs: dict[str, list[Item]] = {row.pk: [] for row in turns}
-    stored = InputItem.objects.filter(response_id__in=inputs).order_by("response_id", "position")
-    for response_id, item in stored.values_list("response_id", "item"):
-        inputs[response_id].append(item)
+    inputs = inputs_of([row.pk for row in turns])
     messages: list[Message] = []
     for row in turns:
         for message in turn_messages(row, inputs[row.pk]):

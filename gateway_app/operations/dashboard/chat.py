@@ -11,9 +11,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gateway_app.operations.dashboard.staff import PLAYGROUND, operator_of, staff_page
 from responses_app.http.principals import OPERATOR_SECS, operator_token
-from responses_app.models import InputItem, Response, Session
+from responses_app.models import Response, Session
 from responses_app.models.input_items import opening_excerpt
 from responses_app.protocol.items import item_text
+from responses_app.services.history.chain import inputs_of
 from responses_app.services.profiles import default_model, profile_names
 
 SESSION_PREFIX = "playground-"  # which sessions the page lists
@@ -86,7 +87,9 @@ def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]
         session__public_id=session_id, session__owner=operator_of(request)
     ).order_by("-turn")
     rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])[::-1]
-    asked: dict[str, list[str]] = {row.pk: [] for row in rows}
-    for item in InputItem.objects.filter(response_id__in=asked).order_by("position"):
-        asked[item.response_id].append(item_text(item.item))
-    return [{"id": row.pk, "model": row.model, "asked": "\n".join(asked[row.pk])} for row in rows]
+    inputs = inputs_of([row.pk for row in rows])
+    turns = []
+    for row in rows:
+        asked = "\n".join(item_text(item) for item in inputs[row.pk])
+        turns.append({"id": row.pk, "model": row.model, "asked": asked})
+    return turns

@@ -1,6 +1,6 @@
 """The turns that lead to a response."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,7 @@ def ids_before(previous_id: str | None) -> list[str]:
 
 def _turns(ids: list[str]) -> Iterator[Turn]:
     rows = {row["pk"]: row for row in Response.objects.filter(pk__in=ids).values(*FIELDS)}
-    inputs: dict[str, list[Item]] = {response_id: [] for response_id in ids}
-    stored = InputItem.objects.filter(response_id__in=ids).order_by("response_id", "position")
-    for response_id, item in stored.values_list("response_id", "item"):
-        inputs[response_id].append(item)
+    inputs = inputs_of(ids)
     for response_id in ids:
         row = rows.get(response_id)
         if row is not None and row["deleted_at"] is None:
@@ -107,6 +104,15 @@ def input_of(response_id: str) -> list[Item]:
         .order_by("position")
         .values_list("item", flat=True)
     )
+
+
+def inputs_of(response_ids: Collection[str]) -> dict[str, list[Item]]:
+    """The input of several responses, with one query."""
+    inputs: dict[str, list[Item]] = {response_id: [] for response_id in response_ids}
+    rows = InputItem.objects.filter(response_id__in=inputs).order_by("response_id", "position")
+    for response_id, item in rows.values_list("response_id", "item"):
+        inputs[response_id].append(item)
+    return inputs
 
 
 def sent_items(row: Response) -> list[Item]:
