@@ -40,6 +40,6 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         workspace=context.agent.workspace(row.owner_id),
         note=log.note,
         known=context.ledger,
-        told=progress.told,
+        noted=progress.noted,
     )
     return run_turn(providers, context.call, tool_runner.run, progress, retries)

@@ -1,4 +1,4 @@
-"""From what the agent says to the output of the response."""
+"""Turns the events of the agent into the output of the response."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -24,7 +24,7 @@ Seal = Callable[[CompactedContext], str]
 
 
 class Recorder:
-    """Knows how each call is shown: as the client's, as one of the server's, or not at all."""
+    """Records each call in its form: the client's, the server's, or hidden from the client."""
 
     def __init__(
         self,
@@ -47,6 +47,32 @@ class Recorder:
     def record(self, event: AgentEvent) -> None:
         _STEPS[type(event)](self, event)
 
+    # -- messages and reasoning ---------------------------------------------------------
+    def _message_started(self, event: types.MessageStarted) -> None:
+        self._builder.message_started(event.phase)
+
+    def _text(self, event: types.TextDelta) -> None:
+        self._builder.text(event.text, event.logprobs)
+
+    def _annotation(self, event: types.Annotation) -> None:
+        self._builder.annotation(event.annotation)
+
+    def _reasoning(self, event: types.ReasoningDelta) -> None:
+        self._builder.reasoning(event.text)
+
+    def _reasoning_sealed(self, event: types.ReasoningSealed) -> None:
+        self._builder.seal_reasoning(event.encrypted_content)
+
+    def _refusal(self, event: types.RefusalDelta) -> None:
+        self._builder.refusal(event.text)
+
+    def _opaque_item(self, event: types.OpaqueItem) -> None:
+        self._builder.opaque(event.item)
+
+    def _cut(self, event: types.Cut) -> None:
+        self._builder.close("incomplete")
+
+    # -- calls --------------------------------------------------------------------------
     def _call_started(self, event: types.CallStarted) -> None:
         if event.name in self._client_names:
             self._builder.call_started(event.call_id, event.name, event.kind)
@@ -54,15 +80,14 @@ class Recorder:
         self._served[event.call_id] = event.name
         if event.name.startswith(INTERNAL_TOOL_PREFIX):
             self._hidden[event.call_id] = []
-            self._builder.message_started(
-                None
-            )  # what is said after it is another message all the same
+            self._builder.message_started(None)  # text behind a hidden call is another message
         elif self._form == "mcp_call":
+            label = OWN_LABEL
             tool = self._tools.get(event.name)
-            label = tool.server_label if tool is not None and tool.server_label else OWN_LABEL
-            self._builder.mcp_call_started(
-                event.call_id, label, event.name.removeprefix(f"{label}.")
-            )
+            if tool is not None and tool.server_label:
+                label = tool.server_label
+            name = event.name.removeprefix(f"{label}.")
+            self._builder.mcp_call_started(event.call_id, label, name)
         else:
             self._builder.call_started(event.call_id, event.name)
 
@@ -93,6 +118,7 @@ class Recorder:
         if event.call_id not in self._hidden:
             self._builder.tool_output(event.call_id, event.output, is_error=event.is_error)
 
+    # -- rounds -------------------------------------------------------------------------
     def _round_finished(self, event: types.RoundFinished) -> None:
         finished: Event = {
             "type": MODEL_FINISHED,
@@ -103,8 +129,11 @@ class Recorder:
         if event.upstream_ids:
             finished["upstream_ids"] = list(event.upstream_ids)
         self._builder.add(finished)
-        # Here, not when the tools are done: a crash in between would take what is whole for something cut off.
-        self._builder.close("incomplete" if event.is_cut_short else "completed")
+        # Before the tools run: after a crash in between, whole items would count as cut off.
+        if event.is_cut_short:
+            self._builder.close("incomplete")
+        else:
+            self._builder.close("completed")
 
     def _compaction(self, event: types.Compaction) -> None:
         if event.context is None:
@@ -113,22 +142,20 @@ class Recorder:
         self._builder.compacted(self._seal(event.context))
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
-    def _quirk(self, event: types.ProtocolDeviation) -> None:
+    def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
 
 _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
-    types.MessageStarted: lambda self, event: self._builder.message_started(event.phase),
-    types.TextDelta: lambda self, event: self._builder.text(event.text, event.logprobs),
-    types.Annotation: lambda self, event: self._builder.annotation(event.annotation),
-    types.ReasoningDelta: lambda self, event: self._builder.reasoning(event.text),
-    types.ReasoningSealed: lambda self, event: self._builder.seal_reasoning(
-        event.encrypted_content
-    ),
-    types.RefusalDelta: lambda self, event: self._builder.refusal(event.text),
-    types.OpaqueItem: lambda self, event: self._builder.opaque(event.item),
-    types.Cut: lambda self, event: self._builder.close("incomplete"),
-    types.ProtocolDeviation: Recorder._quirk,
+    types.MessageStarted: Recorder._message_started,
+    types.TextDelta: Recorder._text,
+    types.Annotation: Recorder._annotation,
+    types.ReasoningDelta: Recorder._reasoning,
+    types.ReasoningSealed: Recorder._reasoning_sealed,
+    types.RefusalDelta: Recorder._refusal,
+    types.OpaqueItem: Recorder._opaque_item,
+    types.Cut: Recorder._cut,
+    types.ProtocolDeviation: Recorder._protocol_deviation,
     types.CallStarted: Recorder._call_started,
     types.CallArguments: Recorder._call_arguments,
     types.CallFinished: Recorder._call_finished,

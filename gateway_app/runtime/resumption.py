@@ -1,4 +1,4 @@
-"""What earlier attempts left in the log: where the agent loop goes on."""
+"""Reads what earlier attempts left in the log, so that the agent loop goes on behind it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.events import RoundFinished, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.tools import ToolCall
-from gateway_app.runtime.tool_runner import TOLD_ONCE, shown
+from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
 from responses_app.eventlog import Segment
 from responses_app.eventlog.damage import decode_log
 from responses_app.eventlog.reading import read_whole
@@ -37,21 +37,22 @@ from responses_app.protocol.items import (
 )
 from responses_app.protocol.token_estimate import tokens_of
 
-_TOLD_ANYWAY = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
+# Behind one of these a model knows by itself that its message before was cut.
+_ENDS_MESSAGE = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 
 
 @dataclass(frozen=True)
 class ResumedTurn(TurnProgress):
-    """And what only this side needs to know."""
+    """The progress, and what the recorder and the tool runner need of earlier attempts."""
 
-    hidden: frozenset[str] = frozenset()  # calls that are not shown
-    told: frozenset[tuple[str, str]] = frozenset()  # of what is told once: event type and call id
+    hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
+    noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class EarlierAttempts:
-    """What earlier attempts left, read and rebuilt beside the event loop: a long log takes a second."""
+    """The log so far; read and rebuilt in a thread, as a long log takes a second."""
 
     events: list[Event]
     builder: OutputBuilder
@@ -67,46 +68,44 @@ def read_attempts(response_id: str) -> EarlierAttempts:
 def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
     usage, deviations = read_spent(events)
-    return EarlierAttempts(
-        events, OutputBuilder(response_id, events), usage, deviations, first_output_at(segments)
-    )
+    builder = OutputBuilder(response_id, events)
+    return EarlierAttempts(events, builder, usage, deviations, first_output_at(segments))
 
 
 def read_progress(
     events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
 ) -> ResumedTurn:
-    """The builder has seen these events, and nothing of what was being said is open in it."""
+    """``builder`` was built from these events, and has no open message or reasoning."""
     log = _AttemptsLog(events)
-    model_items = _ModelItems(log, builder.output, ledger)
-    hidden = frozenset(str(call["call_id"]) for call in log.hidden)
+    output = builder.output
+    model_items = _ModelItems(log, output, ledger)
+    hidden = {str(call["call_id"]) for call in log.hidden}
+    shown = set(log.shown.values())
     return ResumedTurn(
         items=tuple(model_items.items),
         pending=tuple(model_items.pending),
         usage=log.usage,
-        uncounted=sum(
-            tokens_of(_chars_written(item)) for item in _broken_off(builder.output, log.round_start)
-        ),
+        uncounted=_uncounted_tokens(output, log.round_start),
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=model_items.breaks_off_in_words(builder.output[log.round_start :]),
-        hidden=hidden,
-        told=frozenset(log.told),
-        used_call_ids=frozenset(ledger)
-        | all_call_ids(builder.output)
-        | hidden
-        | set(log.shown.values()),
+        is_message_cut=model_items.ends_in_cut_message(output[log.round_start :]),
+        hidden=frozenset(hidden),
+        noted=frozenset(log.noted),
+        used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
     )
 
 
 def read_spent(events: Iterable[Event]) -> tuple[Usage, list[str]]:
-    """What the attempts before took, and their deviations: also for the end of a turn that asks no model again."""
+    """The usage of earlier attempts, and the deviations of their models."""
     log = _AttemptsLog(events)
     return log.usage, log.deviations
 
 
 class _AttemptsLog:
+    """The facts that the events of earlier attempts hold."""
+
     def __init__(self, events: Iterable[Event]) -> None:
         self.usage = Usage()
         self.spent_on_summaries: Usage | None = None
@@ -115,11 +114,10 @@ class _AttemptsLog:
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
-        self.steps: list[
-            int | Event | None
-        ] = []  # items by their index, hidden calls, ends of what was said at once
+        # The index of an item, the event of a hidden call, or None at the end of a round or attempt.
+        self.steps: list[int | Event | None] = []
         self.deviations: list[str] = []
-        self.told: set[tuple[str, str]] = set()
+        self.noted: set[tuple[str, str]] = set()
         self._item_count = 0
         for event in events:
             self._read(event)
@@ -151,12 +149,12 @@ class _AttemptsLog:
             self.steps.append(None)
         elif kind == PROTOCOL_DEVIATION:
             self.deviations.append(event["name"])
-        elif kind in TOLD_ONCE:
-            self.told.add((kind, event["call_id"]))
+        elif kind in NOTED_ONCE:
+            self.noted.add((kind, event["call_id"]))
 
 
 class _ModelItems:
-    """The output as the loop has it: calls as the model made them, and outputs behind all that was said at once."""
+    """The output as the loop keeps it: calls as the model made them, outputs behind their round."""
 
     def __init__(
         self, log: _AttemptsLog, output: list[Item], ledger: Mapping[str, ToolEvent]
@@ -174,29 +172,25 @@ class _ModelItems:
             else:
                 self._add_hidden(step, ledger)
 
-    def breaks_off_in_words(self, open_round: list[Item]) -> bool:
-        """Thoughts behind the words change nothing; of calls that were cut, or ran, the model is told anyway."""
+    def ends_in_cut_message(self, open_round: list[Item]) -> bool:
+        """Reasoning behind the message makes no difference."""
         for item in reversed(self.items):
             if item["type"] == "message":
                 return _is_answer(item) and item in open_round and not self.pending
-            if item["type"] in _TOLD_ANYWAY:
+            if item["type"] in _ENDS_MESSAGE:
                 return False
         return False
 
     def _add(self, item: Item, call_id: str | None) -> None:
         if item["type"] == "mcp_call" and call_id is not None:
-            is_open = item["status"] == "in_progress"
-            self._add_call(
-                as_function_call(item, call_id),
-                None if is_open else as_function_output(item, call_id),
-            )
+            output = None
+            if item["status"] != "in_progress":
+                output = as_function_output(item, call_id)
+            self._add_call(as_function_call(item, call_id), output)
             return
         self.items.append(item)
-        if (
-            item["type"] in CALLS
-            and item["status"] == "completed"
-            and item["call_id"] not in self._answered
-        ):
+        is_whole_call = item["type"] in CALLS and item["status"] == "completed"
+        if is_whole_call and item["call_id"] not in self._answered:
             self.pending.append(ToolCall(item["call_id"], item["name"], call_arguments(item)))
 
     def _add_hidden(self, event: Event, ledger: Mapping[str, ToolEvent]) -> None:
@@ -212,7 +206,7 @@ class _ModelItems:
             output = {
                 "type": "function_call_output",
                 "call_id": event["call_id"],
-                "output": shown(known.output),
+                "output": visible_output(known.output),
             }
         self._add_call(call, output)
 
@@ -224,17 +218,17 @@ class _ModelItems:
             self._outputs.append(output)
 
 
-def _broken_off(output: list[Item], round_start: int) -> list[Item]:
-    """What no usage tells of: an answer that a crash cut off, and what was cut off in the rounds before."""
-    return [
-        item
-        for index, item in enumerate(output)
-        if index >= round_start or item.get("status") == "incomplete"
-    ]
+def _uncounted_tokens(output: list[Item], round_start: int) -> int:
+    """About as many as no usage counts: of the round that a crash cut off, and of other cut items."""
+    tokens = 0
+    for index, item in enumerate(output):
+        if index >= round_start or item.get("status") == "incomplete":
+            tokens += tokens_of(_chars_written(item))
+    return tokens
 
 
 def _chars_written(item: Item) -> int:
-    """By the model: not by a tool or the user, and not in an item that only its upstream can read."""
+    """By the model: not by a tool or the user, nor in an item that only its upstream can read."""
     if item["type"] in ARGUMENTS_OF:
         return len(call_arguments(item))
     if item["type"] == "reasoning":

@@ -1,10 +1,11 @@
-"""Runs tools through the ledger: the intent is stored before a call, its result before anything else."""
+"""Runs tools through the ledger: the intent is stored before a call, its result right after it."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -49,15 +50,17 @@ from responses_app.services.lifecycle.tool_ledger import (
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-MAX_SHOWN_CHARS = (
-    50_000  # what the model and the client see of an output; the ledger keeps all of it
-)
+# What the model and the client see of an output; the ledger keeps all of it.
+MAX_VISIBLE_CHARS = 50_000
 PROGRESS_SECS = 0.2  # between two events of one call
 MAX_PROGRESS_CHARS = 100_000  # of one call; its result is stored whole all the same
-TOLD_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
+# Events that each call has at most once, over all attempts.
+NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
-EXPIRED = "Denied: nobody allowed this call in time, and it was not carried out."
-CANT_WAIT = "Denied: this call needs somebody's consent, which a response that is not stored can't wait for."
+EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
+CANT_WAIT = (
+    "Denied: this call needs an approval, and a response that is not stored can't wait for one."
+)
 
 
 class ToolProgress:
@@ -88,14 +91,16 @@ class ToolProgress:
 
     def _flush(self) -> None:
         self._timer = None
-        text, self._pieces = "".join(self._pieces), []
+        text = "".join(self._pieces)
+        self._pieces = []
         self._note({"type": TOOL_OUTPUT, "call_id": self._call_id, "text": clean_text(text)})
 
 
 class ToolRunner:
-    """The calls of one attempt; ``known`` are those that earlier attempts wrote down, ``told`` what they noted.
+    """The calls of one attempt.
 
-    A process may die between a step in the ledger and the note on it: the next attempt adds the note.
+    ``known`` are the calls that earlier attempts stored in the ledger, ``noted`` the events that they
+    appended. A process may die between the two: the next attempt appends the missing event.
     """
 
     def __init__(
@@ -105,17 +110,17 @@ class ToolRunner:
         workspace: Path,
         note: Callable[[Event], None],
         known: dict[str, ToolEvent],
-        told: Collection[tuple[str, str]],
+        noted: Collection[tuple[str, str]],
     ) -> None:
         self._row = row
         self._tools = {tool.name: tool for tool in tools}
         self._workspace = workspace
         self._note = note
         self._known = known
-        self._told = told  # event types of TOLD_ONCE, with call ids
+        self._noted = noted  # types of NOTED_ONCE, with call ids
 
     async def run(self, call: ToolCall) -> ToolResult | None:
-        """The output of a call; a failure is an output too. None means it waits for somebody's consent."""
+        """The output of a call; a failure is an output too. None means that it waits for approval."""
         known = self._known.get(ledger_call_id(self._row, call.call_id))
         if known is None:
             return await self._first_time(call)
@@ -147,7 +152,7 @@ class ToolRunner:
             approver=Approver.OPERATOR if tool is None else tool.approver,
             can_keep_consent=tool is None or tool.can_keep_consent,
         )
-        recorded = await self._write(lambda: record_intent(self._row, intent))
+        recorded = await self._write(partial(record_intent, self._row, intent))
         if recorded.status is ToolStatus.DENIED:
             return self._over(call, recorded.status, CANT_WAIT, 0.0)
         if recorded.expires_at is not None:
@@ -162,21 +167,21 @@ class ToolRunner:
         if not known.decision and not await database.read_with_retry(overdue.exists):
             return None
         decision = known.decision or "expired"
-        self._tell(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
-        if decision in (Decision.DENY, "expired"):
-            return await self._end(
-                call, ToolStatus.DENIED, DENIED if decision == Decision.DENY else EXPIRED
-            )
+        self._note_call(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
+        if decision == Decision.DENY:
+            return await self._end(call, ToolStatus.DENIED, DENIED)
+        if decision == "expired":
+            return await self._end(call, ToolStatus.DENIED, EXPIRED)
         return await self._start(call)
 
     async def _start(self, call: ToolCall) -> ToolResult:
         """A call that has its row already."""
-        await self._write(lambda: start_call(self._row, call.call_id))
+        await self._write(partial(start_call, self._row, call.call_id))
         return await self._run(call)
 
     async def _run(self, call: ToolCall) -> ToolResult:
         began = time.monotonic()
-        self._tell(TOOL_STARTED, call)
+        self._note_call(TOOL_STARTED, call)
         progress = ToolProgress(call.call_id, self._note)
         try:
             status, output = await self._execute(call, progress)
@@ -189,40 +194,45 @@ class ToolRunner:
     async def _end(
         self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0
     ) -> ToolResult:
-        await self._write(lambda: end_call(self._row, call.call_id, status, output))
+        await self._write(partial(end_call, self._row, call.call_id, status, output))
         return self._over(call, status, output, secs)
 
     def _over(self, call: ToolCall, status: ToolStatus, output: str, secs: float) -> ToolResult:
-        self._tell(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
-        return ToolResult(shown(output), status is not ToolStatus.COMPLETED)
+        self._note_call(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
+        return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED)
 
     async def _write(self, step: Callable[[], T]) -> T:
-        """Behind the events that led to the step: after a crash, the log explains every row of the ledger."""
+        """Behind the events that led to it: after a crash, the log explains every row of the ledger."""
         return await database.write_with_retry(step, response_id=self._row.pk)
 
     def _note_request(
         self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime
     ) -> None:
         choices = list(decisions_for(can_keep_consent=asked.can_keep_consent))
-        self._tell(
+        client_choices: list[Decision] = []
+        if may_client_decide(self._row, asked.approver):
+            client_choices = choices
+        self._note_call(
             APPROVAL_REQUESTED,
             call,
             reason=asked.approval_reason,
             expires_at=expires_at.timestamp(),
             approver=str(asked.approver),
             choices=choices,
-            client_choices=choices if may_client_decide(self._row, asked.approver) else [],
+            client_choices=client_choices,
         )
 
-    def _tell(self, kind: str, call: ToolCall, **told: Any) -> None:
-        if (kind, call.call_id) not in self._told:
-            event = {"type": kind, "call_id": call.call_id, "name": call.name, **told}
+    def _note_call(self, kind: str, call: ToolCall, **fields: Any) -> None:
+        if (kind, call.call_id) not in self._noted:
+            event = {"type": kind, "call_id": call.call_id, "name": call.name} | fields
             self._note(cast(Event, event))
 
     # -- the tool -----------------------------------------------------------------------
     def _known_name(self, call: ToolCall) -> str:
         """A name that a model made up is content, and would be a time series of its own."""
-        return call.name if call.name in self._tools else UNKNOWN_TOOL
+        if call.name in self._tools:
+            return call.name
+        return UNKNOWN_TOOL
 
     async def _approval_reason(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
@@ -231,7 +241,7 @@ class ToolRunner:
         try:
             return await asyncio.to_thread(tool.asks_approval, _arguments(call))
         except ValueError:
-            return ""  # it fails when it runs, and the model is told why
+            return ""  # the call fails when it runs, and the model gets the reason
 
     async def _execute(self, call: ToolCall, progress: ToolProgress) -> tuple[ToolStatus, str]:
         tool = self._tools.get(call.name)
@@ -240,18 +250,15 @@ class ToolRunner:
         try:
             context = ToolContext(self._workspace, progress.add)
             async with asyncio.timeout(tool.time_limit_secs) as limit:
-                return ToolStatus.COMPLETED, clean_text(
-                    str(await tool.run(_arguments(call), context))
-                )
-        except Exception as error:  # whatever a tool does, the model is told and the turn goes on
+                output = await tool.run(_arguments(call), context)
+                return ToolStatus.COMPLETED, clean_text(str(output))
+        except Exception as error:  # the model gets the error, and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
-                return (
-                    ToolStatus.FAILED,
-                    f"Error: {call.name} did not end within {tool.time_limit_secs:g} s.",
-                )
+                message = f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
+                return ToolStatus.FAILED, message
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
-            return ToolStatus.FAILED, clean_text(f"Error: {error or type(error).__name__}")
+            return ToolStatus.FAILED, clean_text(f"Error: {error or cause}")
 
 
 def _is_same(known: ToolEvent, call: ToolCall) -> bool:
@@ -267,10 +274,11 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     return arguments
 
 
-def shown(output: str) -> str:
+def visible_output(output: str) -> str:
     """An output as the model and the client see it."""
-    if len(output) <= MAX_SHOWN_CHARS:
+    if len(output) <= MAX_VISIBLE_CHARS:
         return output
-    half = MAX_SHOWN_CHARS // 2
-    cut = f"\n[... {len(output) - 2 * half} characters are left out here; the server's ledger has them ...]\n"
+    half = MAX_VISIBLE_CHARS // 2
+    count = len(output) - 2 * half
+    cut = f"\n[... {count} characters are left out here; the server's ledger has them ...]\n"
     return output[:half] + cut + output[-half:]

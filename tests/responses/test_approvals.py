@@ -68,7 +68,7 @@ def test_without_a_decision_in_time_the_call_is_denied(make_server: Callable[...
     response_id = start_background(server, call("guarded", text="too late"))
     body = server.ended(response_id)
     assert body["status"] == "completed"
-    assert "nobody allowed this call in time" in body["output"][1]["output"]
+    assert "not allowed in time" in body["output"][1]["output"]
     assert effects(server, "too late") == 0
     assert decide(server, response_id, "once").status_code == 409
 
