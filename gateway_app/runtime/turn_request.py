@@ -11,7 +11,7 @@ from responses_app.models.responses import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.protocol.status import Status
-from responses_app.services.history.call_answers import CallsMade, Last, check_answers
+from responses_app.services.history.call_answers import CallsInHistory, PreviousTurn, check_answers
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.chain_values import inherited_instructions
 from responses_app.services.history.context import History, history_of
@@ -95,6 +95,7 @@ def _check_parent(row: Response, new_input: list[Item]) -> None:
         return
     previous = Response.objects.get(pk=row.previous_id)
     try:
-        check_answers(Last(previous, row.conversation_id, CallsMade.answer), new_input)
+        parent = PreviousTurn(previous, row.conversation_id, CallsInHistory.answer)
+        check_answers(parent, new_input)
     except InvalidRequest as error:
         raise ModelFailed(error.message, "invalid_prompt") from None

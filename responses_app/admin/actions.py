@@ -21,7 +21,7 @@ from responses_app.models import Response, Session
 from responses_app.protocol.errors import ApiError
 from responses_app.services.archive.export import json_lines
 from responses_app.services.archive.records import Selection
-from responses_app.services.history.fork import fork_behind
+from responses_app.services.history.fork import fork_after
 from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lifecycle.delete import delete_response
 from responses_app.services.lifecycle.retry import retry_response
@@ -144,7 +144,7 @@ def _retry(row: Response, actor: User) -> str:
 
 
 def _fork(row: Response, actor: User) -> str:
-    fork: Session = fork_behind(row.pk, row.owner_id, actor=actor)
+    fork: Session = fork_after(row.pk, row.owner_id, actor=actor)
     page = reverse("admin:responses_app_session_change", args=[fork.pk])
     return format_html('New session: <a href="{}">{}</a>.', page, fork.public_id)
 

@@ -12,7 +12,7 @@ from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import KEPT, CompactedContext, Item
 from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
 from responses_app.services.history.chain import ChainHistory, ids_before, turns_before
-from responses_app.services.history.chain_values import Carried, inherited_instructions
+from responses_app.services.history.chain_values import ContextSize, inherited_instructions
 from responses_app.services.history.compaction import expand, seal_compaction
 from responses_app.services.history.context import count_context, read_context
 from responses_app.services.lifecycle.admission import Admission
@@ -33,16 +33,16 @@ def compaction(owner_id: int, text: str, *, replaces_all: bool) -> Item:
 def mixed_chain(name: str, chance: random.Random) -> Chain:
     """Long and short texts, compactions of both kinds, deleted turns, and rows that hold no count."""
     chain = store_chain(name, 40)
-    carried = Carried()
+    carried = ContextSize()
     for row in Response.objects.filter(pk__in=chain.ids).order_by("turn"):
         row.output = [message("assistant", "word " * chance.randrange(60))]
         if chance.random() < 0.15:
             replaces_all = chance.random() < 0.5
             row.output.append(compaction(chain.owner_id, name, replaces_all=replaces_all))
         brought = list(InputItem.objects.filter(response=row).values_list("item", flat=True))
-        carried = carried.behind(chain.owner_id, row.pk, [*brought, *row.output])
+        carried = carried.after(chain.owner_id, row.pk, [*brought, *row.output])
         if chance.random() < 0.1:
-            carried = Carried(None, "")
+            carried = ContextSize(None, "")
         row.context_tokens, row.compaction_at = carried.context_tokens, carried.compaction_at
         row.deleted_at = timezone.now() if chance.random() < 0.1 else None
         row.save()

@@ -27,7 +27,7 @@ from responses_app.services.archive.checking import (
     check_response,
 )
 from responses_app.services.archive.records import FORMAT, SESSION_LEFT_OUT, Record
-from responses_app.services.history.chain_values import first_values
+from responses_app.services.history.chain_values import position_in_chain
 
 
 class Outcome(StrEnum):
@@ -201,7 +201,7 @@ def _join_chain(row: Response) -> None:
     if row.kind == Kind.COMPACTION or not row.is_stored:
         row.chain_root = row.pk
         return
-    values = first_values(
+    values = position_in_chain(
         row.pk,
         row.previous,
         has_instructions=row.request.get("instructions") is not None,

@@ -1,4 +1,4 @@
-"""Every tool call a client was asked for has its answer, and every answer its call."""
+"""Every tool call that a client got has its output, and every output its call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from responses_app.services.history.context import history_of
 
 
 @dataclass(frozen=True)
-class CallsMade:
+class CallsInHistory:
     """Which of these calls the history has."""
 
     conversation_id: str | None
@@ -35,66 +35,70 @@ class CallsMade:
 
 
 @dataclass(frozen=True)
-class Last:
-    """The turn that new items follow, and how calls of earlier turns are looked for."""
+class PreviousTurn:
+    """The turn that new items follow, and how calls of earlier turns are found."""
 
     response: Response | None
     conversation_id: str | None
-    ask: Callable[[CallsMade], frozenset[str]]  # a long read
+    find_calls: Callable[[CallsInHistory], frozenset[str]]  # a long read
 
     @property
     def output(self) -> list[Item]:
-        return [] if self.response is None else self.response.output or []
+        if self.response is None:
+            return []
+        return self.response.output or []
 
-    def made(self, wanted: set[str]) -> frozenset[str]:
+    def earlier_calls(self, wanted: set[str]) -> frozenset[str]:
         if not wanted:
             return frozenset()
-        previous_id = None if self.response is None else self.response.pk
-        return self.ask(CallsMade(self.conversation_id, previous_id, frozenset(wanted)))
+        previous_id = self.response.pk if self.response is not None else None
+        calls = CallsInHistory(self.conversation_id, previous_id, frozenset(wanted))
+        return self.find_calls(calls)
 
 
-def check_answers(last: Last, items: list[Item], first_index: int = 0) -> None:
-    """Do these new items fit behind the last turn, and behind everything older where that is needed?"""
+def check_answers(previous: PreviousTurn, items: list[Item], first_index: int = 0) -> None:
+    """Refuse new items that leave a call without its output, or answer a call that is unknown."""
     answered = output_ids(items)
-    _check_open_calls(last, answered)
-    # Some clients answer a call that was cut off in its arguments: no model is shown the answer.
-    known = all_call_ids(items) | all_call_ids(last.output)
-    known |= last.made(answered - known)
+    _check_open_calls(previous, answered)
+    # Some clients answer a call whose arguments were cut off: no model sees that output.
+    known = all_call_ids(items) | all_call_ids(previous.output)
+    known |= previous.earlier_calls(answered - known)
     for index, item in enumerate(items, first_index):
-        if item["type"] in OUTPUTS and item["call_id"] not in known:
+        param = f"input[{index}].call_id"
+        kind = item["type"]
+        if kind in OUTPUTS and item["call_id"] not in known:
             raise InvalidRequest(
                 f"No tool call found for function call output with call_id {item['call_id']}.",
-                param=f"input[{index}].call_id",
+                param=param,
             )
-        if (
-            item["type"] in CALLS
-            and item["status"] != "incomplete"
-            and item["call_id"] not in answered
-        ):
+        is_open = kind in CALLS and item["status"] != "incomplete"
+        if is_open and item["call_id"] not in answered:
             raise InvalidRequest(
-                f"No tool output found for function call {item['call_id']}.",
-                param=f"input[{index}].call_id",
+                f"No tool output found for function call {item['call_id']}.", param=param
             )
 
 
-def _check_open_calls(last: Last, answered: set[str]) -> None:
-    if last.response is None or last.response.status != "completed":
-        return  # what an interrupted turn left open is closed for the model
-    open_ids = call_ids(last.output) - output_ids(last.output) - answered
-    if open_ids and last.conversation_id is not None:
-        calls = [item for item in last.output if item.get("call_id") in open_ids]
-        open_ids = _open_in_conversation(last.conversation_id, calls)
-    for call_id in sorted(open_ids):
+def _check_open_calls(previous: PreviousTurn, answered: set[str]) -> None:
+    if previous.response is None or previous.response.status != "completed":
+        return  # the runner closes the calls that an interrupted turn left open
+    output = previous.output
+    open_ids = call_ids(output) - output_ids(output) - answered
+    if open_ids and previous.conversation_id is not None:
+        calls = [item for item in output if item.get("call_id") in open_ids]
+        open_ids = _open_in_conversation(previous.conversation_id, calls)
+    if open_ids:
+        call_id = min(open_ids)
         raise InvalidRequest(f"No tool output found for function call {call_id}.", param="input")
 
 
 def _open_in_conversation(conversation_id: str, calls: list[Item]) -> set[str]:
-    """A client may have added the output to the conversation, or taken the call out of it."""
+    """A client may have added the output to the conversation, or removed the call from it."""
     ids = {item["id"]: item["call_id"] for item in calls}
     rows = ConversationItem.objects.filter(conversation_id=conversation_id, item_id__in=ids)
     positions = dict(rows.values_list("item_id", "position"))
     if not positions:
         return set()
+    present = {ids[item_id] for item_id in positions}
     first = min(positions.values())
-    behind = readable_items(conversation_id).filter(position__gt=first).order_by("position")
-    return {ids[item_id] for item_id in positions} - output_ids(resolved(list(behind)))
+    later = readable_items(conversation_id).filter(position__gt=first).order_by("position")
+    return present - output_ids(resolved(list(later)))

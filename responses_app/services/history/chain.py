@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from responses_app.models import InputItem, Response
 from responses_app.protocol.items import COMPACTION, Item
@@ -22,7 +21,7 @@ class Turn:
 
     @property
     def items(self) -> list[Item]:
-        return [*self.input, *self.output]
+        return self.input + self.output
 
 
 def turns_back(previous_id: str | None, first_page: int = PAGE_TURNS[0]) -> Iterator[Turn]:
@@ -33,13 +32,18 @@ def turns_back(previous_id: str | None, first_page: int = PAGE_TURNS[0]) -> Iter
 
 def turns_before(previous_id: str | None) -> list[Turn]:
     """The whole chain, oldest turn first."""
-    return list(turns_back(previous_id))[::-1]
+    turns = list(turns_back(previous_id))
+    turns.reverse()
+    return turns
 
 
 def ids_before(previous_id: str | None) -> list[str]:
     """Of the whole chain, oldest first; deleted turns are among them."""
-    ids = [response_id for page in ids_back(previous_id) for response_id in page]
-    return ids[::-1]
+    ids: list[str] = []
+    for page in ids_back(previous_id):
+        ids += page
+    ids.reverse()
+    return ids
 
 
 def _turns(ids: list[str]) -> Iterator[Turn]:
@@ -48,12 +52,13 @@ def _turns(ids: list[str]) -> Iterator[Turn]:
     for response_id in ids:
         row = rows.get(response_id)
         if row is not None and row["deleted_at"] is None:
-            yield _turn(row, inputs[response_id])
-
-
-def _turn(row: dict[str, Any], brought: list[Item]) -> Turn:
-    is_counted = row["context_tokens"] is not None
-    return Turn(row["pk"], row["previous_id"], brought, row["output"] or [], is_counted)
+            yield Turn(
+                response_id=response_id,
+                previous_id=row["previous_id"],
+                input=inputs[response_id],
+                output=row["output"] or [],
+                is_counted=row["context_tokens"] is not None,
+            )
 
 
 class ChainHistory:
@@ -65,7 +70,7 @@ class ChainHistory:
         self.compaction_at = ""  # the nearest turn with a compaction, of those that were read
 
     def back(self) -> Iterator[list[Item]]:
-        """The items of each turn, newest turn first; what is not asked for is not read."""
+        """The items of each turn, newest turn first, read only as far as the caller iterates."""
         for turn in turns_back(self._previous_id):
             self._last = turn
             if not self.compaction_at and _compactions(turn):
@@ -74,9 +79,12 @@ class ChainHistory:
 
     def compactions_back(self) -> Iterator[Item]:
         """Those before the last turn that was read, newest first; turns between are not read."""
-        at = None if self._last is None else self._last.previous_id
+        if self._last is None:
+            return
+        at = self._last.previous_id
         while at is not None:
-            start, at = _nearest_compaction(at), None
+            start = _nearest_compaction(at)
+            at = None
             for turn in turns_back(start, first_page=1):
                 yield from reversed(_compactions(turn))
                 if turn.is_counted:
@@ -85,13 +93,15 @@ class ChainHistory:
 
 
 def _nearest_compaction(response_id: str) -> str | None:
-    """The turn to look at next, up to this one: itself where its row does not hold which."""
+    """The nearest turn with a compaction, up to this one; this one if its row has no count."""
     rows = Response.objects.filter(pk=response_id)
     found = rows.values_list("compaction_at", "context_tokens").first()
     if found is None:
         return None
     compaction_at, tokens = found
-    return response_id if tokens is None else compaction_at or None
+    if tokens is None:
+        return response_id
+    return compaction_at or None
 
 
 def _compactions(turn: Turn) -> list[Item]:
@@ -99,11 +109,8 @@ def _compactions(turn: Turn) -> list[Item]:
 
 
 def input_of(response_id: str) -> list[Item]:
-    return list(
-        InputItem.objects.filter(response_id=response_id)
-        .order_by("position")
-        .values_list("item", flat=True)
-    )
+    rows = InputItem.objects.filter(response_id=response_id).order_by("position")
+    return list(rows.values_list("item", flat=True))
 
 
 def inputs_of(response_ids: Collection[str]) -> dict[str, list[Item]]:
@@ -116,12 +123,15 @@ def inputs_of(response_ids: Collection[str]) -> dict[str, list[Item]]:
 
 
 def sent_items(row: Response) -> list[Item]:
-    """The input as the client sent it: what it repeated is stored with the turns it repeats."""
+    """The input as the client sent it; the turns that it repeats hold the repeated items."""
     own = input_of(row.pk)
     if not row.is_history_resent:
         return own
     sent: list[Item] = []
     for turn in turns_before(row.previous_id):
         sent += turn.input
-        sent += chat_form(turn.output) if row.is_history_in_chat_form else turn.output
+        if row.is_history_in_chat_form:
+            sent += chat_form(turn.output)
+        else:
+            sent += turn.output
     return sent + own

@@ -1,4 +1,4 @@
-"""The chain that ends with a turn: the walk back, and the values that each row carries on."""
+"""The chain that ends with a turn: the walk back, and the values that each row inherits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def ids_back(start: str | None, first_page: int = PAGE_TURNS[0]) -> Iterator[lis
 
 # -- deleted turns ----------------------------------------------------------------------
 def deleted_before(previous: Response | None, reads: ReadAhead) -> tuple[str, ...]:
-    """Turns of a chain that were deleted, newest first: the model goes on without them."""
+    """Deleted turns of a chain, newest first: the model does not see them."""
     if previous is None:
         return ()
     deleted = Response.objects.filter(
@@ -78,18 +78,20 @@ class DeletedTurns:
         found: list[str] = []
         turns = 0
         for page in ids_back(self.previous_id):
-            found += [response_id for response_id in page if response_id in self.deleted]
+            for response_id in page:
+                if response_id in self.deleted:
+                    found.append(response_id)
             turns += len(page)
             if turns >= self.turns:
                 break
         return tuple(found)
 
 
-# -- values that rows carry on ----------------------------------------------------------
-def first_values(
+# -- values that each row inherits ------------------------------------------------------
+def position_in_chain(
     response_id: str, previous: Response | None, *, has_instructions: bool, brings_history: bool
 ) -> dict[str, Any]:
-    """What is known of a turn's place in its chain when it is stored, and never changes."""
+    """The position of a turn in its chain, and its instructions: these never change."""
     instructions_at = response_id if has_instructions else ""
     if previous is None:
         return {"chain_root": response_id, "chain_depth": 0, "instructions_at": instructions_at}
@@ -103,20 +105,25 @@ def first_values(
 
 
 @dataclass(frozen=True)
-class Carried:
-    """What a model is shown up to the end of a turn, and where the nearest compaction is."""
+class ContextSize:
+    """The size of the context up to the end of a turn, and the nearest turn with a compaction."""
 
     context_tokens: int | None = 0  # None: neither is known
     compaction_at: str = ""
 
-    def behind(self, owner_id: int, response_id: str, items: list[Item]) -> "Carried":
+    def after(self, owner_id: int, response_id: str, items: list[Item]) -> "ContextSize":
         """The same, with the items of the next turn."""
         expanded = expand(owner_id, items)
-        tokens: int | None = estimate_tokens(expanded.items, None, [])
-        if not expanded.replaces_all:
-            tokens = None if self.context_tokens is None else self.context_tokens + (tokens or 0)
-        has_compaction = any(item["type"] == COMPACTION for item in items)
-        return Carried(tokens, response_id if has_compaction else self.compaction_at)
+        added = estimate_tokens(expanded.items, None, [])
+        tokens: int | None = None
+        if expanded.replaces_all:
+            tokens = added
+        elif self.context_tokens is not None:
+            tokens = self.context_tokens + added
+        compaction_at = self.compaction_at
+        if any(item["type"] == COMPACTION for item in items):
+            compaction_at = response_id
+        return ContextSize(tokens, compaction_at)
 
 
 def inherited_instructions(previous_id: str | None) -> str | None:
@@ -126,15 +133,13 @@ def inherited_instructions(previous_id: str | None) -> str | None:
     """
     at = previous_id
     while at is not None:
-        pointer = Response.objects.filter(pk=at).values_list("instructions_at", flat=True).first()
-        turns = Response.objects.filter(pk=pointer or "").values_list(
-            "request", "deleted_at", "previous_id"
-        )
-        for request, deleted_at, before in turns:
-            if deleted_at is None:
-                return request.get("instructions") or None
-            at = before
-            break
-        else:
+        rows = Response.objects.filter(pk=at)
+        source = rows.values_list("instructions_at", flat=True).first()
+        turns = Response.objects.filter(pk=source or "")
+        turn = turns.only("request", "deleted_at", "previous_id").first()
+        if turn is None:
             return None
+        if turn.deleted_at is None:
+            return turn.request.get("instructions") or None
+        at = turn.previous_id
     return None

@@ -1,4 +1,4 @@
-"""Compaction items: sealed for their owner, and opened where a conversation is shown to a model."""
+"""Compaction items: sealed for their owner, and opened where a model reads the conversation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,53 +9,48 @@ from responses_app.protocol.items import COMPACTION, CompactedContext, Item
 from responses_app.sealing import NotSealedHere, is_sealed, seal, unseal
 
 
-def seal_compaction(owner_id: int, standing: CompactedContext) -> str:
-    return seal(
-        owner_id,
-        orjson.dumps({"items": list(standing.items), "replaces_all": standing.replaces_all}),
-    )
+def seal_compaction(owner_id: int, context: CompactedContext) -> str:
+    content = {"items": list(context.items), "replaces_all": context.replaces_all}
+    return seal(owner_id, orjson.dumps(content))
 
 
 def open_compaction(owner_id: int, encrypted_content: str) -> CompactedContext:
     """Raises NotSealedHere."""
-    return CompactedContext(**orjson.loads(unseal(owner_id, encrypted_content)))
+    content = orjson.loads(unseal(owner_id, encrypted_content))
+    return CompactedContext(content["items"], content["replaces_all"])
 
 
 def is_foreign(item: Item) -> bool:
-    """A compaction of another kind of server: only an upstream can tell what it stands for."""
+    """A compaction of another kind of server, which only an upstream can read."""
     return item["type"] == COMPACTION and not is_sealed(str(item.get("encrypted_content")))
 
 
 @dataclass(frozen=True)
 class Expanded:
-    """A part of a conversation as a model is shown it."""
+    """A part of a conversation as a model sees it."""
 
     items: list[Item]
-    replaces_all: bool = False  # nothing before this part is shown
+    replaces_all: bool = False  # a model sees nothing before this part
 
 
 def expand(owner_id: int, items: Sequence[Item]) -> Expanded:
-    """The items with what their compactions stand for.
+    """The items, with the compacted context instead of each compaction.
 
-    Nothing is left of what is before a compaction that stands for all before it. One that can't be
-    opened any more, as after an import from another server, is left out: what it stood for is
-    still there.
+    A compaction that replaces all drops everything before it. One that can't be opened any more,
+    as after an import from another server, is left out: the items that it replaces are still here.
     """
-    shown: list[Item] = []
+    visible: list[Item] = []
     replaces_all = False
     for item in items:
         if item["type"] != COMPACTION or is_foreign(item):
-            shown.append(item)
+            visible.append(item)
             continue
-        standing = _opened(owner_id, item)
-        if standing.replaces_all:
-            shown, replaces_all = [], True
-        shown += standing.items
-    return Expanded(shown, replaces_all)
-
-
-def _opened(owner_id: int, item: Item) -> CompactedContext:
-    try:
-        return open_compaction(owner_id, item["encrypted_content"])
-    except NotSealedHere:
-        return CompactedContext()
+        try:
+            context = open_compaction(owner_id, item["encrypted_content"])
+        except NotSealedHere:
+            continue
+        if context.replaces_all:
+            visible = []
+            replaces_all = True
+        visible += context.items
+    return Expanded(visible, replaces_all)

@@ -1,4 +1,4 @@
-"""What a model is shown of the turns before, read from the newest back as far as needed."""
+"""What a model sees of the turns before, read from the newest back as far as needed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from responses_app.services.history.compaction import expand
 
 class History(Protocol):
     def back(self) -> Iterator[list[Item]]:
-        """Items in parts, the newest part first, each in its order."""
+        """Items in parts, the newest part first; inside a part, oldest first."""
 
     def compactions_back(self) -> Iterator[Item]:
         """Compactions before the last part that was read, newest first."""
@@ -26,7 +26,7 @@ class Context:
 
 
 def history_of(conversation_id: str | None, previous_id: str | None) -> History:
-    """A conversation is read from its own items: clients may have added and taken away some."""
+    """A conversation is read from its own items: clients may have added and removed some."""
     if conversation_id is not None:
         return ConversationHistory(conversation_id)
     return ChainHistory(previous_id)
@@ -35,7 +35,7 @@ def history_of(conversation_id: str | None, previous_id: str | None) -> History:
 def read_context(owner_id: int, history: History, room: int | None = None) -> Context:
     """The older part of a conversation; ``room`` limits it to the newest turns of so many tokens.
 
-    Nothing is read before a compaction that stands for all before it, nor before the part that no
+    Nothing is read before a compaction that replaces all before it, nor before the part that no
     longer fits.
     """
     parts: list[list[Item]] = []
@@ -51,7 +51,9 @@ def read_context(owner_id: int, history: History, room: int | None = None) -> Co
         if room is not None and tokens > room:
             parts.append(_summaries_back(owner_id, history))
             break
-    items = [item for part in reversed(parts) for item in part]
+    items: list[Item] = []
+    for part in reversed(parts):
+        items += part
     if room is None or tokens <= room:
         return Context(items)
     kept = newest_that_fit(items, room)

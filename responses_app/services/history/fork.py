@@ -1,4 +1,4 @@
-"""Fork: a session that goes on from a turn of another, which is not copied but pointed at."""
+"""Fork: a session that continues a turn of another session, without a copy of its turns."""
 
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -16,8 +16,11 @@ BRANCHED = "branched"
 
 
 def fork_session(parent: Session, public_id: str, title: str, response_id: str | None) -> Session:
-    """From the newest turn or from the one named, however that ended; in the caller's transaction."""
-    point = newest_turn(parent) if response_id is None else _turn(parent, response_id)
+    """From the newest turn or from the named one, in whatever state; in the caller's transaction."""
+    if response_id is None:
+        point = newest_turn(parent)
+    else:
+        point = _turn(parent, response_id)
     child = create_session(
         parent.owner_id,
         public_id,
@@ -34,24 +37,26 @@ def fork_session(parent: Session, public_id: str, title: str, response_id: str |
 
 
 def _turn(session: Session, response_id: str) -> Response:
-    turns = session.responses.filter(is_stored=True, deleted_at__isnull=True)
-    found = turns.filter(pk=response_id).first() if response_id.isprintable() else None
+    found = None
+    if response_id.isprintable():  # PostgreSQL refuses to look for a NUL
+        turns = session.responses.filter(is_stored=True, deleted_at__isnull=True)
+        found = turns.filter(pk=response_id).first()
     if found is None:
         raise ResponseNotFound(response_id)
     return found
 
 
-def fork_behind(response_id: str, owner_id: int, actor: User | None = None) -> Session:
-    """For operators: behind a turn that has ended, with a note of who did it."""
+def fork_after(response_id: str, owner_id: int, actor: User | None = None) -> Session:
+    """For operators: after a turn that has ended, with an audit entry."""
 
     def store() -> Session:
         row = find_response(owner_id, response_id)
         if row.is_open:
             raise InvalidRequest(
-                f"{response_id} has not ended; fork behind a turn that has.", param="response_id"
+                f"{response_id} has not ended; fork after a turn that has.", param="response_id"
             )
         fork = fork_session(row.session, new_session_id(), "", response_id)  # titles are unique
-        record(actor, fork, f"Forked behind {response_id}.")
+        record(actor, fork, f"Forked after {response_id}.")
         return fork
 
     return database.submit(store).result()

@@ -1,8 +1,9 @@
 """``item_reference``: items of earlier responses, by their id."""
 
 from responses_app.models import ConversationItem, InputItem, Response
+from responses_app.models.responses import ResponseQuerySet
 from responses_app.protocol.errors import NotFound
-from responses_app.protocol.ids import location_of_item
+from responses_app.protocol.ids import ItemLocation, location_of_item
 from responses_app.protocol.items import Item, without_fields
 
 
@@ -14,41 +15,41 @@ class ItemNotFound(NotFound):
 
 
 def resolve_references(owner_id: int, items: list[Item]) -> list[Item]:
-    """The items with each reference replaced by what it names."""
-    return [
-        _resolved(owner_id, item["id"], f"input[{index}].id")
-        if item["type"] == "item_reference"
-        else item
-        for index, item in enumerate(items)
-    ]
+    """The items, with the named item instead of each reference."""
+    resolved: list[Item] = []
+    for index, item in enumerate(items):
+        if item["type"] == "item_reference":
+            item = _find_item(owner_id, item["id"], f"input[{index}].id")
+        resolved.append(item)
+    return resolved
 
 
-def _resolved(owner_id: int, item_id: str, param: str) -> Item:
-    place = location_of_item(item_id)
-    if place is None:
-        found = _of_conversation(owner_id, item_id)
-    elif place.is_input:
-        found = _input(owner_id, place.response_id, place.index)
+def _find_item(owner_id: int, item_id: str, param: str) -> Item:
+    location = location_of_item(item_id)
+    if location is None:
+        found = _in_conversations(owner_id, item_id)
     else:
-        found = _output(owner_id, place.response_id, place.index)
+        found = _in_response(owner_id, location)
     if found is None or found.get("id", item_id) != item_id:
         raise ItemNotFound(item_id, param)
     return without_fields(found, "id")
 
 
-def _input(owner_id: int, response_id: str, index: int) -> Item | None:
-    visible = Response.objects.visible_to(owner_id).filter(pk=response_id, deleted_at__isnull=True)
-    rows = InputItem.objects.filter(response__in=visible, position=index)
-    return rows.values_list("item", flat=True).first()
-
-
-def _output(owner_id: int, response_id: str, index: int) -> Item | None:
-    visible = Response.objects.visible_to(owner_id).filter(pk=response_id, deleted_at__isnull=True)
+def _in_response(owner_id: int, location: ItemLocation) -> Item | None:
+    visible: ResponseQuerySet = Response.objects.visible_to(owner_id).filter(
+        pk=location.response_id, deleted_at__isnull=True
+    )
+    if location.is_input:
+        rows = InputItem.objects.filter(response__in=visible, position=location.index)
+        return rows.values_list("item", flat=True).first()
     output = visible.values_list("output", flat=True).first()
-    return output[index] if output and index < len(output) else None
+    if not output or location.index >= len(output):
+        return None
+    item: Item = output[location.index]
+    return item
 
 
-def _of_conversation(owner_id: int, item_id: str) -> Item | None:
+def _in_conversations(owner_id: int, item_id: str) -> Item | None:
     rows = ConversationItem.objects.filter(
         item_id=item_id, conversation__owner_id=owner_id, item__isnull=False
     )

@@ -1,4 +1,4 @@
-"""Where a turn belongs: its session, what came before it, and what of its input is new."""
+"""The placement of a turn: its session, the turn before it, and which of its input is new."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from responses_app.models.sessions import TurnPolicy
 from responses_app.protocol.errors import InvalidRequest, PreviousResponseNotFound, SessionBusy
 from responses_app.protocol.items import Item
 from responses_app.services.conversations import open_conversation
-from responses_app.services.history.call_answers import Last, check_answers
+from responses_app.services.history.call_answers import PreviousTurn, check_answers
 from responses_app.services.history.chain_values import deleted_before
 from responses_app.services.history.resent_history import Repeated, find_repeated
 from responses_app.services.history.window import check_window
@@ -20,7 +20,7 @@ from responses_app.services.lifecycle.read_ahead import ReadAhead
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a turn belongs, and what of its input is new."""
+    """Where a turn belongs. ``items`` are those of its input that no earlier turn holds."""
 
     session: Session
     items: list[Item]
@@ -28,26 +28,27 @@ class Placement:
     conversation: Conversation | None = None
     has_server_history: bool = False
     repeated: Repeated | None = None
-    skipped: tuple[str, ...] = ()  # deleted turns that its chain goes on without
-
-    @property
-    def known_items(self) -> int:
-        return 0 if self.repeated is None else self.repeated.items
+    skipped: tuple[str, ...] = ()  # deleted turns of its chain, which the model does not see
 
 
 def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
-    """In the writer: the same few queries however long the history is.
+    """Runs in the writer, with the same few queries however long the history is.
 
     Raises NotRead where they are not enough.
     """
     placement = _placement(admission, reads)
     if placement.previous is not None:
-        _note_use(placement.previous)
+        _note_access(placement.previous)
         placement = replace(placement, skipped=deleted_before(placement.previous, reads))
     _check_session(admission, placement)
-    conversation_id = None if placement.conversation is None else placement.conversation.pk
-    last = Last(placement.previous, conversation_id, reads.get)
-    check_answers(last, placement.items, first_index=placement.known_items)
+    conversation_id = None
+    if placement.conversation is not None:
+        conversation_id = placement.conversation.pk
+    previous = PreviousTurn(placement.previous, conversation_id, reads.get)
+    known_items = 0
+    if placement.repeated is not None:
+        known_items = placement.repeated.items
+    check_answers(previous, placement.items, first_index=known_items)
     if admission.context_window and admission.echo.get("truncation") != "auto":
         check_window(admission, placement, reads)
     return placement
@@ -56,9 +57,9 @@ def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
 def _placement(admission: Admission, reads: ReadAhead) -> Placement:
     items = admission.items
     if admission.retry_of is not None:
-        return _same_placement(admission.retry_of, items)
+        return _retry_placement(admission.retry_of, items)
     if admission.kind == Kind.COMPACTION:
-        return _aside(admission, reads)
+        return _compaction_placement(admission, reads)
     if admission.previous_id is not None:
         previous = _previous(admission.owner_id, admission.previous_id)
         return _continued(admission, _chosen(admission) or previous.session, previous, reads)
@@ -86,20 +87,22 @@ def _continued(
     return Placement(session, admission.items, previous, has_server_history=True)
 
 
-def _aside(admission: Admission, reads: ReadAhead) -> Placement:
-    """Beside the conversation it looks at, whose turns neither wait for it nor go on from it."""
+def _compaction_placement(admission: Admission, reads: ReadAhead) -> Placement:
+    """In a session of its own: no turn of the conversation waits for a compaction or continues it."""
     session = Session.objects.opened(admission.owner_id, None, admission.kind)
     if admission.previous_id is None:
         placement = _self_contained(admission, reads, session)
     else:
         previous = _previous(admission.owner_id, admission.previous_id)
         placement = Placement(session, admission.items, previous, has_server_history=True)
-    parent = None if placement.previous is None else placement.previous.session
+    parent = None
+    if placement.previous is not None:
+        parent = placement.previous.session
     Session.objects.filter(pk=session.pk).update(parent=parent, is_hidden=True)
     return placement
 
 
-def _same_placement(response_id: str, items: list[Item]) -> Placement:
+def _retry_placement(response_id: str, items: list[Item]) -> Placement:
     row = Response.objects.select_related("session", "previous").get(pk=response_id)
     repeated = None
     if row.previous is not None and row.is_history_resent:
@@ -110,7 +113,7 @@ def _same_placement(response_id: str, items: list[Item]) -> Placement:
 def _self_contained(
     admission: Admission, reads: ReadAhead, session: Session | None = None
 ) -> Placement:
-    """A turn that brings its history: what of it we know already is not stored again."""
+    """A turn that brings its history: items that earlier turns hold are not stored again."""
     items = admission.items
     repeated = find_repeated(admission.owner_id, admission.history_ends, reads)
     if repeated is not None:
@@ -123,7 +126,7 @@ def _self_contained(
 
 
 def _session_after(repeated: Response, admission: Admission) -> Session:
-    """The session goes on, unless it branches here or is led by a name, a chain or a conversation."""
+    """The session of the repeated turn, if that is its newest turn and clients supply its history."""
     if admission.groups_with is not None:
         return Session.objects.opened(admission.owner_id, admission.groups_with, admission.kind)
     if not repeated.session.has_server_history and newest_turn(repeated.session) == repeated:
@@ -137,8 +140,8 @@ def _check_session(admission: Admission, placement: Placement) -> None:
     if admission.session_id in (None, placement.session.public_id):
         return
     raise InvalidRequest(
-        f"X-Hermes-Session-Id names the session {admission.session_id!r}, but the history you continue "
-        f"belongs to {placement.session.public_id!r}. Send one of the two.",
+        f"X-Hermes-Session-Id names the session {admission.session_id!r}, but the history that "
+        f"you continue belongs to {placement.session.public_id!r}. Send one of the two.",
         param="X-Hermes-Session-Id",
     )
 
@@ -151,8 +154,8 @@ def _previous(owner_id: int, response_id: str) -> Response:
     return previous
 
 
-def _note_use(previous: Response) -> None:
-    """What is continued is not evicted; the row stays locked until the turn behind it is stored."""
+def _note_access(previous: Response) -> None:
+    """Keep the turn from eviction; its row stays locked until the turn after it is stored."""
     if not Response.objects.filter(pk=previous.pk).update(accessed_at=timezone.now()):
         raise PreviousResponseNotFound(previous.pk)
 
@@ -161,28 +164,28 @@ def _note_use(previous: Response) -> None:
 @dataclass(frozen=True)
 class Room:
     must_wait: bool
-    interrupted: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()  # turns whose cancellation was requested
 
 
 FREE = Room(must_wait=False)
 
 
 def make_room(session: Session, previous: Response | None, policy: TurnPolicy | None) -> Room:
-    """Wait, refuse or stop what runs, in the caller's transaction; the session's row is locked."""
+    """Apply the turn policy to running turns of the session, whose row the caller has locked."""
     busy = list(Response.objects.open().filter(session=session).values_list("pk", flat=True))
     policy = policy or TurnPolicy(session.turn_policy)
     if busy and policy is TurnPolicy.REJECT:
         raise SessionBusy(session.public_id)
     interrupted: list[str] = []
     if policy is TurnPolicy.INTERRUPT:
-        interrupted = [
-            response_id for response_id in busy if Response.objects.request_cancel(response_id)
-        ]
+        for response_id in busy:
+            if Response.objects.request_cancel(response_id):
+                interrupted.append(response_id)
     waits_for_parent = previous is not None and previous.is_open
     return Room(bool(busy) or waits_for_parent, tuple(interrupted))
 
 
 def newest_turn(session: Session) -> Response | None:
-    """What the session's next turn goes on from; a fork without turns goes on from its parent's."""
+    """The turn that the session's next turn continues; in a fork without turns, the fork point."""
     stored = session.responses.filter(is_stored=True, deleted_at__isnull=True)
     return stored.order_by("-turn").first() or session.fork_point

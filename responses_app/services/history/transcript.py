@@ -1,4 +1,4 @@
-"""Items as the messages of a transcript: what was said, which tools were called, what they answered."""
+"""Items as the messages of a transcript: texts, tool calls, and the outputs of tools."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,15 +14,6 @@ from responses_app.protocol.items import (
 
 Message = dict[str, Any]
 TEXT_TYPES = ("input_text", "output_text", "refusal")
-EMPTY: Message = {
-    "content": "",
-    "tool_call_id": None,
-    "tool_calls": None,
-    "tool_name": None,
-    "reasoning": None,
-    "reasoning_content": None,
-    "display_kind": None,
-}
 
 
 def messages_of(items: Iterable[Item]) -> list[Message]:
@@ -38,22 +29,26 @@ def count_messages(items: Iterable[Item]) -> int:
 
 
 def text_of_output(output: Iterable[Item]) -> str:
-    """All that was said, whatever tools ran in between."""
-    return "".join(
-        content_text_with_refusals(item["content"]) for item in output if item["type"] == "message"
-    )
+    """The text of all messages, whatever tools ran in between."""
+    texts: list[str] = []
+    for item in output:
+        if item["type"] == "message":
+            texts.append(content_text_with_refusals(item["content"]))
+    return "".join(texts)
 
 
 def unanswered_calls(output: Iterable[Item]) -> list[dict[str, Any]]:
-    """Those that end a turn: they are the client's to run."""
+    """The calls that end a turn, for the client to run."""
     messages = messages_of(output)
-    return (messages[-1]["tool_calls"] or []) if messages else []
+    if not messages:
+        return []
+    return messages[-1]["tool_calls"] or []
 
 
 class _Transcript:
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self._names: dict[str, str] = {}  # of the tools, by call id
+        self._tool_names: dict[str, str] = {}  # by call id
         self._reasoning: Item | None = None
 
     def add(self, item: Item) -> None:
@@ -62,54 +57,72 @@ class _Transcript:
             self.close()
             self._reasoning = item
         elif kind == "message":
-            self._say(item, item["role"], content=_content(item["content"]))
+            message = self._add_message(item, item["role"])
+            message["content"] = _content(item["content"])
         elif kind in CALLS:
-            self._call(item, item["call_id"])
+            self._add_call(item, item["call_id"])
         elif kind in OUTPUTS:
-            self._answer(item, item["call_id"], _content(item["output"]))
+            self._add_output(item.get("id"), item["call_id"], _content(item["output"]))
         elif kind == "mcp_call" and "id" in item:
-            self._call(item, item["id"])
-            answer = item.copy()
-            answer["id"] = f"{item['id']}_output"
-            self._answer(answer, item["id"], item.get("error") or item.get("output") or "")
+            self._add_call(item, item["id"])
+            output = item.get("error") or item.get("output") or ""
+            self._add_output(f"{item['id']}_output", item["id"], output)
         else:
-            self._say(item, "assistant", display_kind=kind)
+            message = self._add_message(item, "assistant")
+            message["display_kind"] = kind
 
     def close(self) -> None:
-        """Thoughts that no word followed are a message of their own."""
+        """Reasoning that no message follows is a message of its own."""
         if self._reasoning is not None:
-            self._say(self._reasoning, "assistant")
+            self._add_message(self._reasoning, "assistant")
 
-    def _say(self, item: Item, role: str, **fields: Any) -> Message:
-        message = {"id": item.get("id"), "role": role, **EMPTY, **fields}
+    def _add_message(self, item: Item, role: str) -> Message:
+        message = _empty_message(item.get("id"), role)
         if role == "assistant" and self._reasoning is not None:
-            thought = content_text_with_refusals(self._reasoning.get("summary") or [])
-            message |= {"reasoning": thought, "reasoning_content": thought}
+            reasoning = content_text_with_refusals(self._reasoning.get("summary"))
+            message["reasoning"] = reasoning
+            message["reasoning_content"] = reasoning
             self._reasoning = None
         self.messages.append(message)
         return message
 
-    def _call(self, item: Item, call_id: str) -> None:
-        """Calls belong to the words they follow."""
-        last = self.messages[-1] if self.messages and self._reasoning is None else None
-        if last is None or last["role"] != "assistant" or last["display_kind"]:
-            last = self._say(item, "assistant")
-        self._names[call_id] = item["name"]
-        called = {"name": item["name"], "arguments": call_arguments(item)}
-        last["tool_calls"] = [
-            *(last["tool_calls"] or []),
-            {"id": call_id, "type": "function", "function": called},
-        ]
+    def _add_call(self, item: Item, call_id: str) -> None:
+        """Calls belong to the message that they follow."""
+        message = None
+        if self.messages and self._reasoning is None:
+            message = self.messages[-1]
+        if message is None or message["role"] != "assistant" or message["display_kind"]:
+            message = self._add_message(item, "assistant")
+        self._tool_names[call_id] = item["name"]
+        function = {"name": item["name"], "arguments": call_arguments(item)}
+        call = {"id": call_id, "type": "function", "function": function}
+        message["tool_calls"] = (message["tool_calls"] or []) + [call]
 
-    def _answer(self, item: Item, call_id: str, content: Any) -> None:
+    def _add_output(self, item_id: str | None, call_id: str, content: Any) -> None:
         self.close()
-        self._say(
-            item, "tool", content=content, tool_call_id=call_id, tool_name=self._names.get(call_id)
-        )
+        message = _empty_message(item_id, "tool")
+        message["content"] = content
+        message["tool_call_id"] = call_id
+        message["tool_name"] = self._tool_names.get(call_id)
+        self.messages.append(message)
+
+
+def _empty_message(item_id: str | None, role: str) -> Message:
+    return {
+        "id": item_id,
+        "role": role,
+        "content": "",
+        "tool_call_id": None,
+        "tool_calls": None,
+        "tool_name": None,
+        "reasoning": None,
+        "reasoning_content": None,
+        "display_kind": None,
+    }
 
 
 def _content(content: Content | None) -> Content:
-    """A plain text where there is nothing else in it."""
-    if isinstance(content, list) and not all(part["type"] in TEXT_TYPES for part in content):
+    """A plain text where all parts are text."""
+    if isinstance(content, list) and any(part["type"] not in TEXT_TYPES for part in content):
         return content
     return content_text_with_refusals(content)

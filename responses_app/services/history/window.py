@@ -16,7 +16,7 @@ from responses_app.services.lifecycle.read_ahead import ReadAhead
 
 
 class Continued(Protocol):
-    """What new items follow."""
+    """The history that new items follow."""
 
     @property
     def items(self) -> list[Item]: ...
@@ -28,13 +28,13 @@ class Continued(Protocol):
     def skipped(self) -> tuple[str, ...]: ...
 
 
-def check_window(admission: Admission, place: Continued, reads: ReadAhead) -> None:
-    """Where the window is known, a request that can't fit is refused before it costs anything."""
-    newer = expand(admission.owner_id, place.items)
+def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -> None:
+    """Refuse a request that can't fit, before it costs anything."""
+    newer = expand(admission.owner_id, placement.items)
     echo = admission.echo
     tokens = estimate_tokens(newer.items, echo.get("instructions"), echo.get("tools") or [])
     if not newer.replaces_all:
-        tokens += _tokens_before(admission.owner_id, place, reads)
+        tokens += _tokens_before(admission.owner_id, placement, reads)
     if tokens > admission.context_window:
         raise InvalidRequest(
             f"The input has about {tokens} tokens, and this model takes {admission.context_window}. "
@@ -44,17 +44,18 @@ def check_window(admission: Admission, place: Continued, reads: ReadAhead) -> No
         )
 
 
-def _tokens_before(owner_id: int, place: Continued, reads: ReadAhead) -> int:
-    if place.conversation is not None:
-        return _tokens_of_conversation(place.conversation, reads)
-    previous = place.previous
+def _tokens_before(owner_id: int, placement: Continued, reads: ReadAhead) -> int:
+    if placement.conversation is not None:
+        return _tokens_of_conversation(placement.conversation, reads)
+    previous = placement.previous
     if previous is None:
         return 0
-    if previous.context_tokens is not None and not place.skipped:
+    if previous.context_tokens is not None and not placement.skipped:
         return previous.context_tokens
-    counted = reads.get(ChainCount(owner_id, previous.pk, place.skipped))
-    if not place.skipped and not previous.is_open:
-        previous.context_tokens, previous.compaction_at = counted.tokens, counted.compaction_at
+    counted = reads.get(ChainCount(owner_id, previous.pk, placement.skipped))
+    if not placement.skipped and not previous.is_open:
+        previous.context_tokens = counted.tokens
+        previous.compaction_at = counted.compaction_at
         previous.save(update_fields=["context_tokens", "compaction_at"])
     return counted.tokens
 
@@ -62,9 +63,13 @@ def _tokens_before(owner_id: int, place: Continued, reads: ReadAhead) -> int:
 def _tokens_of_conversation(conversation: Conversation, reads: ReadAhead) -> int:
     if conversation.context_tokens is not None:
         return conversation.context_tokens
-    last = last_position(conversation.pk)
-    owner_id, removals = conversation.owner_id, conversation.removals
-    counted = reads.get(ConversationCount(owner_id, conversation.pk, removals, last))
+    count = ConversationCount(
+        owner_id=conversation.owner_id,
+        conversation_id=conversation.pk,
+        removals=conversation.removals,
+        last_position=last_position(conversation.pk),
+    )
+    counted = reads.get(count)
     conversation.context_tokens = counted.tokens
     conversation.compaction_position = counted.compaction_position
     conversation.save(update_fields=["context_tokens", "compaction_position"])
@@ -79,7 +84,7 @@ class CountedChain:
 
 @dataclass(frozen=True)
 class ChainCount:
-    """Of a chain whose rows hold no count, or one that includes deleted turns."""
+    """Of a chain whose rows hold no count, or a count that includes deleted turns."""
 
     owner_id: int
     previous_id: str
@@ -99,7 +104,7 @@ class CountedConversation:
 
 @dataclass(frozen=True)
 class ConversationCount:
-    """Of a conversation from which items were taken, or which was never counted."""
+    """Of a conversation from which items were removed, or which was never counted."""
 
     owner_id: int
     conversation_id: str

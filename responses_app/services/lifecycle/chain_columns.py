@@ -6,7 +6,7 @@ from typing import Any
 from responses_app.models import Response
 from responses_app.models.responses import Kind
 from responses_app.protocol.items import Item
-from responses_app.services.history.chain_values import Carried, first_values
+from responses_app.services.history.chain_values import ContextSize, position_in_chain
 from responses_app.services.history.placement import Placement
 from responses_app.services.history.resent_history import chat_form, hash_after
 from responses_app.services.lifecycle.admission import Admission
@@ -21,16 +21,16 @@ def chain_columns_at_admission(
     if admission.kind == Kind.COMPACTION or not admission.is_stored:
         return {"chain_root": response_id}
     previous = placement.previous
-    before = Carried()
+    before = ContextSize()
     if previous is not None:
-        before = Carried(previous.context_tokens, previous.compaction_at)
-    columns = first_values(
+        before = ContextSize(previous.context_tokens, previous.compaction_at)
+    columns = position_in_chain(
         response_id,
         previous,
         has_instructions=admission.request.get("instructions") is not None,
         brings_history=placement.repeated is not None,
     )
-    return columns | asdict(before.behind(admission.owner_id, response_id, placement.items))
+    return columns | asdict(before.after(admission.owner_id, response_id, placement.items))
 
 
 def chain_columns_at_end(
@@ -42,8 +42,8 @@ def chain_columns_at_end(
     before = Response(context_tokens=0)
     if row.previous_id is not None:
         before = Response.objects.only(*CARRIED).filter(pk=row.previous_id).first() or before
-    carried = Carried(before.context_tokens, before.compaction_at)
-    columns = asdict(carried.behind(row.owner_id, row.pk, new_input + output))
+    carried = ContextSize(before.context_tokens, before.compaction_at)
+    columns = asdict(carried.after(row.owner_id, row.pk, new_input + output))
     if row.conversation_id is not None:
         return columns  # its context is the conversation's items: no client resends a chain
     if row.previous_id is not None and not before.context_hash:
