@@ -12,7 +12,7 @@ run: .venv/.ready ## Install what is missing, migrate the database and serve
 
 # Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
 test: .venv/.ready-dev test-programs ## Run all tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs: ## Install the programs that tests need, or name those that are missing

@@ -26,6 +26,8 @@ DATABASES = product.DATABASES
 if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = os.environ.get("TEST_SQLITE_ENGINE", product.DATABASES["default"]["ENGINE"])
     DATABASES["default"]["TEST"] = {"NAME": product.HERMES_HOME / "test.sqlite3"}
+elif "TEST_DATABASE_TEMPLATE" in os.environ:
+    DATABASES["default"]["TEST"] = {"TEMPLATE": os.environ["TEST_DATABASE_TEMPLATE"]}  # migrated already
 # A fresh home makes an admin login; a real hash for each of hundreds would take minutes.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *global_settings.PASSWORD_HASHERS]
 if "TEST_LOG_LEVEL" in os.environ:

@@ -10,7 +10,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from responses_app.database import Database as OwnDatabase
 from responses_app.eventlog.store import EventStore
 from tests.support.flaky_proxy import WriteCutter
-from tests.support.migrated_database import Database
+from tests.support.migrated_database import TEMPLATE, Database
 
 _numbers = count(1)
 
@@ -28,7 +28,7 @@ def postgres_url(database: Database, django_db_blocker: DjangoDbBlocker) -> Iter
     """This process uses a database of its own on the PostgreSQL server of the suite."""
     assert database.cluster is not None
     name = f"in_process_{next(_numbers)}"
-    database.cluster.execute(f"CREATE DATABASE {name} TEMPLATE template_home")
+    database.cluster.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
     url = database.cluster.url(name)
     with django_db_blocker.unblock():
         before = connections.settings["default"]

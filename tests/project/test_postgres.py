@@ -6,29 +6,33 @@ import sys
 
 import pytest
 
-from tests.support.databases import PostgresCluster
+from tests.support.migrated_database import TEMPLATE, Database
 from tests.support.server import ROOT
 
 
+@pytest.mark.timeout(300)  # several modules in one process, however busy the machine is
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(
     "names",
     [
-        "eventlog/test_writer.py",
-        "dashboard/test_queries.py",
-        "runtime/test_retention.py",
-        "admin/test_queries.py",
-        "eventlog/test_seek.py eventlog/test_snapshots.py eventlog/test_watcher.py",
-        "runtime/test_query_plans.py runtime/test_retention_costs.py commands/test_short_transactions.py",
+        "eventlog/test_writer.py eventlog/test_seek.py eventlog/test_snapshots.py eventlog/test_watcher.py",
+        "dashboard/test_queries.py admin/test_queries.py commands/test_short_transactions.py",
+        "runtime/test_retention.py runtime/test_query_plans.py runtime/test_retention_costs.py",
     ],
 )
-def test_what_runs_in_process_runs_on_postgresql(cluster: PostgresCluster, names: str) -> None:
+def test_what_runs_in_process_runs_on_postgresql(database: Database, names: str) -> None:
+    assert database.cluster is not None
     files = [f"tests/{name}" for name in names.split()]
+    env = os.environ | {
+        "DATABASE_URL": database.cluster.url("postgres"),
+        "TEST_DATABASE_TEMPLATE": TEMPLATE,
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *files, "-p", "no:cacheprovider", "-k", "not server"],
         cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": cluster.url("postgres")},
+        env=env,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
     )
     assert done.returncode == 0, done.stdout

@@ -89,6 +89,7 @@ def test_serving_an_unmigrated_database_says_what_to_do(tmp_path: Path) -> None:
     assert b"manage.py migrate" in done.stderr
 
 
+@pytest.mark.any_database
 def test_a_taken_port_says_what_to_do(server: Server, tmp_path: Path) -> None:
     other = Server(tmp_path, API_SERVER_PORT=str(server.port))
     other.manage("migrate", "--verbosity", "0")

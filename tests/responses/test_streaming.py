@@ -144,6 +144,7 @@ def test_eventsource_gets_ids_and_resumes_by_last_event_id(server: Server) -> No
     assert resumed == server.replay(response_id, after=5)
 
 
+@pytest.mark.any_database
 def test_a_silent_stream_is_kept_warm_by_comments(server: Server) -> None:
     asked = script({"gate": "heartbeat"}, {"say": "done"})
     with streaming(server, input=asked) as (_, received):

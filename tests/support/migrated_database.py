@@ -5,6 +5,8 @@ from pathlib import Path
 from tests.support.databases import PostgresCluster
 from tests.support.server import Server, copy_home
 
+TEMPLATE = "template_home"
+
 
 class Database:
     """Makes servers, each on a migrated database of its own."""
@@ -15,14 +17,14 @@ class Database:
         self.made = 0
         self.env: dict[str, str] = {}
         if cluster is not None:
-            cluster.execute("CREATE DATABASE template_home")
-            self.env = {"DATABASE_URL": cluster.url("template_home")}
+            cluster.execute(f"CREATE DATABASE {TEMPLATE}")
+            self.env = {"DATABASE_URL": cluster.url(TEMPLATE)}
         Server(template, **self.env).manage("migrate", "--verbosity", "0")
 
     def server(self, home: Path, kind: type[Server], **env: str) -> Server:
         self.made += 1
         if self.cluster is not None:
             name = f"home_{self.made}"
-            self.cluster.execute(f"CREATE DATABASE {name} TEMPLATE template_home")
+            self.cluster.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
             env = {"DATABASE_URL": self.cluster.url(name), **env}
         return kind(copy_home(self.template, home), **env)
