@@ -23,6 +23,7 @@ from tests.support.staff import (
     response_page,
     session_page,
 )
+from tests.support.stored_rows import admin_history, stored_rows
 
 KEYS = "/admin/responses_app/apikey/"
 
@@ -41,15 +42,6 @@ def create(server: Server, asked: str, session: str | None = None, **more: Any) 
         return str(answer.json()["id"])
 
 
-def history(server: Server, key: str) -> list[tuple[str, str]]:
-    rows = server.query(
-        "SELECT u.username, l.change_message FROM django_admin_log l JOIN auth_user u ON u.id = l.user_id "
-        "WHERE l.object_id = ? ORDER BY l.id",
-        key,
-    )
-    return [(name, message) for name, message in rows]
-
-
 def test_cancel_ends_what_runs_and_skips_what_has_ended(server: Server, operator: Operator) -> None:
     ended = create(server, "quick")
     running = create(server, script({"say": "kept "}, {"gate": "never-opened"}), background=True)
@@ -58,8 +50,8 @@ def test_cancel_ends_what_runs_and_skips_what_has_ended(server: Server, operator
     assert "1 skipped." in page_messages(page)
     assert ended in page_messages(page)
     assert server.ended(running)["status"] == "cancelled"
-    assert history(server, running) == [("admin", "Cancellation requested.")]
-    assert history(server, ended) == []
+    assert admin_history(server, running) == [("admin", "Cancellation requested.")]
+    assert admin_history(server, ended) == []
 
 
 def test_a_button_on_the_page_acts_and_comes_back(server: Server, operator: Operator) -> None:
@@ -79,12 +71,12 @@ def test_retry_asks_the_same_again_behind_the_same_history(server: Server, opera
     again = server.ended(found[1])
     assert again["status"] == "failed"
     assert (again["instructions"], again["metadata"]) == ("be kind", {"a": "b"})
-    rows = server.query("SELECT id, previous_id, session_id, owner_id FROM responses_app_response ORDER BY turn")
+    rows = stored_rows(server, "response", "id", "previous_id", "session_id", "owner_id", order_by="turn")
     place = {row[0]: row[1:] for row in rows}
     assert place[found[1]] == place[failed]
     calls = server.model_calls("not now")
     assert [call["texts"] for call in calls if call["event"] == "started"][-1] == calls[0]["texts"]
-    assert history(server, failed) == [("admin", f"Tried again as {found[1]}.")]
+    assert admin_history(server, failed) == [("admin", f"Tried again as {found[1]}.")]
 
 
 def test_retry_skips_what_can_not_be_asked_again(server: Server, operator: Operator) -> None:
@@ -108,7 +100,7 @@ def test_a_fork_continues_behind_its_turn_and_leaves_the_session_alone(server: S
     assert "the second turn" not in asked
     assert f'forked as <a href="{session_page(operator, found[1])}">' in operator.page(response_page(first))
     assert session_page(operator, "forked") in operator.page(session_page(operator, found[1]))
-    assert server.query("SELECT previous_id FROM responses_app_response WHERE id = ?", after) == [(first,)]
+    assert stored_rows(server, "response", "previous_id", id=after) == [(first,)]
     newest = operator.act(SESSIONS, "fork", re.findall(r"\d+", session_page(operator, "forked"))[0])
     assert "1 forked." in page_messages(newest)
 
@@ -123,7 +115,7 @@ def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -
     with server.http() as client:
         assert client.get(f"/v1/responses/{response_id}").status_code == 404
     assert "a secret plan" not in operator.page(response_page(response_id))
-    assert history(server, response_id) == [("admin", "Content deleted.")]
+    assert admin_history(server, response_id) == [("admin", "Content deleted.")]
     assert "1 skipped." in page_messages(operator.act(RESPONSES, "erase", response_id, confirmed="1"))
 
 
@@ -166,7 +158,7 @@ def test_a_new_key_works_and_its_secret_is_shown_once(server: Server, operator: 
     with server.http(secret[1]) as client:
         assert client.get("/v1/models").status_code == 401
     assert "1 skipped" in page_messages(operator.act(KEYS, "revoke", key))
-    assert history(server, key)[-1] == ("admin", "Revoked.")
+    assert admin_history(server, key)[-1] == ("admin", "Revoked.")
     operator.post(f"{KEYS}{key}/change/", name="renamed", owner="1")
     assert "renamed" in operator.page(KEYS)
 
@@ -180,8 +172,10 @@ def test_staff_who_may_only_look_see_no_actions(server: Server, operator: Operat
         password2="look-only-12345",
     )
     user = re.findall(r"/admin/auth/user/(\d+)/", str(made.url))[0]
-    permissions = server.query("SELECT id FROM auth_permission WHERE codename IN ('view_response', 'view_session')")
-    granted = [str(row[0]) for row in permissions]
+    granted: list[str] = []
+    for codename in ("view_response", "view_session"):
+        [(permission,)] = stored_rows(server, "permission", "id", codename=codename)
+        granted.append(str(permission))
     dates = {"date_joined_0": "2030-01-01", "date_joined_1": "00:00:00"}
     changed = operator.post(
         f"/admin/auth/user/{user}/change/",

@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.server import Server
 from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
+from tests.support.stored_rows import key_owner, stored_rows
 
 pytestmark = pytest.mark.any_database
 KEYS = "/admin/responses_app/apikey/"
-OWNER = "SELECT u.username FROM responses_app_apikey k JOIN auth_user u ON u.id = k.owner_id WHERE k.name = ?"
 
 
 def test_staff_make_keys_for_themselves_alone(server: Server) -> None:
@@ -18,7 +18,7 @@ def test_staff_make_keys_for_themselves_alone(server: Server) -> None:
         assert 'name="owner"' not in maker.page(f"{KEYS}add/")
         made = maker.post(f"{KEYS}add/", name="taken over", owner="1")
         assert made.status_code == 200
-    assert server.query(OWNER, "taken over") == [("key-maker",)]
+    assert key_owner(server, "taken over") == "key-maker"
     secret = re.search(r"hs-[\w-]{43}", made.text)
     assert secret is not None
     with server.http(secret[0]) as client:
@@ -27,10 +27,10 @@ def test_staff_make_keys_for_themselves_alone(server: Server) -> None:
 
 def test_a_superuser_chooses_the_owner_once(server: Server) -> None:
     make_staff(server, "key-owner")
-    (owner,) = server.query("SELECT id FROM auth_user WHERE username = ?", "key-owner")[0]
+    (owner,) = stored_rows(server, "user", "id", username="key-owner")[0]
     with logged_in(server) as operator:
         operator.post(f"{KEYS}add/", name="for another", owner=str(owner))
-        (key,) = server.query("SELECT id FROM responses_app_apikey WHERE name = ?", "for another")[0]
+        (key,) = stored_rows(server, "apikey", "id", name="for another")[0]
         changed = operator.post(f"{KEYS}{key}/change/", name="for another still", owner="1")
         assert changed.status_code == 200
-    assert server.query(OWNER, "for another still") == [("key-owner",)]
+    assert key_owner(server, "for another still") == "key-owner"

@@ -14,6 +14,7 @@ from tests.support.staff import (
     response_page,
     session_page,
 )
+from tests.support.stored_rows import stored_rows
 
 XSS = "<img src=x onerror=alert(1)>"
 
@@ -109,7 +110,7 @@ def test_responses_are_found_by(by: str, server: Server, operator: Operator) -> 
     if by == "text":
         response_id = ask(server, 'Viele Grüße: 100%_sure "quoted"', "found-by-text")
     other = ask(server, "something else", f"not-found-by-{by}")
-    call = server.query("SELECT call_id FROM responses_app_toolevent ORDER BY id DESC")[0][0]
+    call = stored_rows(server, "toolevent", "call_id", order_by="id DESC")[0][0]
     terms = {
         "id": response_id,
         "session": f"found-by-{by}",

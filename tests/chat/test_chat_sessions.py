@@ -15,6 +15,9 @@ from tests.support.chat_client import (
 )
 from tests.support.server import Server, eventually, text
 from tests.support.stored_history import TURNS, assert_turns_cost_the_same
+from tests.support.stored_rows import ids_with_input, input_items, stored_rows
+from tests.support.stored_rows import session_of as stored_session
+from tests.support.stored_rows import status_of as stored_status
 
 SESSION = "X-Hermes-Session-Id"
 
@@ -26,11 +29,7 @@ def session_of(server: Server, messages: Any, key: str | None = None, **fields: 
 
 
 def status_of(server: Server, marker: str) -> str:
-    sql = (
-        "SELECT r.status FROM responses_app_response r JOIN responses_app_inputitem i ON i.response_id = r.id "
-        "WHERE CAST(i.item AS text) LIKE ?"
-    )
-    return "".join(status for (status,) in server.query(sql, f"%{marker}%"))
+    return "".join(stored_status(server, found) for found in ids_with_input(server, marker))
 
 
 # -- the session of a conversation ------------------------------------------------------
@@ -76,11 +75,8 @@ def test_a_long_chat_costs_the_same_on_every_turn(server: Server) -> None:
         history.append(made["choices"][0]["message"])
         ids.append(response_id(made["id"]))
     assert_turns_cost_the_same(server, ids)
-    marks = ", ".join("?" * len(ids))
-    sql = f"SELECT count(DISTINCT session_id), count(*) FROM responses_app_response WHERE id IN ({marks})"
-    assert server.query(sql, *ids) == [(1, TURNS)]
-    items = f"SELECT count(*) FROM responses_app_inputitem WHERE response_id IN ({marks})"
-    assert server.query(items, *ids) == [(TURNS + 1,)]
+    assert len({stored_session(server, one) for one in ids}) == 1
+    assert sum(input_items(server, one) for one in ids) == TURNS + 1
     seen = server.model_calls(f"write 7 words {TURNS - 1:03}")[0]["texts"]
     assert seen == [message["content"] for message in history[:-1]]
 
@@ -157,6 +153,6 @@ def test_a_completion_with_store_goes_on_without_its_client(server: Server) -> N
 def test_a_completion_without_store_leaves_no_content_only_with_the_header(server: Server) -> None:
     secret = "indigo-armadillo"
     made = complete(server, [user(f"{secret} calculate 2+2")], store=False, stop="zzz", user=secret)
-    sql = "SELECT CAST(request AS text), output, context_hash FROM responses_app_response WHERE id = ?"
-    assert server.query(sql, response_id(made["id"])) == [("{}", None, "")]
-    assert server.query("SELECT 1 FROM responses_app_inputitem WHERE CAST(item AS text) LIKE ?", f"%{secret}%") == []
+    stored = stored_rows(server, "response", "request", "output", "context_hash", id=response_id(made["id"]))
+    assert stored == [("{}", None, "")]
+    assert ids_with_input(server, secret) == []

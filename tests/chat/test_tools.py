@@ -20,6 +20,7 @@ from tests.support.chat_client import (
 )
 from tests.support.hermes_client import post as post_to
 from tests.support.server import Server, eventually
+from tests.support.stored_rows import count_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -73,8 +74,8 @@ def test_parallel_calls_go_round(server: Server) -> None:
     assert cities == ["Paris", "Rome"]
     final = complete(server, [*both, *answered(made, "warm")], tools=[WEATHER])
     assert final["choices"][0]["message"]["content"] == "The result is warm."
-    new = server.query("SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?", response_id(final["id"]))
-    assert new == [(2,)], "the question and the calls are known already"
+    new = count_rows(server, "inputitem", response_id=response_id(final["id"]))
+    assert new == 2, "the question and the calls are known already"
 
 
 def test_custom_tools_go_round(server: Server) -> None:

@@ -17,6 +17,7 @@ from tests.support.server import (
     frames,
     script,
 )
+from tests.support.stored_rows import count_rows
 
 OLD_ROWS = 4000
 RECORDS = 300
@@ -29,7 +30,6 @@ from tests.support.bulk_rows import copy_response, give_content, make_row
 copy_response(make_row(at=timezone.now() - timedelta(days=30)), {OLD_ROWS - 1}, is_chain=True)
 give_content()
 """
-COUNT = "SELECT count(*) FROM responses_app_response"
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def check(server: Server, received: bytes) -> None:
 
 
 def stored(server: Server) -> int:
-    return int(server.query(COUNT)[0][0])
+    return int(count_rows(server, "response"))
 
 
 def test_a_stream_ends_while_prune_responses_still_removes(make_server: Callable[..., Server], tmp_path: Path) -> None:

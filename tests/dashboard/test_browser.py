@@ -11,6 +11,7 @@ from tests.support.browser import Operator, needs_chromium, started_chromium
 from tests.support.checker import check_log
 from tests.support.server import Server, eventually, script
 from tests.support.staff import response_page
+from tests.support.stored_rows import stored_rows
 
 pytestmark = [needs_chromium, pytest.mark.any_database]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -48,8 +49,7 @@ def test_the_dashboard_shows_what_runs_and_text_grows_until_it_is_cancelled(serv
     page.click("#cancel")
     expect(page.locator("#status")).to_have_text("cancelled")
     assert server.ended(response_id)["status"] == "cancelled"
-    sql = "SELECT cancel_requested_by FROM responses_app_response WHERE id = ?"
-    assert server.query(sql, response_id) == [("operator admin",)]
+    assert stored_rows(server, "response", "cancel_requested_by", id=response_id) == [("operator admin",)]
     check_log(server, response_id)
 
 
@@ -64,8 +64,7 @@ def test_a_call_is_approved_and_its_card_says_so(server: Server, operator: Opera
     expect(card.locator("pre").last).to_have_text("by the operator")
     expect(card).to_contain_text("by operator admin")
     assert server.ended(response_id)["status"] == "completed"
-    sql = "SELECT decided_by FROM responses_app_toolevent WHERE response_id = ?"
-    assert server.query(sql, response_id) == [("operator admin",)]
+    assert stored_rows(server, "toolevent", "decided_by", response_id=response_id) == [("operator admin",)]
 
 
 def test_the_live_view_has_no_button_that_fails(server: Server, operator: Operator) -> None:
@@ -141,8 +140,8 @@ def test_what_models_tools_and_clients_write_stays_text(server: Server, operator
 def test_the_admin_shows_what_others_wrote_as_text(server: Server, operator: Operator) -> None:
     response_id = ask(server, {"say": HOSTILE}, {"call": "effect", "arguments": {"text": HOSTILE}})
     server.ended(response_id)
-    session = server.query("SELECT session_id FROM responses_app_response WHERE id = ?", response_id)[0][0]
-    event = server.query("SELECT id FROM responses_app_toolevent WHERE response_id = ?", response_id)[0][0]
+    session = stored_rows(server, "response", "session_id", id=response_id)[0][0]
+    event = stored_rows(server, "toolevent", "id", response_id=response_id)[0][0]
     rows = "/admin/responses_app"
     for path in (response_page(response_id), f"{rows}/session/{session}/change/", f"{rows}/toolevent/{event}/change/"):
         page = operator.goto(path)
@@ -155,7 +154,7 @@ def test_three_chained_turns_are_one_session_on_the_dashboard(server: Server, op
     client, previous = server.openai(), None
     for _ in range(3):
         previous = client.responses.create(model="hermes-agent", input="hello", previous_response_id=previous).id
-    found = server.query("SELECT session_id FROM responses_app_response WHERE id = ?", previous)
+    found = stored_rows(server, "response", "session_id", id=previous)
     page = operator.goto("/")
     row = page.locator(f"#session-{found[0][0]}")
     expect(row).to_have_count(1)
@@ -182,8 +181,8 @@ def test_the_playground_answers_and_survives_a_closed_tab(server: Server, operat
     expect(page.locator(".turn").last.locator(".end .badge")).to_have_text("completed")
     page.reload()
     expect(page.locator(".turn .end .badge")).to_have_text(["completed", "completed"])
-    asked = server.query("SELECT requested_by FROM responses_app_response ORDER BY created_at DESC LIMIT 1")
-    assert asked == [("operator admin",)]
+    asked = stored_rows(server, "response", "requested_by", order_by="created_at")
+    assert asked[-1] == ("operator admin",)
 
 
 def test_the_playground_shows_tools_and_can_stop(server: Server, operator: Operator) -> None:

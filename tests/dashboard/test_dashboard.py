@@ -18,6 +18,7 @@ from tests.support.server import (
     script,
 )
 from tests.support.staff import csrf, log_in, response_page
+from tests.support.stored_rows import admin_history, stored_rows
 
 PAGES = ("/", "/dashboard/now", "/dashboard/past", "/chat")
 
@@ -93,8 +94,7 @@ def test_decisions_need_the_token_of_the_page(server: Server, staff: httpx.Clien
     assert (none.status_code, none.json()["error"]["code"]) == (409, "approval_not_pending")
     assert staff.post(f"/live/{response_id}/cancel", headers=headers).json()["requested"] is True
     assert server.ended(response_id)["status"] == "cancelled"
-    logged = server.query("SELECT change_message FROM django_admin_log WHERE object_id = ?", response_id)
-    assert logged == [("Cancellation requested.",)]  # the admin's history of the row
+    assert admin_history(server, response_id) == [("admin", "Cancellation requested.")]
 
 
 def test_the_live_log_has_every_event_its_time_and_can_be_resumed(server: Server, staff: httpx.Client) -> None:
@@ -125,8 +125,12 @@ def test_times_are_those_of_the_commits_also_when_the_log_is_merged(server: Serv
     server.open_gate("dashboard-merge")
     server.ended(response_id)
     before = read_live(staff, response_id)
-    marks = "SELECT commit_marks FROM responses_app_eventsegment WHERE response_id = ? ORDER BY first_position"
-    stored = ",".join(row[0] for row in server.query(marks, response_id)).split(",")
+    stored = ",".join(
+        row[0]
+        for row in stored_rows(
+            server, "eventsegment", "commit_marks", order_by="first_position", response_id=response_id
+        )
+    ).split(",")
     last = {int(mark.split(":")[0]): int(mark.split(":")[1]) for mark in stored}
     for entry in before:
         committed = last[min(position for position in last if position >= entry["id"])]
@@ -167,8 +171,7 @@ def test_the_playground_token_is_the_operators_own(server: Server, staff: httpx.
     with server.http(given["token"]) as client:
         assert client.get("/v1/models").status_code == 200
         body = client.post("/v1/responses", json={"input": "hello"}).json()
-    asked = "SELECT requested_by FROM responses_app_response WHERE id = ?"
-    assert server.query(asked, body["id"]) == [("operator admin",)]
+    assert stored_rows(server, "response", "requested_by", id=body["id"]) == [("operator admin",)]
     with server.http(given["token"][:-1] + ("A" if given["token"][-1] != "A" else "B")) as client:
         assert client.get("/v1/models").status_code == 401
 
@@ -196,12 +199,18 @@ def test_an_ended_response_knows_what_it_took(server: Server) -> None:
         time.sleep(0.3)  # separates the first output from the end
         client.post(f"/v1/responses/{parked}/approval", json={"choice": "once"})
     server.open_gate("dashboard-took")
-    sql = (
-        "SELECT first_output_ms, total_ms, input_tokens, output_tokens, tool_calls, requested_by "
-        "FROM responses_app_response WHERE id = ?"
-    )
     for name in (response_id, parked):
         usage = server.ended(name)["usage"]
-        first, total, *rest = server.query(sql, name)[0]
+        first, total, *rest = stored_rows(
+            server,
+            "response",
+            "first_output_ms",
+            "total_ms",
+            "input_tokens",
+            "output_tokens",
+            "tool_calls",
+            "requested_by",
+            id=name,
+        )[0]
         assert 0 < first < total - 200
         assert rest == [usage["input_tokens"], usage["output_tokens"], 1, "key root"]

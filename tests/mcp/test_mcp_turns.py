@@ -14,7 +14,7 @@ from tests.support.model_stub import (
     ModelStub,
     Text,
 )
-from tests.support.scripted_requests import LEDGER, call
+from tests.support.scripted_requests import call
 from tests.support.server import (
     ROOT,
     Server,
@@ -22,6 +22,7 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_rows import tool_calls
 
 pytestmark = pytest.mark.any_database
 
@@ -66,7 +67,7 @@ def test_a_turn_calls_a_tool_of_an_mcp_server(make_server: Callable[..., Server]
     body = ask(server, call("demo.add", a=2, b=40))
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
     assert (body["output"][0]["name"], body["output"][1]["output"]) == ("demo.add", "42")
-    assert server.query(LEDGER, body["id"]) == [("demo.add", "completed", "42")]
+    assert tool_calls(server, body["id"]) == [("demo.add", "completed", "42")]
     failed = ask(server, call("demo.fail"))
     assert failed["status"] == "completed"
     missing = ask(server, call("gone.anything"))

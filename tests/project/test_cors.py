@@ -9,6 +9,7 @@ from tests.support.migrated_database import Database
 from tests.support.raw_http import exchange
 from tests.support.server import Server
 from tests.support.settings_check import check_settings
+from tests.support.stored_rows import count_rows, session_of, stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -112,7 +113,7 @@ def test_without_a_key_a_strangers_page_can_not_even_send(make_server: Callable[
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_not_allowed")
     assert httpx.post(url, json={"input": "x"}, headers={"Origin": server.url}).status_code == 200
     assert httpx.post(url, json={"input": "x"}).status_code == 200
-    assert server.query("SELECT count(*) FROM responses_app_response") == [(2,)]
+    assert count_rows(server, "response") == 2
 
 
 @pytest.mark.parametrize("value", ["chat.example.com", "https://x/path", "https://x,*", "https://a b", "null"])
@@ -140,12 +141,9 @@ def test_a_session_key_is_stored_and_echoed(server: Server) -> None:
     for answer in answers:
         [echoed] = [value for name, value in answer.headers.raw if name.lower() == b"x-hermes-session-key"]
         assert echoed.decode() == key
-    rows = server.query(
-        "SELECT r.session_key, s.key FROM responses_app_response r JOIN responses_app_session s ON s.id = r.session_id "
-        "WHERE r.id = ?",
-        answers[0].json()["id"],
-    )
-    assert rows == [(key, key)]
+    response_id = answers[0].json()["id"]
+    assert stored_rows(server, "response", "session_key", id=response_id) == [(key,)]
+    assert stored_rows(server, "session", "key", id=session_of(server, response_id)) == [(key,)]
 
 
 @pytest.mark.parametrize("key", [b"", b"x" * 257, b"tab\there"])

@@ -14,6 +14,7 @@ from tests.support.model_stub import (
     Text,
 )
 from tests.support.server import Server
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -29,7 +30,7 @@ def test_the_turn_names_the_tool_and_the_next_one_reports_it(
     assert body["status"] == "incomplete"
     assert body["incomplete_details"]["reason"] == "tool_call_dropped"
     assert "write_file" in body["incomplete_details"]["message"]
-    assert not server.query("SELECT 1 FROM responses_app_toolevent")
+    assert not stored_rows(server, "toolevent", "id")
     check_log(server, body["id"])
     stub.play(Text("in smaller steps"), Finish())
     with server.http() as client:

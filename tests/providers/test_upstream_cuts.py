@@ -25,6 +25,7 @@ from tests.support.model_stub import (
 from tests.support.scripted_requests import respond
 from tests.support.server import Server, eventually, text
 from tests.support.settings_check import check_settings
+from tests.support.stored_rows import count_rows, stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -62,7 +63,7 @@ def test_a_broken_answer_goes_on_in_a_new_item_and_a_broken_call_is_not_run(fron
         ("message", "completed"),
     ]
     assert "cut off" not in json.dumps(body)
-    assert front.query("SELECT name, status FROM responses_app_toolevent") == [("calculate", "completed")]
+    assert stored_rows(front, "toolevent", "name", "status") == [("calculate", "completed")]
     assert body["usage"]["total_tokens"] == 36
     check_log(front, body["id"])
     stub.play(Text("Sure."), Finish())
@@ -84,7 +85,7 @@ def test_what_can_not_be_mended_ends_as_incomplete_or_failed(front: Server, stub
     assert reasons == ["upstream_cut", "tool_call_dropped", "upstream_cut"]
     assert (text(cut), text(document)) == ("so " * 5, '{"a"')
     assert (too_long["status"], too_long["error"]["code"]) == ("failed", "context_length_exceeded")
-    assert front.query("SELECT count(*) FROM responses_app_toolevent") == [(0,)]
+    assert count_rows(front, "toolevent") == 0
     for body in (cut, dropped, document, too_long):
         check_log(front, body["id"])
     assert "Traceback" not in front.log

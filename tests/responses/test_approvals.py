@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 from tests.support.approvals import decide, until_parked, until_waiting
 from tests.support.checker import check_log
-from tests.support.scripted_requests import LEDGER, call, effects, start_background
+from tests.support.scripted_requests import call, effects, start_background
 from tests.support.server import (
     Server,
     script,
     text,
 )
-
-GRANTS = "SELECT name FROM responses_app_approvalgrant"
+from tests.support.stored_rows import tool_calls
 
 
 def test_a_call_runs_after_consent(server: Server) -> None:
@@ -36,7 +35,7 @@ def test_a_denial_is_a_result(server: Server) -> None:
     assert body["status"] == "completed"
     assert body["output"][1]["output"].startswith("Denied")
     assert effects(server, "denied") == 0
-    assert server.query(LEDGER, response_id)[0][1] == "denied"
+    assert tool_calls(server, response_id)[0][1] == "denied"
 
 
 def test_it_waits_without_a_lease_and_other_work_goes_on(make_server: Callable[..., Server]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from responses_app.services.lifecycle.tool_ledger import Intent
 from tests.support.server import Server, eventually, script
 from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
+from tests.support.stored_rows import add_grant, stored_rows, update_rows
 
 ASKED_FIRST = {"type": "mcp", "server_label": "hermes", "require_approval": "always"}
 
@@ -52,8 +53,7 @@ def ended(client: httpx.Client, response_id: str) -> dict[str, Any]:
 
 
 def approver(server: Server, response_id: str) -> str:
-    sql = "SELECT approver FROM responses_app_toolevent WHERE response_id = ?"
-    return str(server.query(sql, response_id)[0][0])
+    return str(stored_rows(server, "toolevent", "approver", response_id=response_id)[0][0])
 
 
 def test_the_client_does_not_decide_what_is_for_operators(server: Server) -> None:
@@ -129,9 +129,9 @@ def test_consent_of_a_client_does_not_cover_a_call_that_is_for_operators(server:
         ended(tenant, first)
         ended(tenant, ask(tenant, call("client_guarded", text="granted")))  # does not wait again
         # As where an operator changes `approval: client` of an MCP server to `always`.
-        digest = "UPDATE responses_app_approvalgrant SET name = 'guarded', arguments_digest = ? WHERE granted_by = ?"
-        tenant_id = server.query("SELECT id FROM responses_app_apikey WHERE name = 'granting'")[0][0]
-        assert server.change(digest, digest_of("guarded", '{"text":"granted"}'), f"key {tenant_id}") == 1
+        tenant_id = stored_rows(server, "apikey", "id", name="granting")[0][0]
+        guarded = {"name": "guarded", "arguments_digest": digest_of("guarded", '{"text":"granted"}')}
+        assert update_rows(server, "approvalgrant", guarded, granted_by=f"key {tenant_id}") == 1
         waits = ask(tenant, call("guarded", text="granted"))
         pending(tenant, waits)
 
@@ -206,13 +206,7 @@ def test_consent_to_a_command_outside_the_sandbox_is_for_once(make_server: Calla
             assert "once or deny" in error["message"]
             assert decide(client, response_id, "once").status_code == 200
             ended(client, response_id)
-        grant = (
-            "INSERT INTO responses_app_approvalgrant"
-            " (owner_id, session_id, name, arguments_digest, granted_by, created_at, approver)"
-            " SELECT owner_id, NULL, 'terminal', ?, 'key root', created_at, 'operator'"
-            " FROM responses_app_response WHERE id = ?"
-        )
-        server.change(grant, digest_of("terminal", '{"command":"bash run.sh"}'), response_id)
+        add_grant(server, response_id, "terminal", digest_of("terminal", '{"command":"bash run.sh"}'))
         pending(client, ask(client, command, tools=[ASKED_FIRST]))  # an earlier grant does not count
         free = ask(client, command)
         ended(client, free)  # without the request's own rule the mode never asks

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.errors import assert_error
 from tests.support.server import Server
+from tests.support.stored_rows import count_rows, stored_rows
 
 JSON = {"Content-Type": "application/json"}
 
@@ -18,9 +19,9 @@ def post(server: Server, content: bytes) -> httpx.Response:
 
 @pytest.fixture
 def _nothing_is_stored(server: Server) -> Any:
-    before = server.query("SELECT count(*) FROM responses_app_response")
+    before = count_rows(server, "response")
     yield
-    assert server.query("SELECT count(*) FROM responses_app_response") == before
+    assert count_rows(server, "response") == before
 
 
 BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
@@ -143,8 +144,7 @@ def test_unknown_fields_are_kept_and_named(server: Server) -> None:
         answer = client.post("/v1/responses", json={"input": "x", "client_metadata": {"a": 1}, "zeta": None})
     assert answer.status_code == 200
     assert answer.headers["x-hermes-ignored"] == "client_metadata"
-    sql = "SELECT request, ignored FROM responses_app_response WHERE id = ?"
-    [(request, ignored)] = server.query(sql, answer.json()["id"])
+    [(request, ignored)] = stored_rows(server, "response", "request", "ignored", id=answer.json()["id"])
     assert '"client_metadata": {"a": 1}' in request
     assert ignored == '["client_metadata"]'
 

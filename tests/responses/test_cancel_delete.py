@@ -11,6 +11,7 @@ from tests.support.server import (
     streaming,
     text,
 )
+from tests.support.stored_rows import stored_rows
 
 ENDLESS = script({"say": "some words "}, {"gate": "never"})
 
@@ -111,15 +112,16 @@ def test_a_chain_goes_on_without_a_deleted_turn_and_says_so(server: Server) -> N
 
 
 def _segments(server: Server, response_id: str) -> list[tuple[object, ...]]:
-    return server.query("SELECT id FROM responses_app_eventsegment WHERE response_id = ?", response_id)
+    return stored_rows(server, "eventsegment", "id", response_id=response_id)
 
 
 def assert_erased(server: Server, response_id: str) -> None:
     assert not _segments(server, response_id)
-    assert not server.query("SELECT id FROM responses_app_inputitem WHERE response_id = ?", response_id)
-    sql = "SELECT request, output, deleted_at IS NOT NULL FROM responses_app_response WHERE id = ?"
-    assert server.query(sql, response_id) == [("{}", None, 1)]
-    tools = server.query("SELECT arguments, output FROM responses_app_toolevent WHERE response_id = ?", response_id)
+    assert not stored_rows(server, "inputitem", "id", response_id=response_id)
+    assert stored_rows(server, "response", "request", "output", "deleted_at IS NOT NULL", id=response_id) == [
+        ("{}", None, 1)
+    ]
+    tools = stored_rows(server, "toolevent", "arguments", "output", response_id=response_id)
     assert all(row == ("", "") for row in tools)
 
 

@@ -11,6 +11,7 @@ from tests.support.server import (
     script,
     streaming,
 )
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -41,7 +42,7 @@ def test_a_call_ends_the_response_with_its_arguments_streamed(server: Server) ->
     ]
     [call] = found[-1]["response"]["output"]
     assert (call["name"], call["arguments"], call["status"]) == ("get_weather", '{"city":"sample"}', "completed")
-    assert not server.query("SELECT 1 FROM responses_app_toolevent WHERE name = 'get_weather'")
+    assert not stored_rows(server, "toolevent", "id", name="get_weather")
 
 
 def test_the_round_trip_by_chain(server: Server) -> None:

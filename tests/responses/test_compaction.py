@@ -14,6 +14,7 @@ from tests.support.long_conversations import (
     post,
 )
 from tests.support.server import Server, eventually
+from tests.support.stored_rows import count_rows, stored_rows
 from tests.support.websockets import socket
 
 TALK: list[dict[str, Any]] = [
@@ -242,7 +243,7 @@ def test_the_same_key_gives_the_same_answer(server: Server) -> None:
 def test_nothing_is_kept_of_one_that_is_not_stored(server: Server) -> None:
     made = compact(server, input="secret-compaction", store=False).json()
     assert [item["type"] for item in made["output"]] == ["message", "compaction"]
-    rows = server.query("SELECT is_stored, output FROM responses_app_response WHERE id = ?", made["id"])
+    rows = stored_rows(server, "response", "is_stored", "output", id=made["id"])
     assert (bool(rows[0][0]), rows[0][1]) == (False, None)
 
 
@@ -260,12 +261,16 @@ def test_what_no_request_can_ask_for_again_is_erased(make_server: Callable[..., 
     server = make_server(HERMES_JOIN_RETRIES="off")
     made = compact(server, input="soon-gone").json()
     kept = compact(server, input="kept-for-its-key", headers={"Idempotency-Key": "k"}).json()
-    row = "SELECT deleted_at IS NULL, is_log_merged FROM responses_app_response WHERE id = ?"
-    content = "SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?"
-    eventually(lambda: server.query(content, made["id"]) == [(0,)], 30, "the erasure")
-    eventually(lambda: server.query(row, kept["id"])[0][1], 30, "the merge of its log")
-    assert server.query(content, kept["id"]) == [(1,)]
+    eventually(lambda: count_rows(server, "inputitem", response_id=made["id"]) == 0, 30, "the erasure")
+    eventually(
+        lambda: stored_rows(server, "response", "deleted_at IS NULL", "is_log_merged", id=kept["id"])[0][1],
+        30,
+        "the merge of its log",
+    )
+    assert count_rows(server, "inputitem", response_id=kept["id"]) == 1
     expired = "from responses_app.models import IdempotencyKey as K; from django.utils import timezone as t;"
     server.manage("shell", "-c", f"{expired} K.objects.update(expires_at=t.now())")
-    eventually(lambda: server.query(content, kept["id"]) == [(0,)], 30, "the erasure of what had a key")
-    assert not server.query(row, kept["id"])[0][0]
+    eventually(
+        lambda: count_rows(server, "inputitem", response_id=kept["id"]) == 0, 30, "the erasure of what had a key"
+    )
+    assert not stored_rows(server, "response", "deleted_at IS NULL", "is_log_merged", id=kept["id"])[0][0]

@@ -17,6 +17,7 @@ from tests.support.long_conversations import (
     kinds,
 )
 from tests.support.server import Server, script, text
+from tests.support.stored_rows import count_rows
 from tests.support.websockets import socket
 
 
@@ -104,8 +105,7 @@ def test_history_that_is_sent_again_is_known_with_its_summary(server: Server) ->
     asked = [{"role": "user", "content": f"known-first {LONG}"}, *first["output"]]
     asked += [{"role": "user", "content": "known-second"}, *second["output"]]
     third = create(server, input=[*asked, {"role": "user", "content": "known-third"}])
-    stored = "SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?"
-    assert server.query(stored, third["id"]) == [(1,)]
+    assert count_rows(server, "inputitem", response_id=third["id"]) == 1
     assert shown(server, "known-third")[0].startswith(SUMMARY)
 
 

@@ -13,6 +13,7 @@ from tests.support.model_stub import (
     Text,
 )
 from tests.support.server import Server
+from tests.support.stored_rows import count_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -36,7 +37,7 @@ def test_a_request_that_cannot_fit_is_refused_before_it_is_stored(make_server: C
     with pytest.raises(openai.BadRequestError) as refused:
         client.responses.create(model="hermes-agent", input=f"second {LONG}", previous_response_id=first.id)
     assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "input")
-    assert server.query("SELECT count(*) FROM responses_app_response") == [(1,)]
+    assert count_rows(server, "response") == 1
 
 
 def test_truncation_drops_the_oldest_turns_and_keeps_the_request(make_server: Callable[..., Server]) -> None:

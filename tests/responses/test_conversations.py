@@ -16,6 +16,7 @@ from responses_app.services import conversations as service
 from tests.support.bulk_rows import make_row, read_items
 from tests.support.errors import assert_error
 from tests.support.server import Server
+from tests.support.stored_rows import count_rows, session_of, stored_rows
 
 
 def message(texts_of: str) -> Any:
@@ -157,10 +158,8 @@ def test_responses_and_the_session_survive_their_conversation(server: Server, co
     client.conversations.delete(conversation.id)
     assert client.responses.retrieve(answer.id).output_text == answer.output_text
     assert len(list(client.responses.input_items.list(answer.id))) == 1
-    sessions = "SELECT s.source FROM responses_app_session s JOIN responses_app_response r ON r.session_id = s.id"
-    assert server.query(f"{sessions} WHERE r.id = ?", answer.id) == [("conversations",)]
-    items = "SELECT id FROM responses_app_conversationitem WHERE conversation_id = ?"
-    assert server.query(items, conversation.id) == []
+    assert stored_rows(server, "session", "source", id=session_of(server, answer.id)) == [("conversations",)]
+    assert stored_rows(server, "conversationitem", "id", conversation_id=conversation.id) == []
 
 
 # -- what is refused --------------------------------------------------------------------
@@ -216,10 +215,10 @@ BAD_BODIES: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("body", "param"), BAD_BODIES, ids=range(len(BAD_BODIES)))
 def test_a_bad_field_is_named_and_nothing_is_made(server: Server, body: Any, param: str | None) -> None:
-    before = server.query("SELECT count(*) FROM responses_app_session")
+    before = count_rows(server, "session")
     with server.http() as client:
         assert_error(client.post("/v1/conversations", json=body), 400, param)
-    assert server.query("SELECT count(*) FROM responses_app_session") == before
+    assert count_rows(server, "session") == before
 
 
 def test_bad_changes_are_named(server: Server, conversation: Conversation) -> None:

@@ -23,6 +23,7 @@ from tests.support.migrated_database import Database
 from tests.support.model_stub import Finish, ModelStub
 from tests.support.server import Server, eventually, script
 from tests.support.staff import RESPONSES, logged_in
+from tests.support.stored_rows import count_rows, stored_rows
 
 FILES_SECS = 60  # within this the files of SQLite have none of it
 BEFORE_THE_ERASURE = "0013_fill_chains"
@@ -52,13 +53,14 @@ def create(server: Server, headers: dict[str, str] | None = None, **body: Any) -
 
 
 def until_merged(server: Server, response_id: str) -> None:
-    merged = "SELECT 1 FROM responses_app_eventsegment WHERE response_id = ? AND codec = 1"
-    eventually(lambda: server.query(merged, response_id), 30, f"the merged log of {response_id}")
+    def is_merged() -> bool:
+        return count_rows(server, "eventsegment", response_id=response_id, codec=1) > 0
+
+    eventually(is_merged, 30, f"the merged log of {response_id}")
 
 
 def add_merged(server: Server, response_id: str, markers: Markers) -> None:
-    packed = "SELECT frames FROM responses_app_eventsegment WHERE response_id = ?"
-    for (data,) in server.query(packed, response_id):
+    for (data,) in stored_rows(server, "eventsegment", "frames", response_id=response_id):
         markers.add_compressed(bytes(data))
 
 
@@ -87,9 +89,8 @@ def test_nothing_of_a_deleted_response_is_left(front: Server, stub: ModelStub) -
         add_merged(server, response_id, marker)
     server.openai().responses.delete(response_id)
     assert_erased(server, marker)
-    assert server.query("SELECT digest FROM responses_app_idempotencykey") == [("",)]
-    hashes = "SELECT context_hash, chat_context_hash FROM responses_app_response WHERE id = ?"
-    assert server.query(hashes, response_id) == [("", "")]
+    assert stored_rows(server, "idempotencykey", "digest") == [("",)]
+    assert stored_rows(server, "response", "context_hash", "chat_context_hash", id=response_id) == [("", "")]
 
 
 def test_nothing_of_what_an_operator_deletes_is_left(small: Server) -> None:
@@ -110,8 +111,7 @@ def test_nothing_of_a_deleted_session_is_left(small: Server) -> None:
     response_id = create(small, headers, input=marker("input"))
     with logged_in(small) as operator:
         operator.act(RESPONSES, "fork", response_id)
-    forks = "SELECT public_id FROM responses_app_session WHERE fork_point_id = ?"
-    [(forked,)] = small.query(forks, response_id)
+    [(forked,)] = stored_rows(small, "session", "public_id", fork_point_id=response_id)
     with small.http() as client:
         title = {"title": marker("title")}
         assert client.patch(f"/api/sessions/{session_id}", json=title).status_code == 200

@@ -24,11 +24,11 @@ from tests.support.server import (
     streaming,
     text,
 )
+from tests.support.stored_rows import count_rows, ids_with_input, stored_rows
 
 pytestmark = pytest.mark.any_database
 
 DAPHNE_PATIENCE_SECS = 10  # with the task of a request whose client has left
-HEARTBEAT = "SELECT heartbeat_at FROM gateway_app_runtimeprocess WHERE state = 'running'"
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +39,11 @@ def checked(server: Server) -> Iterator[None]:
 
 
 def wait_for_renewal(server: Server) -> None:
-    before = server.query(HEARTBEAT)
-    eventually(lambda: server.query(HEARTBEAT) != before, what="a renewal of the leases")
+    before = stored_rows(server, "runtimeprocess", "heartbeat_at", state="running")
+    eventually(
+        lambda: stored_rows(server, "runtimeprocess", "heartbeat_at", state="running") != before,
+        what="a renewal of the leases",
+    )
 
 
 def test_a_stored_response_goes_on_without_its_client(server: Server) -> None:
@@ -55,8 +58,7 @@ def test_a_stored_response_goes_on_without_its_client(server: Server) -> None:
 def test_a_client_that_leaves_a_plain_post_finds_the_answer_later(server: Server) -> None:
     asked = script({"gate": "plain-post"}, {"say": "still here"})
     _post_and_leave(server, json.dumps({"input": asked}).encode())
-    sql = "SELECT response_id FROM responses_app_inputitem WHERE CAST(item AS text) LIKE '%plain-post%'"
-    [(response_id,)] = server.query(sql)
+    [response_id] = ids_with_input(server, "plain-post")
     server.open_gate("plain-post")
     assert text(server.ended(response_id)) == "still here"
 
@@ -98,8 +100,7 @@ def test_unstored_turns_wait_their_turn_in_a_session(server: Server) -> None:
     waiting = [threading.Thread(target=ask, args=(store,)) for store in (False, True)]
     for thread in waiting:
         thread.start()
-    renewed = "SELECT count(*) FROM responses_app_response WHERE status = 'queued'"
-    eventually(lambda: server.query(renewed)[0][0] >= 2)
+    eventually(lambda: count_rows(server, "response", status="queued") >= 2)
     wait_for_renewal(server)
     wait_for_renewal(server)
     server.open_gate("unstored-queue")
@@ -118,11 +119,8 @@ def test_an_unstored_response_leaves_no_content_behind(server: Server) -> None:
     status, request, output, attempt = _row(server, response_id)
     assert (status, request, output, attempt) == ("completed", "{}", None, 1)
     for table, column in (("inputitem", "item"), ("eventsegment", "frames")):
-        rows = server.query(f"SELECT {column} FROM responses_app_{table} WHERE response_id = ?", response_id)
-        assert rows == []
-    tools = server.query(
-        "SELECT name, arguments, output FROM responses_app_toolevent WHERE response_id = ?", response_id
-    )
+        assert stored_rows(server, table, column, response_id=response_id) == []
+    tools = stored_rows(server, "toolevent", "name", "arguments", "output", response_id=response_id)
     assert tools == [("calculate", "", "")]
     with server.http() as client:
         for path in ("", "?stream=true"):
@@ -152,7 +150,7 @@ def test_who_leaves_during_a_slow_admission_has_left_all_the_same(make_server: C
             with server.http() as client:  # five requests later, the first is read and waits for the database
                 assert {client.get("/v1/responses/resp_x?stream=true").status_code for _ in range(5)} == {404}
         time.sleep(DAPHNE_PATIENCE_SECS + 2)
-    eventually(lambda: server.query("SELECT status FROM responses_app_response") == [("cancelled",)], what="the stop")
+    eventually(lambda: stored_rows(server, "response", "status") == [("cancelled",)], what="the stop")
     assert "Traceback" not in server.log
     assert "killed" not in server.log
 
@@ -171,8 +169,7 @@ def _writes_blocked(server: Server) -> Iterator[None]:
 
 
 def _row(server: Server, response_id: str) -> tuple[object, ...]:
-    sql = "SELECT status, request, output, attempt FROM responses_app_response WHERE id = ?"
-    return server.query(sql, response_id)[0]
+    return stored_rows(server, "response", "status", "request", "output", "attempt", id=response_id)[0]
 
 
 def _post(server: Server, body: bytes) -> bytes:
@@ -186,6 +183,4 @@ def _post(server: Server, body: bytes) -> bytes:
 def _post_and_leave(server: Server, body: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(_post(server, body))
-        eventually(
-            lambda: server.query("SELECT 1 FROM responses_app_inputitem WHERE CAST(item AS text) LIKE '%plain-post%'")
-        )
+        eventually(lambda: ids_with_input(server, "plain-post"))

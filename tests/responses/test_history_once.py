@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.support.server import Server, text
 from tests.support.stored_history import TURNS, assert_turns_cost_the_same
+from tests.support.stored_rows import input_items, session_of, stored_rows
 
 
 def post(server: Server, client: Any, **body: Any) -> dict[str, Any]:
@@ -35,12 +36,7 @@ def test_a_long_chat_that_resends_its_history_costs_the_same_on_every_turn(serve
             history.append({"role": "assistant", "content": text(body)})
             ids.append(body["id"])
     assert_turns_cost_the_same(server, ids)
-    sessions = server.query(
-        "SELECT count(DISTINCT session_id), count(*) FROM responses_app_response "
-        f"WHERE id IN ({', '.join('?' * len(ids))})",
-        *ids,
-    )
-    assert sessions == [(1, TURNS)]
+    assert len({session_of(server, one) for one in ids}) == 1
     seen = server.model_calls(f"write 8 words {TURNS - 1:03}")[0]["texts"]
     assert seen == [item["content"] for item in history[:-1]]
 
@@ -55,7 +51,7 @@ def test_a_chat_that_repeats_only_the_messages_is_recognised_over_tools(server: 
             history.append({"role": "assistant", "content": text(body)})
             ids.append(body["id"])
     assert [len(_new_items(server, response_id)) for response_id in ids] == [1] * 6
-    sessions = {server.query("SELECT session_id FROM responses_app_response WHERE id = ?", one)[0] for one in ids}
+    sessions = {stored_rows(server, "response", "session_id", id=one)[0] for one in ids}
     assert len(sessions) == 1
 
 
@@ -162,8 +158,7 @@ def test_what_only_looks_alike_is_not_taken_for_the_same(server: Server) -> None
         other = [turn[0], {**patch, "input": "two"}, done, {"role": "assistant", "content": text(third)}]
         fourth = post(server, client, input=[*other, {"role": "user", "content": "done?"}])
     for body, count in ((second, 3), (fourth, 5)):
-        sql = "SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?"
-        assert server.query(sql, body["id"]) == [(count,)]
+        assert input_items(server, body["id"]) == count
 
 
 def test_a_turn_behind_a_conversation_is_not_recognised_from_its_end(server: Server) -> None:
@@ -179,5 +174,5 @@ def test_a_turn_behind_a_conversation_is_not_recognised_from_its_end(server: Ser
 
 
 def _new_items(server: Server, response_id: str) -> list[str]:
-    sql = "SELECT item FROM responses_app_inputitem WHERE response_id = ? ORDER BY position"
-    return [json.loads(item)["content"][0]["text"] for (item,) in server.query(sql, response_id)]
+    found = stored_rows(server, "inputitem", "item", order_by="position", response_id=response_id)
+    return [json.loads(item)["content"][0]["text"] for (item,) in found]

@@ -18,9 +18,9 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_rows import count_rows, stored_rows
 
 RACERS = 50
-COUNT = "SELECT count(*) FROM responses_app_response"
 
 
 def post(server: Server, key: str | None, headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:
@@ -57,8 +57,7 @@ async def test_of_fifty_that_race_one_runs(server: Server, store: bool) -> None:
     asked = script({"say": f"{marker} "}, {"gate": marker}, {"say": "end"})
     racing = asyncio.create_task(race([server.url], server.key, {"input": asked, "store": store}))
     await asyncio.to_thread(eventually, lambda: server.model_calls(marker), 30, "the model call")
-    joined = "SELECT count(*) FROM responses_app_idempotencykey WHERE key = ?"
-    assert server.query(joined, f"race-{store}") == [(1,)]
+    assert count_rows(server, "idempotencykey", key=f"race-{store}") == 1
     with stream(server, f"race-{store}", input=asked, store=store) as (answer, received):
         assert answer.headers["idempotency-replayed"] == "true"  # live, from event 0
         created_id(next(received))
@@ -85,7 +84,7 @@ async def test_one_runs_where_two_processes_share_the_database(make_server: Call
     finally:
         other.kill()
     assert {answer.status_code for answer in answers} == {200}
-    assert one.query(COUNT) == [(1,)]
+    assert count_rows(one, "response") == 1
     assert len([call for call in one.model_calls("two processes") if call["event"] == "started"]) == 1
 
 
@@ -150,8 +149,7 @@ def test_an_expired_key_is_free_again_and_forgotten(server: Server) -> None:
     post(server, "older", input="x")
     server.manage("shell", "-v0", "-c", shell)
     assert post(server, "old", input="another").json()["id"] != first["id"]
-    gone = "SELECT count(*) FROM responses_app_idempotencykey WHERE key = 'older'"
-    eventually(lambda: server.query(gone) == [(0,)], what="the end of an expired key")
+    eventually(lambda: count_rows(server, "idempotencykey", key="older") == 0, what="the end of an expired key")
 
 
 def test_what_was_not_stored_can_not_be_replayed(server: Server) -> None:
@@ -170,8 +168,10 @@ def test_a_client_that_leaves_does_not_stop_the_run_of_another(server: Server) -
             response_id = created_id(next(second))
         with stream(server, "shared-run", **asked) as (_, third):
             created_id(next(third))
-    status = "SELECT status, cancel_requested_at FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(status, response_id)[0][0] == "cancelled", what="the end, with the last client")
+    eventually(
+        lambda: stored_rows(server, "response", "status", "cancel_requested_at", id=response_id)[0][0] == "cancelled",
+        what="the end, with the last client",
+    )
 
     joined: list[bytes] = []
 

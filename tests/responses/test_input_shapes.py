@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.server import Server, script, text
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -22,8 +23,10 @@ def create(server: Server, items: Any, **fields: Any) -> dict[str, Any]:
 
 
 def stored_input(server: Server, response_id: str) -> list[dict[str, Any]]:
-    sql = "SELECT item FROM responses_app_inputitem WHERE response_id = ? ORDER BY position"
-    return [json.loads(item) for (item,) in server.query(sql, response_id)]
+    return [
+        json.loads(item)
+        for (item,) in stored_rows(server, "inputitem", "item", order_by="position", response_id=response_id)
+    ]
 
 
 def test_replayed_turns_keep_their_parts_and_phase(server: Server) -> None:

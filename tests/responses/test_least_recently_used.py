@@ -9,10 +9,11 @@ from tests.support.server import (
     script,
     streaming,
 )
+from tests.support.stored_rows import stored_rows
 
 
 def time_of(server: Server, column: str, response_id: str) -> datetime:
-    found = server.query(f"SELECT {column} FROM responses_app_response WHERE id = ?", response_id)[0][0]
+    found = stored_rows(server, "response", column, id=response_id)[0][0]
     return found if isinstance(found, datetime) else datetime.fromisoformat(found)
 
 
@@ -33,7 +34,7 @@ def test_what_is_used_outlives_what_is_not(make_server: Callable[..., Server]) -
     client = server.openai()
     with streaming(server, input=script({"say": "long"}, {"gate": "end"})) as (_, received):
         next(received)
-        ends_last = server.query("SELECT id FROM responses_app_response")[0][0]
+        ends_last = stored_rows(server, "response", "id")[0][0]
         polled, replayed = (client.responses.create(input=f"used {number}").id for number in range(2))
         unused = [client.responses.create(input=f"unused {number}").id for number in range(3)]
         for response_id in unused:  # whose POST was a reader, too
@@ -46,5 +47,5 @@ def test_what_is_used_outlives_what_is_not(make_server: Callable[..., Server]) -
     for response_id in (polled, replayed, ends_last):
         until_noted(server, response_id, newest)
     server.manage("prune_responses", "--keep", "3")
-    left = {row[0] for row in server.query("SELECT id FROM responses_app_response")}
+    left = {row[0] for row in stored_rows(server, "response", "id")}
     assert left == {polled, replayed, ends_last}

@@ -18,6 +18,7 @@ from tests.support.model_stub import (
     sse,
 )
 from tests.support.server import Server
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -60,7 +61,7 @@ def test_items_of_other_kinds_come_back_and_are_sent_again(front: Server, stub: 
     assert [item["type"] for item in first["output"]] == ["web_search_call", "message"]
     assert first["output"][0]["action"] == action
     assert first["output"][0]["id"] != "ws_1"
-    rows = front.query("SELECT frames FROM responses_app_eventsegment WHERE response_id = ?", first["id"])
+    rows = stored_rows(front, "eventsegment", "frames", response_id=first["id"])
     assert b"ws_1" in b"".join(bytes(row[0]) for row in rows)  # kept beside, for the operators
     check_log(front, first["id"])
     stub.play(Text("again"), Finish())
@@ -135,8 +136,8 @@ def test_what_was_put_up_with_is_on_the_row(front: Server, stub: ModelStub) -> N
     stub.play(StreamStyle(has_opening=False, has_output=False), Raw(sse(opening)), Text("live"), Finish())
     body = create(front, input="x")
     assert body["output"][0]["content"][0]["text"] == "live"
-    [(quirks,)] = front.query("SELECT protocol_deviations FROM responses_app_response WHERE id = ?", body["id"])
-    assert json.loads(quirks) == ["no response.created before codex.rate_limits"]
+    [(deviations,)] = stored_rows(front, "response", "protocol_deviations", id=body["id"])
+    assert json.loads(deviations) == ["no response.created before codex.rate_limits"]
 
 
 def test_citations_come_through(front: Server, stub: ModelStub) -> None:

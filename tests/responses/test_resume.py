@@ -8,7 +8,7 @@ import pytest
 from responses_app.protocol.sse import decode_frame
 from tests.support.checker import check_log
 from tests.support.restarts import has_output, start_and_kill
-from tests.support.scripted_requests import LEDGER, call, effects
+from tests.support.scripted_requests import call, effects
 from tests.support.server import (
     Server,
     created_id,
@@ -17,6 +17,7 @@ from tests.support.server import (
     streaming,
     text,
 )
+from tests.support.stored_rows import stored_rows, tool_calls
 
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
@@ -64,7 +65,7 @@ def test_an_interrupted_unsafe_tool_is_not_run_again(make_server: Callable[..., 
     assert body["status"] == "completed"
     assert "outcome" in str(body["output"]) or "not known" in str(body["output"])
     assert effects(server, "unsafe") == 1
-    assert server.query(LEDGER, response_id)[0][1] == "interrupted"
+    assert tool_calls(server, response_id)[0][1] == "interrupted"
     assert text(body).startswith("look: The result is Interrupted")
     check_log(server, response_id)
 
@@ -111,8 +112,7 @@ def test_a_finished_call_is_replayed_from_the_ledger(make_server: Callable[..., 
 def test_the_crashes_are_counted(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_ATTEMPTS="2")
     response_id = start_and_kill(server, lambda: has_output(server, "x "), {"say": "x "}, {"gate": "never"})
-    sql = "SELECT attempt FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(sql, response_id) == [(2,)], what="the second attempt")
+    eventually(lambda: stored_rows(server, "response", "attempt", id=response_id) == [(2,)], what="the second attempt")
     server.kill()
     server.start()
     body = server.ended(response_id)

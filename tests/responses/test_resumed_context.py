@@ -31,6 +31,7 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_rows import stored_rows
 
 pytestmark = [pytest.mark.any_database, pytest.mark.fault]
 
@@ -86,9 +87,12 @@ def test_words_before_a_whole_call_are_not_continued(make_server: Callable[..., 
     server = make_server()
     reported = script({"say": "half "}, {"gate": "rest"}, {"say": "whole"})
     steps = ({"say": "so "}, call("_hidden", text=reported), {"gate": "never"})
-    sql = "SELECT frames FROM responses_app_eventsegment"
     response_id = start_and_kill(
-        server, lambda: any(b"hermes.tool.called" in bytes(frames) for (frames,) in server.query(sql)), *steps
+        server,
+        lambda: any(
+            b"hermes.tool.called" in bytes(frames) for (frames,) in stored_rows(server, "eventsegment", "frames")
+        ),
+        *steps,
     )
     server.open_gate("rest")
     assert text(server.ended(response_id)) == "so half whole"

@@ -20,10 +20,10 @@ from tests.support.staff import (
     logged_in,
     make_staff,
 )
+from tests.support.stored_rows import stored_rows
 from tests.support.websockets import Socket, socket
 
 pytestmark = pytest.mark.any_database
-STATUS = "SELECT status FROM responses_app_response WHERE id = ?"
 
 
 def make_key(server: Server, name: str) -> str:
@@ -32,7 +32,7 @@ def make_key(server: Server, name: str) -> str:
 
 def ended(server: Server, response_id: str) -> str:
     def look() -> str:
-        (status,) = server.query(STATUS, response_id)[0]
+        (status,) = stored_rows(server, "response", "status", id=response_id)[0]
         return str(status) if status not in ("queued", "in_progress") else ""
 
     return str(eventually(look, 30, "the end of the work"))
@@ -56,7 +56,7 @@ def test_a_stream_of_a_revoked_key_ends_and_its_work_goes_on(server: Server) -> 
         server.manage("revokekey", "revoked-stream")
         with pytest.raises(httpx.TransportError):
             read_to_the_end(received)
-    assert server.query(STATUS, response_id) == [("in_progress",)]
+    assert stored_rows(server, "response", "status", id=response_id) == [("in_progress",)]
     server.open_gate("revoked-stream")
     assert ended(server, response_id) == "completed"
 

@@ -14,6 +14,7 @@ from tests.support.server import (
     script,
     streaming,
 )
+from tests.support.stored_rows import count_rows, stored_rows
 
 RETRY = {"x-stainless-retry-count": "1"}
 
@@ -98,8 +99,9 @@ def test_a_retry_runs_again_when_the_first_ended_with_its_client(server: Server)
     asked = script({"say": "unstored-retry "}, {"gate": "unstored-retry"}, {"say": "end"})
     with streaming(server, input=asked, store=False) as (_, received):
         first = created_id(next(received))
-    row = "SELECT status FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(row, first) == [("cancelled",)], what="the end of the first")
+    eventually(
+        lambda: stored_rows(server, "response", "status", id=first) == [("cancelled",)], what="the end of the first"
+    )
     server.open_gate("unstored-retry")
     again = retried(server, input=asked, store=False)
     assert again.status_code == 200
@@ -112,4 +114,4 @@ def test_joining_retries_can_be_turned_off(make_server: Callable[..., Server]) -
     again = retried(server, model="hermes-agent", input="off")
     assert again.json()["id"] != first.id
     assert "idempotency-replayed" not in again.headers
-    assert server.query("SELECT count(*) FROM responses_app_idempotencykey") == [(0,)]
+    assert count_rows(server, "idempotencykey") == 0

@@ -14,13 +14,14 @@ from tests.support.model_stub import (
     ModelStub,
     Text,
 )
-from tests.support.scripted_requests import LEDGER, call, effects
+from tests.support.scripted_requests import call, effects
 from tests.support.server import (
     Server,
     eventually,
     script,
     text,
 )
+from tests.support.stored_rows import stored_rows, tool_calls
 
 pytestmark = pytest.mark.any_database
 
@@ -48,7 +49,7 @@ def test_an_upstream_that_counts_its_calls_anew_gets_no_old_result(
     decide(server, response_id, "once", request_id=asked["request_id"])
     body = server.ended(response_id)
     assert [item.get("output") for item in body["output"][:3]] == ["first", "second", "third"]
-    assert len({row[0] for row in server.query("SELECT call_id FROM responses_app_toolevent")}) == 3
+    assert len({row[0] for row in stored_rows(server, "toolevent", "call_id")}) == 3
     check_log(server, response_id)
 
 
@@ -144,7 +145,7 @@ def test_a_cancelled_internal_call_does_not_stay_open(server: Server) -> None:
     eventually(lambda: effects(server, "hidden cancel"), what="the call to begin")
     with server.http() as client:
         client.post(f"/v1/responses/{response_id}/cancel")
-    assert server.query(LEDGER, response_id)[0][1] == "interrupted"
+    assert tool_calls(server, response_id)[0][1] == "interrupted"
 
 
 def test_results_of_parallel_calls_are_shown_as_they_come(server: Server) -> None:

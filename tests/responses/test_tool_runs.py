@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.checker import check_log
-from tests.support.scripted_requests import LEDGER, call, effects, run_script
+from tests.support.scripted_requests import call, effects, run_script
 from tests.support.server import (
     Server,
     created_id,
@@ -15,6 +15,7 @@ from tests.support.server import (
     streaming,
     text,
 )
+from tests.support.stored_rows import stored_rows, tool_calls
 
 pytestmark = pytest.mark.any_database
 
@@ -36,7 +37,7 @@ def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: 
     assert text(body) == f"The result is {reply}."
     # A name that the model made up is content: the ledger does not have it.
     known = "unknown" if name == "missing" else name
-    assert server.query(LEDGER, body["id"]) == [(known, status, reply)]
+    assert tool_calls(server, body["id"]) == [(known, status, reply)]
 
 
 def test_broken_arguments_are_reported_to_the_model(server: Server) -> None:
@@ -61,7 +62,7 @@ def test_a_long_output_is_stored_whole_and_shown_cut(server: Server) -> None:
     shown = body["output"][1]["output"]
     assert len(shown) < 51_000
     assert "characters are left out" in shown
-    [(_, _, stored)] = server.query(LEDGER, body["id"])
+    [(_, _, stored)] = tool_calls(server, body["id"])
     assert len(stored) == 200_000
 
 
@@ -72,11 +73,12 @@ def test_what_a_command_says_is_in_the_log_while_it_runs(make_server: Callable[.
     with server.http() as client:
         asked = {"input": script(call("terminal", command=command)), "background": True}
         response_id = client.post("/v1/responses", json=asked).json()["id"]
-    sql = "SELECT frames FROM responses_app_eventsegment WHERE response_id = ?"
     progress = b'"type":"hermes.tool.progress"'
 
     def has_printed() -> bool:
-        frames = b"".join(bytes(row[0]) for row in server.query(sql, response_id))
+        frames = b"".join(
+            bytes(row[0]) for row in stored_rows(server, "eventsegment", "frames", response_id=response_id)
+        )
         return progress in frames and b"early" in frames.split(progress)[1]
 
     eventually(has_printed, what="the first words of the command")
@@ -126,7 +128,7 @@ def test_internal_tools_run_and_are_recorded_and_never_shown(server: Server) -> 
     body = run_script(server, {"say": "so "}, call("_hidden", text="behind the curtain"))
     assert [item["type"] for item in body["output"]] == ["message", "message"]
     assert text(body) == "so The result is behind the curtain."
-    assert server.query(LEDGER, body["id"]) == [("_hidden", "completed", "behind the curtain")]
+    assert tool_calls(server, body["id"]) == [("_hidden", "completed", "behind the curtain")]
     assert b"_hidden" not in b"".join(server.replay(body["id"]))
 
 
@@ -161,7 +163,7 @@ def test_a_turn_has_a_time_limit(make_server: Callable[..., Server]) -> None:
 def test_a_loop_that_never_ends_is_ended(server: Server) -> None:
     body = run_script(server, call("again"))
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_iterations"})
-    assert len(server.query(LEDGER, body["id"])) == 90
+    assert len(tool_calls(server, body["id"])) == 90
 
 
 def test_files_written_in_one_turn_are_there_in_the_next(server: Server) -> None:

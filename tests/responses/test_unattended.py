@@ -14,6 +14,7 @@ from tests.support.server import (
     streaming,
     text,
 )
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
@@ -31,10 +32,10 @@ def test_only_responses_without_readers_are_ended(make_server: Callable[..., Ser
 
         def is_over() -> bool:
             server.body(polled)
-            return server.query("SELECT finished_at FROM responses_app_response WHERE id = ?", alone) != [(None,)]
+            return stored_rows(server, "response", "finished_at", id=alone) != [(None,)]
 
         eventually(is_over, what="the end of the response without readers")
-        open_rows = server.query("SELECT id FROM responses_app_response WHERE status = 'in_progress' ORDER BY id")
+        open_rows = stored_rows(server, "response", "id", order_by="id", status="in_progress")
         assert {row[0] for row in open_rows} >= {polled}
         assert len(open_rows) == 2
     body = server.ended(alone)
@@ -49,8 +50,10 @@ def test_what_waits_for_consent_does_not_run(make_server: Callable[..., Server])
     waiting = start_background(server, call("guarded", text="patient"))
     until_waiting(server, waiting)
     alone = start_background(server, {"say": "x"}, {"gate": "never"})
-    sql = "SELECT finished_at FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(sql, alone) != [(None,)], what="the end of the response without readers")
+    eventually(
+        lambda: stored_rows(server, "response", "finished_at", id=alone) != [(None,)],
+        what="the end of the response without readers",
+    )
     decide(server, waiting, "once")
     assert server.ended(waiting)["status"] == "completed"
 

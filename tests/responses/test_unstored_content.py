@@ -35,6 +35,7 @@ from tests.support.model_stub import (
     sse,
 )
 from tests.support.server import Server, eventually, frames
+from tests.support.stored_rows import stored_rows
 
 # Fields whose values are switches, or that name what is stored already.
 WORDLESS = {"background", "conversation", "previous_response_id", "store", "stream"}
@@ -77,7 +78,7 @@ def test_nothing_of_it_reaches_the_disk(front: Server, stub: ModelStub, tmp_path
     assert_all_of_it_happened(marker, seen)
     assert_no_trace(front, marker)
     assert in_files(front, marker) == set()
-    assert set(front.query("SELECT name, status FROM responses_app_toolevent")) == {
+    assert set(stored_rows(front, "toolevent", "name", "status")) == {
         ("calculate", "failed"),
         ("chatty", "completed"),
         ("demo.add", "failed"),

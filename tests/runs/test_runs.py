@@ -28,6 +28,7 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_rows import stored_rows, until_merged
 
 pytestmark = pytest.mark.any_database
 
@@ -134,8 +135,7 @@ def test_a_kill_in_the_middle_of_the_events_leaves_no_gap(make_server: Callable[
 def test_the_times_of_events_are_the_same_live_and_later(server: Server) -> None:
     run_id = start_run(server, {"input": "write 200 words at 400 words per second"})
     live = all_run_events(server, run_id)
-    sql = "SELECT is_log_merged FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(sql, f"resp_{run_id[4:]}")[0][0], 20, "the merging of its log")
+    until_merged(server, f"resp_{run_id[4:]}")
     assert all_run_events(server, run_id) == live
     times = [event["timestamp"] for event in event_data(live)]
     assert times == sorted(times)
@@ -159,8 +159,8 @@ def test_a_stop_records_the_key_that_asked_for_it(server: Server) -> None:
     run_id = start_run(server, {"input": script({"gate": "never"})})
     post(server, f"/v1/runs/{run_id}/stop", {})
     ended_run(server, run_id)
-    sql = "SELECT cancel_requested_by FROM responses_app_response WHERE id = ?"
-    assert server.query(sql, f"resp_{run_id[4:]}") == [("key root",)]
+    asked = stored_rows(server, "response", "cancel_requested_by", id=f"resp_{run_id[4:]}")
+    assert asked == [("key root",)]
 
 
 def test_approval_through_the_run(server: Server) -> None:

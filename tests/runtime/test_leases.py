@@ -19,15 +19,11 @@ from tests.support.server import (
     server_beside,
     text,
 )
+from tests.support.stored_rows import stored_rows, update_rows
 
-HEARTBEATS = "SELECT id, heartbeat_at FROM gateway_app_runtimeprocess"
-STATES = "SELECT state, exit_reason FROM gateway_app_runtimeprocess"
-LOSE = "UPDATE gateway_app_runtimeprocess SET state = 'lost', exit_reason = 'the process is gone'"
-RELEASE = "UPDATE responses_app_response SET lease_owner = '', lease_until = NULL, crashes = 1 WHERE id = ?"
-CLAIM = "SELECT attempt, crashes, lease_owner FROM responses_app_response WHERE id = ?"
-HAND_TO_A_DEAD_OWNER = """
-UPDATE responses_app_response SET lease_owner = 'gone', lease_until = created_at WHERE id = ?
-"""
+LOST = {"state": "lost", "exit_reason": "the process is gone"}
+RELEASED = {"lease_owner": "", "lease_until": None, "crashes": 1}
+LEFT_BY_A_DEAD_OWNER = {"lease_owner": "gone", "lease_until": "2020-01-01 00:00:00+00:00"}
 ISOLATE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 SKEW_SECS = 30
 ENV = {"HERMES_LEASE_SECS": "3", "HERMES_SWEEP_SECS": "0.1"}
@@ -59,10 +55,10 @@ def begin(server: Server) -> str:
 
 
 def until_all_have_beaten(server: Server, count: int) -> None:
-    before = set(server.query(HEARTBEATS))
+    before = set(stored_rows(server, "runtimeprocess", "id", "heartbeat_at"))
 
     def have_beaten() -> bool:
-        now = set(server.query(HEARTBEATS))
+        now = set(stored_rows(server, "runtimeprocess", "id", "heartbeat_at"))
         return len(now) == count and not now & before
 
     eventually(have_beaten, 30, "a heartbeat of each")
@@ -71,9 +67,13 @@ def until_all_have_beaten(server: Server, count: int) -> None:
 def until_the_dead_are_judged(server: Server, count: int) -> None:
     """Every process beats, and one of them has released what an unknown owner left."""
     left = begin(server)
-    server.change(HAND_TO_A_DEAD_OWNER, left)
+    update_rows(server, "response", LEFT_BY_A_DEAD_OWNER, id=left)
     until_all_have_beaten(server, count)
-    eventually(lambda: server.query(CLAIM, left)[0][:2] == (2, 1), 60, "the claim of what a dead owner left")
+    eventually(
+        lambda: stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=left)[0][:2] == (2, 1),
+        60,
+        "the claim of what a dead owner left",
+    )
     until_all_have_beaten(server, count)
 
 
@@ -90,10 +90,14 @@ def test_hosts_whose_clocks_are_wrong_take_no_work_and_lose_none(
             stack.callback(other.kill)
             servers.append(other.start())
         ids = [begin(each) for each in servers]
-        before = [server.query(CLAIM, response_id) for response_id in ids]
+        before = [
+            stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id) for response_id in ids
+        ]
         assert [found[0][:2] for found in before] == [(1, 0)] * 3
         until_the_dead_are_judged(server, 3)
-        assert [server.query(CLAIM, response_id) for response_id in ids] == before
+        assert [
+            stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id) for response_id in ids
+        ] == before
 
 
 def can_isolate() -> bool:
@@ -109,14 +113,14 @@ def test_containers_with_one_hostname_do_not_declare_each_other_dead(
 ) -> None:
     server = make_server(IsolatedServer, **ENV)
     response_id = begin(server)
-    before = server.query(CLAIM, response_id)
+    before = stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id)
     other = server_beside(server, tmp_path / "other", IsolatedServer, **ENV)
     try:
         other.start()
         until_all_have_beaten(server, 2)
-        found = server.query("SELECT host, state FROM gateway_app_runtimeprocess")
+        found = stored_rows(server, "runtimeprocess", "host", "state")
         assert found == [(found[0][0], "running")] * 2
-        assert server.query(CLAIM, response_id) == before
+        assert stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id) == before
     finally:
         other.kill()
 
@@ -127,11 +131,19 @@ def test_a_process_that_was_declared_lost_is_alive_when_it_beats_and_its_taken_w
 ) -> None:
     server = make_server(**ENV)
     response_id = begin(server)
-    server.change(LOSE)
-    server.change(RELEASE, response_id)
-    eventually(lambda: server.query(STATES) == [("running", "")], 30, "the return of the process")
-    eventually(lambda: server.query(CLAIM, response_id)[0][:2] == (2, 1), 30, "the next attempt")
+    update_rows(server, "runtimeprocess", LOST)
+    update_rows(server, "response", RELEASED, id=response_id)
+    eventually(
+        lambda: stored_rows(server, "runtimeprocess", "state", "exit_reason") == [("running", "")],
+        30,
+        "the return of the process",
+    )
+    eventually(
+        lambda: stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id)[0][:2] == (2, 1),
+        30,
+        "the next attempt",
+    )
     server.open_gate("go")
     assert text(server.ended(response_id)) == "before after"
     check_log(server, response_id)
-    assert server.query(CLAIM, response_id) == [(2, 1, "")]
+    assert stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id) == [(2, 1, "")]

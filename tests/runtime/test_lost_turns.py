@@ -15,13 +15,13 @@ from tests.support.server import (
     script,
     streaming,
 )
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
 OVERTAKEN = "attempt = attempt + 1, lease_owner = 'other', lease_until = '2999-01-01'"
 SETTLED = "status = 'incomplete', finished_at = '2026-01-01', lease_owner = '', lease_until = NULL"
 RELEASED = "lease_owner = '', lease_until = NULL"
-STATUS = "SELECT status FROM responses_app_response WHERE id = ?"
 
 
 def change_row(server: Server, response_id: str, change: str) -> None:
@@ -52,7 +52,7 @@ def test_its_reader_gets_a_terminal_event(make_server: Callable[..., Server], ch
     assert last["type"] == "response.incomplete"
     assert last["response"]["incomplete_details"]["reason"] == "server_interrupted"
     assert "before " in json.dumps(last["response"]["output"])
-    assert server.query(STATUS, response_id) == [(status,)]
+    assert stored_rows(server, "response", "status", id=response_id) == [(status,)]
 
 
 def test_one_that_finds_its_row_taken_at_the_end_gets_its_answer(make_server: Callable[..., Server]) -> None:

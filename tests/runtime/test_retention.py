@@ -21,6 +21,7 @@ from responses_app.services.archive.retention import (
     select,
 )
 from tests.support.server import Server, eventually
+from tests.support.stored_rows import count_rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -192,7 +193,7 @@ def test_a_server_evicts_by_itself_and_conversations_keep_their_history(make_ser
     last = [client.responses.create(input=f"number {number}").id for number in range(12)][-1]
 
     def stored() -> int:
-        return int(server.query("SELECT count(*) FROM responses_app_response")[0][0])
+        return int(count_rows(server, "response"))
 
     eventually(lambda: stored() <= 6, timeout_secs=30, what="the eviction")
     with server.http() as http:

@@ -20,6 +20,7 @@ from tests.support.server import (
     text,
 )
 from tests.support.stored_logs import make_response, opening, unexpected
+from tests.support.stored_rows import count_rows, stored_rows
 
 
 def test_without_any_hint_work_starts_waits_its_turn_and_is_cancelled(make_server: Callable[..., Server]) -> None:
@@ -54,8 +55,7 @@ def test_a_long_turn_keeps_its_lease(make_server: Callable[..., Server]) -> None
     asked = "write 30 words slowly"  # three leases long
     body = server.openai().responses.create(model="hermes-agent", input=asked)
     assert body.status == "completed"
-    sql = "SELECT attempt FROM responses_app_response WHERE id = ?"
-    assert server.query(sql, body.id) == [(1,)]
+    assert stored_rows(server, "response", "attempt", id=body.id) == [(1,)]
 
 
 def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server: Server) -> None:
@@ -69,10 +69,13 @@ def test_clients_that_leave_while_they_are_admitted_leave_nothing_running(server
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(head.encode() + content)
-    open_rows = "SELECT count(*) FROM responses_app_response WHERE NOT is_stored AND finished_at IS NULL"
     with server.http() as client:
         client.post("/v1/responses", json={"input": "a request behind all of them"})
-    eventually(lambda: server.query(open_rows) == [(0,)], 5, "the end of the response without readers")
+
+    def have_all_ended() -> bool:
+        return count_rows(server, "response", is_stored=False, finished_at=None) == 0
+
+    eventually(have_all_ended, 5, "the end of the responses without readers")
     calls = [call["event"] for call in server.model_calls(marker)]
     assert calls.count("started") == calls.count("stopped")
 
@@ -84,9 +87,9 @@ def test_an_orderly_stop_leaves_its_work_to_the_next_start(make_server: Callable
     )
     eventually(lambda: text(server.body(created.id)) == "some ")
     server.kill(signal.SIGTERM)
-    states = server.query("SELECT state, exit_reason FROM gateway_app_runtimeprocess")
+    states = stored_rows(server, "runtimeprocess", "state", "exit_reason")
     assert states == [("stopped", "stopped")]
-    assert server.query("SELECT lease_owner FROM responses_app_response") == [("",)]
+    assert stored_rows(server, "response", "lease_owner") == [("",)]
     server.start()
     server.open_gate("rest")
     assert text(server.ended(created.id)) == "some more"

@@ -9,10 +9,10 @@ from contextlib import ExitStack, closing
 import pytest
 
 from tests.support.server import Server, eventually, script
+from tests.support.stored_rows import count_rows
 
 BURST = 160  # the channel holds 100 hints
 SLOTS = 32
-ENDED = "SELECT count(*) FROM responses_app_response WHERE status = 'completed'"
 
 
 @pytest.mark.any_database
@@ -34,7 +34,7 @@ def test_a_burst_starts_without_any_sweep(make_server: Callable[..., Server]) ->
             other.execute("ROLLBACK")
         for client in clients:
             assert client.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
-    eventually(lambda: server.query(ENDED) == [(BURST,)], 45, f"the end of all {BURST}")
+    eventually(lambda: count_rows(server, "response", status="completed") == BURST, 45, f"the end of all {BURST}")
     assert "the sweep will find" not in server.log
 
 

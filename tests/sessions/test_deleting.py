@@ -5,12 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.server import Server, eventually, script
+from tests.support.stored_rows import input_of_deleted
 
 pytestmark = pytest.mark.any_database
-LEFT = (
-    "SELECT count(*) FROM responses_app_inputitem i JOIN responses_app_response r ON r.id = i.response_id "
-    "WHERE r.deleted_at IS NOT NULL"
-)
 FILL = """
 from datetime import timedelta
 from django.utils import timezone
@@ -44,4 +41,4 @@ def test_a_long_session_is_erased_by_the_sweep(make_server: Callable[..., Server
         server.manage("shell", "-v0", "-c", FILL)
         assert client.delete(f"/api/sessions/{session}").status_code == 200
         assert client.get(f"/api/sessions/{session}").status_code == 404
-    eventually(lambda: server.query(LEFT)[0][0] == 0, 60, "the end of the erasing")
+    eventually(lambda: input_of_deleted(server) == 0, 60, "the end of the erasing")

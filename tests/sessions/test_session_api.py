@@ -16,6 +16,7 @@ from tests.support.hermes_client import (
 from tests.support.scripted_requests import call
 from tests.support.server import Server, eventually, script
 from tests.support.session_client import create_session, read_messages, read_session, send_message, update_session
+from tests.support.stored_rows import count_rows, stored_rows
 
 SESSION_KEYS = {
     *("id", "source", "user_id", "model", "title", "started_at", "ended_at", "end_reason", "message_count"),
@@ -192,10 +193,9 @@ def test_deleting_a_session_erases_its_turns(make_server: Callable[..., Server])
         assert client.delete(f"/api/sessions/{session_id}").json()["error"]["code"] == "session_not_found"
         assert client.get(f"/v1/responses/{ended}").status_code == 404
         assert client.get(f"/v1/runs/{running}").status_code == 404
-    left = "SELECT count(*) FROM responses_app_eventsegment"
-    eventually(lambda: server.query(left) == [(0,)], 20, "the end of all content")
-    assert server.query("SELECT count(*) FROM responses_app_inputitem") == [(0,)]
-    statuses = server.query("SELECT status FROM responses_app_response ORDER BY turn")
+    eventually(lambda: count_rows(server, "eventsegment") == 0, 20, "the end of all content")
+    assert count_rows(server, "inputitem") == 0
+    statuses = stored_rows(server, "response", "status", order_by="turn")
     assert statuses == [("completed",), ("cancelled",)]
     again = create_session(server, id=session_id, title="gone")
     assert again["message_count"] == 0

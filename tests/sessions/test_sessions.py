@@ -11,6 +11,7 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_rows import count_rows, stored_rows
 
 
 def test_three_chained_turns_are_one_session_and_remember(server: Server) -> None:
@@ -26,7 +27,7 @@ def test_three_chained_turns_are_one_session_and_remember(server: Server) -> Non
         previous = answer.id
     assert len(sessions) == 1
     assert 'you wrote 2 times, first: "alpha"' in answer.output_text
-    rows = server.query("SELECT turn_count FROM responses_app_session WHERE public_id = ?", sessions.pop())
+    rows = stored_rows(server, "session", "turn_count", public_id=sessions.pop())
     assert rows == [(3,)]
 
 
@@ -102,8 +103,7 @@ def test_a_streaming_child_waits_as_queued_and_then_streams(server: Server) -> N
 
     reader = threading.Thread(target=read)
     reader.start()
-    sql = "SELECT count(*) FROM responses_app_response WHERE status = 'queued'"
-    eventually(lambda: server.query(sql)[0][0] >= 1)
+    eventually(lambda: count_rows(server, "response", status="queued") >= 1)
     server.open_gate("stream-wait")
     reader.join(20)
     assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"]

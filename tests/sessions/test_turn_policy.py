@@ -17,6 +17,7 @@ from tests.support.hermes_client import (
 from tests.support.scripted_requests import call
 from tests.support.server import Server, eventually, script
 from tests.support.session_client import create_session, update_session
+from tests.support.stored_rows import stored_rows
 from tests.support.websockets import socket
 
 
@@ -54,7 +55,7 @@ def test_reject(server: Server) -> None:
     queued = start_run(server, {"input": "wait", "session_id": session_id}, X_Hermes_Turn_Policy="queue")
     server.open_gate("policy-reject")
     assert ended_run(server, first)["status"] == ended_run(server, queued)["status"] == "completed"
-    assert server.query("SELECT turn_count FROM responses_app_session WHERE public_id = ?", session_id) == [(2,)]
+    assert stored_rows(server, "session", "turn_count", public_id=session_id) == [(2,)]
     assert ended_run(server, start_run(server, {"input": "free", "session_id": session_id}))["status"] == "completed"
 
 

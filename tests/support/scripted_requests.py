@@ -10,7 +10,6 @@ REASONING_TEXT_AND_CALL = script(
     {"say": "Let me see. "},
     {"call": "calculate", "arguments": {"expression": "6*7"}},
 )
-LEDGER = "SELECT name, status, output FROM responses_app_toolevent WHERE response_id = ? ORDER BY id"
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tests.support.server import (
     text,
 )
 from tests.support.shutdowns import stop_with_signal
+from tests.support.stored_rows import stored_rows
 
 MEGABYTE = 1_000_000
 FLOOD_BYTES = 100 * MEGABYTE
@@ -46,7 +47,7 @@ def test_a_socket_that_is_not_read_is_dropped(make_server: Callable[..., Server]
         message = {"type": "response.create", "input": script({"say": LONG})}
         connection.sendall(text_frame(json.dumps(message).encode()))
         eventually(lambda: is_dropped(connection), 30, "the end of the connection")
-    [(response_id,)] = server.query("SELECT id FROM responses_app_response")
+    [(response_id,)] = stored_rows(server, "response", "id")
     assert text(server.ended(response_id, 60)) == LONG
     check_log(server, response_id)
     assert "Traceback" not in server.log

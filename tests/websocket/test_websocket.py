@@ -17,6 +17,7 @@ from tests.support.server import (
     script,
     text,
 )
+from tests.support.stored_rows import count_rows, status_of, stored_rows
 from tests.support.websockets import Socket, socket
 
 pytestmark = pytest.mark.any_database
@@ -31,8 +32,7 @@ def test_frames_are_the_events_of_the_log(server: Server) -> None:
         replayed = [decode_frame(frame) for frame in server.replay(response_id)[:-1]]
         assert found == replayed
     check_log(server, response_id)
-    row = "SELECT session_key FROM responses_app_response WHERE id = ?"
-    assert server.query(row, response_id) == [("socket-key",)]
+    assert stored_rows(server, "response", "session_key", id=response_id) == [("socket-key",)]
 
 
 def test_the_sdk_takes_several_turns_on_one_socket(server: Server) -> None:
@@ -95,8 +95,7 @@ def test_an_unstored_turn_ends_with_its_socket(server: Server) -> None:
         ws.create(input=script({"say": "unstored-socket "}, {"gate": "never"}), store=False)
         response_id = ws.receive()["response"]["id"]
         eventually(lambda: server.model_calls("unstored-socket"), what="the model call")
-    row = "SELECT status FROM responses_app_response WHERE id = ?"
-    eventually(lambda: server.query(row, response_id) == [("cancelled",)], what="the stop")
+    eventually(lambda: status_of(server, response_id) == "cancelled", what="the stop")
 
 
 # -- what is not stored ----------------------------------------------------------------------
@@ -120,7 +119,7 @@ def test_a_socket_remembers_what_nothing_stores(server: Server) -> None:
         "memory three",
     ]
     assert call["instructions"] == "be kind"
-    assert server.query("SELECT count(*) FROM responses_app_inputitem WHERE response_id = ?", first) == [(0,)]
+    assert count_rows(server, "inputitem", response_id=first) == 0
     with socket(server) as other:
         refused = other.ask(input="x", store=False, previous_response_id=first)
     assert refused["error"]["code"] == "previous_response_not_found"
