@@ -1,4 +1,4 @@
-"""Retention by itself: passes over what may go, in a loop beside the sweep."""
+"""Removes what the retention settings allow, in a loop beside the sweep."""
 
 import asyncio
 import logging
@@ -10,26 +10,26 @@ from django.conf import settings
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.services.archive.pruning import Search
-from responses_app.services.archive.retention import Rules, select, standing_rules
+from responses_app.services.archive.retention import Rules, select, configured_rules
 
 logger = logging.getLogger(__name__)
 
 PAUSE_SWEEPS = 10  # between two passes, at least
-IDLE_SHARE = 100  # a pass counts all that is kept: looking takes at most this part of the time
-MAX_PAUSE_SECS = 600.0  # a look that waited for a slow database must not end retention
+IDLE_SHARE = 100  # a pass counts every kept response: searching takes at most 1 % of the time
+MAX_PAUSE_SECS = 600.0  # a search that waited for a slow database must not end retention
 
 
 class Evictions:
     def __init__(self) -> None:
-        self._look_secs = 0.0  # of this pass, for looks that removed nothing
+        self._search_secs = 0.0  # of this pass, without the steps that removed something
 
     async def evict_forever(self) -> None:
         while not request_gate.is_closed:
-            rules = standing_rules()
+            rules = configured_rules()
             if rules is not None:
                 await self._evict(rules)
             pause_secs = max(
-                PAUSE_SWEEPS * settings.HERMES_SWEEP_SECS, IDLE_SHARE * self._look_secs
+                PAUSE_SWEEPS * settings.HERMES_SWEEP_SECS, IDLE_SHARE * self._search_secs
             )
             await asyncio.sleep(min(pause_secs, MAX_PAUSE_SECS))
 
@@ -37,7 +37,7 @@ class Evictions:
         """One pass; only the removal of a few rows at a time goes through the writer."""
         began_at = time.monotonic()
         search = Search(await database.read(select, rules))
-        self._look_secs = time.monotonic() - began_at
+        self._search_secs = time.monotonic() - began_at
         removed = 0
         while not (search.is_over or request_gate.is_closed):
             removed += await self._step(search)
@@ -45,7 +45,7 @@ class Evictions:
             logger.info("Retention removed %d responses.", removed)
 
     async def _step(self, search: Search) -> int:
-        """A batch or a page without any, then a pause as long."""
+        """Search one page and remove its batch, then pause as long."""
         removed = 0
         began_at = time.monotonic()
         batch = await database.read(search.next_batch)
@@ -53,6 +53,6 @@ class Evictions:
             removed = await database.write(partial(search.remove, batch))
         took_secs = time.monotonic() - began_at
         if not removed:
-            self._look_secs += took_secs
+            self._search_secs += took_secs
         await asyncio.sleep(took_secs)
         return removed

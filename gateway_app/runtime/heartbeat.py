@@ -1,4 +1,4 @@
-"""Whether this process has shown lately that it lives, and so may judge others."""
+"""The heartbeat of this process: without a fresh one it may not judge others."""
 
 import time
 
@@ -8,8 +8,8 @@ from responses_app.services.lifecycle.claim import lease
 class Heartbeat:
     """By the monotonic clock of this process.
 
-    After an outage the database knows of no heartbeat of any process. Who comes back first would take the
-    work of all others; so each waits one lease for them. A start is such a return.
+    After an outage the database has no fresh heartbeat of any process. The first process to return would
+    take the work of all others, so each waits one lease before it judges. A start counts as a return.
     """
 
     def __init__(self) -> None:

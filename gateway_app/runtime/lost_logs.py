@@ -1,4 +1,4 @@
-"""Logs of unstored responses that no turn of this process will end."""
+"""Ends the logs of unstored responses whose rows another process has settled."""
 
 from gateway_app.runtime.resumption import attempts_in
 from responses_app.database import database
@@ -15,18 +15,19 @@ async def end_lost_log(response_id: str) -> None:
     Only this process has the log: without a terminal event its client would wait for ever.
     """
     tail = event_store.tails.find(response_id)
-    newest = tail.newest if tail is not None and tail.is_volatile else None
-    if tail is None or newest is None or newest.is_final:
+    if tail is None or not tail.is_volatile:
+        return
+    newest = tail.newest
+    if newest is None or newest.is_final:
         return
     if await database.read_with_retry(_is_open, response_id):
         return
-    earlier = attempts_in(response_id, tail.whole())
-    earlier.builder.finish(
-        Status.INCOMPLETE, incomplete={"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
-    )
+    builder = attempts_in(response_id, tail.whole()).builder
+    reason = {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
+    builder.finish(Status.INCOMPLETE, incomplete=reason)
     numbering = Numbering(response_id, newest.attempt)
     numbering.follow(newest)
-    event_store.publish_final(tail, stamped(numbering.seal(earlier.builder.take())))
+    event_store.publish_final(tail, stamped(numbering.seal(builder.take())))
 
 
 def _is_open(response_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""The MCP servers of this process: reached when it starts, left when it ends."""
+"""The connections of this process to MCP servers: opened when it starts, closed when it ends."""
 
 import asyncio
 from contextlib import suppress
@@ -26,30 +26,34 @@ async def start_toolset() -> None:
 async def stop_toolset() -> None:
     global mcp_toolset
     if mcp_toolset is not None:
-        stopping, mcp_toolset = mcp_toolset, None
+        stopping = mcp_toolset
+        mcp_toolset = None
         await stopping.stop()
 
 
 def mcp_tools() -> tuple[Tool, ...]:
-    """What the MCP servers offer right now; asking never waits."""
-    return () if mcp_toolset is None else mcp_toolset.tools()
+    """What the MCP servers offer right now, without waiting."""
+    if mcp_toolset is None:
+        return ()
+    return mcp_toolset.tools()
 
 
-async def connected(patience_secs: float) -> None:
-    """Until no server is still being reached, or patience ends."""
+async def wait_until_connected(timeout_secs: float) -> None:
+    """Wait until no connection is still being opened, at most for this time."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(patience_secs):
+        async with asyncio.timeout(timeout_secs):
             while any(state["state"] == "connecting" for state in mcp_states()):  # noqa: ASYNC110
                 await asyncio.sleep(POLL_SECS)
 
 
 def mcp_states() -> "list[ServerState]":
-    return [] if mcp_toolset is None else mcp_toolset.states()
+    if mcp_toolset is None:
+        return []
+    return mcp_toolset.states()
 
 
 def _make() -> "McpToolset":
-    from gateway_app.tools.mcp.toolset import (
-        McpToolset,
-    )  # takes a second: off the loop, and only where it is used
+    # This import takes a second: it runs in a thread, and only where a server is configured.
+    from gateway_app.tools.mcp.toolset import McpToolset
 
     return McpToolset(settings.HERMES_MCP_SERVERS, version=settings.HERMES_VERSION)

@@ -16,18 +16,18 @@ from responses_app.services.lifecycle.claim import lease
 
 HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)
-GONE = ("Z", "X")  # dead, though its parent has not taken note
+GONE = ("Z", "X")  # states of /proc: ended, and not yet collected by the parent
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def machine_id() -> str:
-    """Where a pid means the same process: a kernel and a PID namespace; empty where this can't be known.
+    """The scope of a pid: a kernel and a PID namespace; empty where it can't be known.
 
     Containers may share a hostname, and each has a process 1.
     """
     try:
         is_proc_ours = os.readlink("/proc/self") == str(os.getpid())
-        if not is_proc_ours:  # of another namespace: its numbers are not ours
+        if not is_proc_ours:  # /proc is of another namespace, with other pids
             return ""
         return f"{BOOT_ID.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
@@ -44,17 +44,19 @@ class Dead:
 
     @property
     def ids(self) -> list[str]:
-        return [*self.gone, *self.silent]
+        return list(self.gone) + list(self.silent)
 
 
 def started_at_tick(pid: int) -> str:
-    """When the kernel started a pid, or "" when there is none or it is dead: pids are given out again."""
+    """When the kernel started a pid, or "" when no live process has it: pids are used again."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return ""
     state, started = fields[0], fields[19]
-    return "" if state in GONE else started
+    if state in GONE:
+        return ""
+    return started
 
 
 def register(process_id: str, role: str) -> None:
@@ -73,7 +75,7 @@ def register(process_id: str, role: str) -> None:
 
 
 def beat(process_id: str, active: int) -> None:
-    """A process that was declared lost and beats is alive; the work that was taken from it stays taken."""
+    """A process that was declared lost and beats is alive; it does not get its work back."""
     mine = RuntimeProcess.objects.filter(pk=process_id).exclude(state=ProcessState.STOPPED)
     mine.update(
         heartbeat_at=Now(), active_responses=active, state=ProcessState.RUNNING, exit_reason=""
@@ -81,7 +83,7 @@ def beat(process_id: str, active: int) -> None:
 
 
 def retire(process_id: str) -> None:
-    """An orderly end: what this process was working on is free for the next."""
+    """An orderly end: the work of this process is free for the next."""
     RuntimeProcess.objects.filter(pk=process_id).update(
         state=ProcessState.STOPPED, exit_reason="stopped", heartbeat_at=Now(), active_responses=0
     )
@@ -100,7 +102,7 @@ def live() -> QuerySet[RuntimeProcess, str]:
 
 
 def find_dead(me: str, *, judges_silence: bool) -> Dead:
-    """Processes that ended without a word.
+    """Processes that ended without retiring.
 
     Those of this machine are known at once: their leases need not run out first. The others are known
     by their silence; one that only slept is fenced by the attempt when it wakes up.
@@ -123,12 +125,12 @@ def is_dead_here(process: RuntimeProcess) -> bool:
         return False
     try:
         return started_at_tick(process.pid) != process.pid_started
-    except OSError:  # no descriptor is left to look with, which is no sign of death
+    except OSError:  # this process has no free file descriptor, which says nothing about the other
         return False
 
 
 def mark_lost(dead: Dead) -> int:
-    """In a transaction: free the work of these processes. One that has beaten since it was found keeps its work."""
+    """In a transaction: free the work of these processes, unless one has beaten since."""
     running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING)
     found = running.filter(Q(pk__in=dead.gone) | Q(pk__in=dead.silent) & is_silent())
     ids = list(found.select_for_update().values_list("pk", flat=True))

@@ -1,4 +1,4 @@
-"""What dead processes left: responses that have not ended and that nobody alive works on."""
+"""Recovers what dead processes left: responses that have not ended and that no process runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from responses_app.services.lifecycle.failed_attempt import abandon, is_given_up
 @dataclass(frozen=True)
 class InterruptedResponse:
     response_id: str
-    is_given_up: bool  # nobody may go on with it
+    is_given_up: bool  # no process may go on with it
 
 
 def find_dead() -> processes.Dead:
@@ -31,11 +31,12 @@ def find_interrupted(dead: processes.Dead) -> list[InterruptedResponse]:
     left = Response.objects.expired().exclude(lease_owner__in=processes.live())
     held = Q(lease_owner__in=dead.ids) | Q(pk__in=left.values("pk"))
     rows = Response.objects.open().filter(held).order_by("created_at")
-    # This death is one more than the row has counted so far.
-    return [
-        InterruptedResponse(row.pk, is_given_up(row.crashes + 1, is_stored=row.is_stored))
-        for row in rows.only("pk", "crashes", "is_stored")
-    ]
+    found = []
+    for row in rows.only("pk", "crashes", "is_stored"):
+        crashes = row.crashes + 1  # the row does not count this one yet
+        response = InterruptedResponse(row.pk, is_given_up(crashes, is_stored=row.is_stored))
+        found.append(response)
+    return found
 
 
 def free(dead: processes.Dead) -> None:

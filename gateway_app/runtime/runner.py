@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.utils import timezone
@@ -35,11 +36,11 @@ logger = logging.getLogger(__name__)
 RENEWALS_PER_LEASE = 5
 TIDY_PER_SWEEP = 20
 ERASURES_PER_SWEEP = 25  # of a few responses each
-NO_OWNER = 0  # whose slots are asked for by none
+NO_OWNER = 0  # for work that counts towards no owner's slots
 
 
 class HeartbeatMissing(Exception):
-    """Other processes take this one for dead: what it claims now would be taken from it."""
+    """Other processes take this one for dead, and would take from it what it claims now."""
 
 
 class Runner:
@@ -48,7 +49,14 @@ class Runner:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = Slots(settings.HERMES_MAX_CONCURRENT)
         self.heartbeat = Heartbeat()
-        self._is_closing = self._is_leaving = False
+        self._is_closing = False  # nothing new is claimed
+        self._is_interrupted = False  # what still runs was stopped for the shutdown
+
+    async def register(self, role: str) -> None:
+        """Make this process known to the others."""
+        sent_at = time.monotonic()
+        await database.write(partial(processes.register, PROCESS_ID, role))
+        self.heartbeat.note(sent_at)
 
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str, owner_id: int) -> None:
@@ -58,40 +66,49 @@ class Runner:
             self._start_waiting()
 
     def _start_waiting(self) -> None:
-        while self.heartbeat.is_fresh and (found := self._slots.next()) is not None:
-            self._start(*found)
+        while self.heartbeat.is_fresh:
+            found = self._slots.next()
+            if found is None:
+                return
+            response_id, owner_id = found
+            self._start(response_id, owner_id)
 
     def _start(self, response_id: str, owner_id: int) -> None:
         self._slots.forget(response_id, owner_id)
         self._slots.take(owner_id)
         task = asyncio.create_task(self._run(response_id, owner_id), name=response_id)
         self._tasks[response_id] = task
-        task.add_done_callback(lambda _: self._ended(response_id, owner_id))
+        task.add_done_callback(partial(self._ended, response_id, owner_id))
 
     def cancel(self, response_id: str) -> None:
         run = self.runs.get(response_id)
         if run is not None:
             run.stop(StopCause.CANCELLED)
         elif not self._is_closing and response_id not in self._tasks:
-            self._start(response_id, NO_OWNER)  # settling what never ran takes no model and no time
+            self._start(response_id, NO_OWNER)  # a response that never ran is settled at once
 
     # -- the end ------------------------------------------------------------------------
     def close(self) -> None:
-        """Nothing new is begun."""
+        """Claim nothing more."""
         self._is_closing = True
         self._slots.clear()
 
-    def leave(self) -> None:
-        """What runs is left where it stands; its log tells the next process how to go on."""
-        self._is_leaving = True
+    def interrupt(self) -> None:
+        """Stop what still runs; the next process goes on from the logs."""
+        self._is_interrupted = True
         for run in self.runs.values():
             run.stop(StopCause.SHUTDOWN)
 
-    async def finished(self, timeout_secs: float) -> bool:
+    async def wait_until_idle(self, timeout_secs: float) -> bool:
+        """False when some turns still run after this time."""
         if not self._tasks:
             return True
-        _, left = await asyncio.wait(self._tasks.values(), timeout=timeout_secs)
-        return not left
+        _, unfinished = await asyncio.wait(self._tasks.values(), timeout=timeout_secs)
+        return not unfinished
+
+    async def retire(self) -> None:
+        """Give the leases back. Without it, another process frees them when it finds this one gone."""
+        await database.write(partial(processes.retire, PROCESS_ID))
 
     # -- loops --------------------------------------------------------------------------
     async def sweep_forever(self) -> None:
@@ -123,33 +140,36 @@ class Runner:
                 break
 
     async def _release_dead(self) -> None:
-        """Free what the dead hold. Work is never taken from a process that lives, whatever its leases are."""
-        me, judges_silence = PROCESS_ID, self.heartbeat.judges_silence
-        dead = await database.read(lambda: processes.find_dead(me, judges_silence=judges_silence))
+        """Free the work of dead processes, and never that of a live one, whatever its leases are."""
+        judges_silence = self.heartbeat.judges_silence
+        find_dead = partial(processes.find_dead, PROCESS_ID, judges_silence=judges_silence)
+        dead = await database.read(find_dead)
         if dead.ids or (judges_silence and await database.read(has_expired, processes.live())):
-            await database.write(lambda: self._release(dead))
+            await database.write(partial(self._release, dead))
 
     def _release(self, dead: processes.Dead) -> None:
-        """In the writer's thread, where it may have waited while the database was away."""
+        """In the writer's thread, where it may have waited while the database was unavailable."""
         judges_silence = self.heartbeat.judges_silence
-        silent = dead.silent if judges_silence else []
-        lost = processes.mark_lost(processes.Dead(dead.gone, silent))
+        if not judges_silence:
+            dead = processes.Dead(dead.gone, silent=[])
+        lost = processes.mark_lost(dead)
         if lost:
             logger.warning("Found %d dead processes; their work is free.", lost)
         if judges_silence:
             Response.objects.release_expired(processes.live())
 
     async def renew(self) -> None:
-        """Keep the leases; notice cancellations and losses that no hint told."""
-        me, active = PROCESS_ID, len(self.runs)
-        before, working, sent_at = dict(self.runs), list(self._tasks), time.monotonic()
+        """Keep the leases; notice cancellations and losses whose hints were lost."""
+        before = dict(self.runs)
+        working = list(self._tasks)
         attempts = {response_id: run.row.attempt for response_id, run in before.items()}
 
         def renew_and_beat() -> dict[str, bool]:
-            processes.beat(me, active)
-            Response.objects.release_own(me, working)
-            return Response.objects.renew(me, attempts, lease())
+            processes.beat(PROCESS_ID, len(before))
+            Response.objects.release_own(PROCESS_ID, working)
+            return Response.objects.renew(PROCESS_ID, attempts, lease())
 
+        sent_at = time.monotonic()
         held = await database.write(renew_and_beat)
         self.heartbeat.note(sent_at)
         self._start_waiting()
@@ -162,26 +182,24 @@ class Runner:
                 run.stop(StopCause.CANCELLED)
 
     async def stop_unattended(self) -> None:
-        """End what nobody has read for too long, here or through another process."""
+        """End what no client has read for too long, here or through another process."""
         limit_secs = 60 * settings.HERMES_UNATTENDED_MINUTES
-        alone = {
-            pk: run
-            for pk, run in self.runs.items()
-            if limit_secs and run.unattended_secs() > limit_secs
-        }
-        if not alone:
+        if not limit_secs:
+            return
+        unread = {pk: run for pk, run in self.runs.items() if run.unattended_secs() > limit_secs}
+        if not unread:
             return
         since = timezone.now() - timedelta(seconds=limit_secs)
-        read = await database.read(lambda: set(Response.objects.accessed_since(since, list(alone))))
-        for response_id, run in alone.items():
-            if response_id not in read:
+        accessed = await database.read(_accessed_since, since, list(unread))
+        for response_id, run in unread.items():
+            if response_id not in accessed:
                 run.stop(StopCause.UNATTENDED)
 
     async def _run(self, response_id: str, owner_id: int) -> None:
         try:
-            claimed = await database.write(lambda: self._claim(response_id), self._register)
+            claimed = await database.write(partial(self._claim, response_id), self._register)
         except StorageUnavailable:
-            return  # the sweep finds it when the database is back
+            return  # the sweep finds it when the database is available
         except HeartbeatMissing:
             self._slots.wait(response_id, owner_id)  # until the next heartbeat
             return
@@ -202,16 +220,18 @@ class Runner:
 
     async def _end_attempt(self, row: Response) -> None:
         tail = event_store.tails.of(row.pk, is_volatile=not row.is_stored)
-        in_memory = tail.whole() if tail.is_volatile else []
+        in_memory: list[Segment] = []
+        if tail.is_volatile:
+            in_memory = tail.whole()
 
         def publish(end: Segment | None) -> None:
             if end is not None:
                 event_store.publish_final(tail, end)
 
-        await database.write_with_retry(lambda: end_attempt(row, in_memory), publish)
+        await database.write_with_retry(partial(end_attempt, row, in_memory), publish)
 
     def _claim(self, response_id: str) -> Claimed | None:
-        """In the writer's thread, where it may have waited while the server began to stop, or the database was away."""
+        """In the writer's thread, where it may have waited long for the database."""
         if self._is_closing:
             return None
         if not self.heartbeat.is_fresh:
@@ -219,16 +239,20 @@ class Runner:
         return claim(response_id)
 
     def _register(self, claimed: Claimed | None) -> None:
-        """On the event loop right after the commit, so that no cancellation finds a gap."""
+        """On the event loop right after the commit: a cancellation must find the run."""
         if claimed is not None:
             run = self.runs[claimed.row.pk] = TurnRun(claimed)
-            if self._is_leaving:  # its claim was under way when the others were told
+            if self._is_interrupted:  # the claim was under way when the others were stopped
                 run.stop(StopCause.SHUTDOWN)
 
-    def _ended(self, response_id: str, owner_id: int) -> None:
-        task = self._tasks.pop(response_id)
+    def _ended(self, response_id: str, owner_id: int, task: asyncio.Task[None]) -> None:
+        del self._tasks[response_id]
         self._slots.give_back(owner_id)
         self.runs.pop(response_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("%s: the runner failed.", response_id, exc_info=error)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("%s: the runner failed.", response_id, exc_info=task.exception())
         self._start_waiting()
+
+
+def _accessed_since(since: datetime, response_ids: list[str]) -> set[str]:
+    return set(Response.objects.accessed_since(since, response_ids))

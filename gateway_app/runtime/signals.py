@@ -14,7 +14,7 @@ from types import FrameType
 logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-ECHO_SECS = 0.25  # make passes a signal on that its whole group, and so we, have got already
+ECHO_SECS = 0.25  # make sends a signal again that its whole group, and so this process, has got
 GUEST_ECHO_SECS = 1.0  # so does uvicorn, when it next looks after its workers
 Handler = Callable[[int, FrameType | None], object]
 
@@ -22,23 +22,23 @@ Handler = Callable[[int, FrameType | None], object]
 def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> None:
     """Call ``begin`` on the running loop at the first signal, and end the process at the second.
 
-    A guest in somebody else's server passes signals on to it; where that has none of its own
-    handlers, or is not in the main thread, there is nothing to join.
+    A guest in another server passes signals on to the server's own handlers; where there are none,
+    or outside the main thread, nothing is installed.
     """
     if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_event_loop()
     began: list[float] = []
-    echo_secs = GUEST_ECHO_SECS if is_guest else ECHO_SECS
+    echo_secs = ECHO_SECS
+    if is_guest:
+        echo_secs = GUEST_ECHO_SECS
     for number in SIGNALS:
-        found = signal.getsignal(number)
-        host = (
-            found
-            if is_guest and callable(found) and found is not signal.default_int_handler
-            else None
-        )
-        if is_guest and host is None:
-            continue
+        host: Handler | None = None
+        if is_guest:
+            found = signal.getsignal(number)
+            if not callable(found) or found is signal.default_int_handler:
+                continue
+            host = found
 
         def handle(signum: int, frame: FrameType | None, host: Handler | None = host) -> None:
             now = time.monotonic()
@@ -55,13 +55,13 @@ def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> No
 
 
 def exit_now(code: int) -> None:
-    """As a crash would: what is stored is stored, and the next start goes on with it."""
+    """End like a crash: the next start goes on from what is stored."""
     end_children()
     os._exit(code)
 
 
 def exit_after(secs: float) -> None:
-    """Whatever hangs, a database or a thread, this process ends in time."""
+    """The process ends in time, even if a database or a thread hangs."""
 
     def give_up() -> None:
         logger.error("The shutdown hangs; the process ends now, as in a crash.")
@@ -73,7 +73,7 @@ def exit_after(secs: float) -> None:
 
 
 def end_children() -> None:
-    """Programs of tools and MCP servers lead groups of their own, which no terminal or supervisor would end."""
+    """Tools and MCP servers have process groups of their own, which no supervisor would end."""
     for children in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
             for child in children.read_text().split():

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-MAX_WAITING = 1_000  # of one owner, an id each; the sweep finds the others
-RESERVED_PART = 8  # one owner never holds the last eighth: another one begins at once
+MAX_WAITING = 1_000  # ids of one owner; the sweep finds the others
+RESERVED_PART = 8  # one owner never holds the last eighth: another owner can always start
 
 
 class Slots:
@@ -19,7 +19,7 @@ class Slots:
         return self.total - self._held.total()
 
     def full_owners(self) -> list[int]:
-        """Those that get no further slot as long as they hold theirs."""
+        """Those that hold as many slots as one owner may."""
         return [owner for owner, held in self._held.items() if held >= self._most]
 
     def may_start(self, owner_id: int) -> bool:
@@ -49,7 +49,7 @@ class Slots:
         self._waiting.clear()
 
     def next(self) -> tuple[str, int] | None:
-        """The response to start now, and its owner; None where none waits that may."""
+        """The response to start now, and its owner; None where none may start."""
         owners = [owner for owner in self._waiting if self.may_start(owner)]
         if not owners:
             return None
@@ -58,7 +58,7 @@ class Slots:
 
     @property
     def _most(self) -> int:
-        """Of one owner; with a single slot there is none to keep free."""
+        """Slots of one owner; of a single slot none is reserved."""
         if self.total == 1:
             return 1
         return self.total - max(1, self.total // RESERVED_PART)

@@ -20,7 +20,7 @@ from gateway_app.agent.events import (
     Usage,
 )
 from gateway_app.runtime.agent_run import make_recorder, start_agent
-from gateway_app.runtime.mcp import connected
+from gateway_app.runtime.mcp import wait_until_connected
 from gateway_app.runtime.resumption import EarlierAttempts
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
 from gateway_app.runtime.turn_log import TurnEnd, TurnLog, failed, incomplete
@@ -162,7 +162,7 @@ class TurnRun:
             await self._log.begin()
         if self.row.attempt > 1:
             self._log.resume()
-            await connected(RECONNECT_SECS)
+            await wait_until_connected(RECONNECT_SECS)
         context = await database.read_with_retry(
             build_turn_context, self.row, self._log.unstored_request, earlier
         )

@@ -1,4 +1,4 @@
-"""Which items of a request its model is shown."""
+"""Which items of a request its model sees."""
 
 from collections.abc import Sequence
 
@@ -17,23 +17,31 @@ REASONING = "reasoning"
 
 def unseen_items(model: str, owner_id: int, items: Sequence[Item]) -> set[int]:
     """The indexes of kept items and of reasoning that a turn of this model leaves out."""
-    foreign = {index for index, item in enumerate(items) if is_kept(item) and not is_own_call(item)}
-    unseen = set() if foreign and _speaks_responses(model) else foreign
-    if not any(item["type"] == REASONING for item in items):
-        return unseen
-    context = expand(owner_id, items).items
-    shown, _ = build_items(context, settings.HERMES_TOOL_LABELS)
-    seen = {id(item) for item in shown}
+    foreign: set[int] = set()
+    reasoning: set[int] = set()
     for index, item in enumerate(items):
-        if item["type"] == REASONING and id(item) not in seen:
-            unseen.add(index)
-    return unseen
+        if is_kept(item) and not is_own_call(item):
+            foreign.add(index)
+        if item["type"] == REASONING:
+            reasoning.add(index)
+    if foreign and _has_responses_upstream(model):
+        foreign = set()
+    if not reasoning:
+        return foreign
+    context = expand(owner_id, items).items
+    visible, _ = build_items(context, settings.HERMES_TOOL_LABELS)
+    visible_ids = {id(item) for item in visible}
+    unseen_reasoning = {index for index in reasoning if id(items[index]) not in visible_ids}
+    return foreign | unseen_reasoning
 
 
-def _speaks_responses(model: str) -> bool:
+def _has_responses_upstream(model: str) -> bool:
+    """Such an upstream may understand items that are none of ours."""
     try:
         models = agent_of(model).models()
     except ImproperlyConfigured:
         return False  # the turn fails with the reason
-    upstreams = [found for found in models if found["provider"] != "builtin"]
-    return any(found["api_mode"] == "codex_responses" for found in upstreams)
+    for found in models:
+        if found["provider"] != "builtin" and found["api_mode"] == "codex_responses":
+            return True
+    return False

@@ -43,7 +43,7 @@ async def test_a_long_log_is_decoded_and_rebuilt_beside_the_event_loop() -> None
         runner = Runner()
         with calls_of_this_thread() as calls:
             runner.hint(row.pk, row.owner_id)
-            assert await runner.finished(60)
+            assert await runner.wait_until_idle(60)
         ended = await database.read(lambda: Response.objects.get(pk=row.pk))
         assert ended.output is not None
         assert ended.output[0]["content"][0]["text"].startswith("w0 w1 ")

@@ -103,7 +103,7 @@ async def test_a_claim_that_is_under_way_when_the_others_leave_is_left_too() -> 
         database.submit(is_behind_the_claim.set)
         assert is_behind_the_claim.wait(20)  # and the loop with it: no hint of the claim is sent yet
         runner.close()
-        runner.leave()
+        runner.interrupt()
 
     row = await _claimed_and(leave)
     assert (row.attempt, row.status) == (1, "in_progress")
@@ -131,7 +131,7 @@ async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], obje
         runner.hint(row.pk, row.owner_id)
         await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
         then(runner)
-        assert await runner.finished(20)
+        assert await runner.wait_until_idle(20)
         return await database.read(lambda: Response.objects.get(pk=row.pk))
     finally:
         await asyncio.to_thread(database.writer.stop)

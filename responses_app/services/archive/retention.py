@@ -39,7 +39,7 @@ class Rules:
         return self.within().filter(is_stored=True, deleted_at__isnull=True)
 
 
-def standing_rules() -> Rules | None:
+def configured_rules() -> Rules | None:
     """Those of the settings; None when they set no limit."""
     days, keep = settings.HERMES_RETENTION_DAYS, settings.HERMES_MAX_STORED_RESPONSES
     if not days and not keep:
