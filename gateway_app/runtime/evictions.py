@@ -10,7 +10,7 @@ from django.conf import settings
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.services.archive.pruning import Search
-from responses_app.services.archive.retention import Rules, select, configured_rules
+from responses_app.services.archive.retention import Rules, configured_rules, select
 
 logger = logging.getLogger(__name__)
 

@@ -41,7 +41,5 @@ def _has_responses_upstream(model: str) -> bool:
         models = agent_of(model).models()
     except ImproperlyConfigured:
         return False  # the turn fails with the reason
-    for found in models:
-        if found["provider"] != "builtin" and found["api_mode"] == "codex_responses":
-            return True
-    return False
+    upstreams = [found for found in models if found["provider"] != "builtin"]
+    return any(found["api_mode"] == "codex_responses" for found in upstreams)

@@ -1,4 +1,4 @@
-"""Whose body is read: the key of a request is checked as soon as its headers are complete."""
+"""Decides whether a body is read: the key is checked as soon as the headers are complete."""
 
 import logging
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Head:
-    """Of a request whose body has not been read."""
+    """The method, target and headers of a request whose body has not been read."""
 
     method: bytes
     target: bytes
@@ -29,7 +29,9 @@ class Head:
     @property
     def authorization(self) -> str | None:
         found = dict(self.headers).get(b"authorization")
-        return None if found is None else found.decode("latin-1")
+        if found is None:
+            return None
+        return found.decode("latin-1")
 
     @property
     def is_trusted(self) -> bool:
@@ -38,7 +40,7 @@ class Head:
 
     @property
     def needs_key(self) -> bool:
-        """A path of the API; pages, and what is not there at all, ask for no key."""
+        """True for a path of the API; pages and unknown paths need no key."""
         if self.method == b"OPTIONS":
             return False
         path = unquote(self.target.partition(b"?")[0].decode("latin-1"))
@@ -46,16 +48,18 @@ class Head:
         return BearerAuthentication in getattr(view, "authentication_classes", ())
 
     def refusal(self, error: ApiError) -> ApiError:
-        """As the application answers, which checks the other headers before the key."""
+        """The error that the application would return: it checks the other headers before the key."""
         try:
             check_headers(self.headers)
         except ApiError as found:
             return found
-        return ServerShuttingDown() if request_gate.is_closed else error
+        if request_gate.is_closed:
+            return ServerShuttingDown()
+        return error
 
 
 async def check_key(head: Head) -> Principal | ApiError:
-    if request_gate.is_closed:  # and with it, soon, the database
+    if request_gate.is_closed:  # the database may be closed, too
         return ServerShuttingDown()
     try:
         return await database.read(authenticate, head.authorization)

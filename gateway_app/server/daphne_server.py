@@ -1,4 +1,4 @@
-"""The server, and what it makes of a connection."""
+"""The server: Daphne's, with the connections, requests and WebSockets of this package."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -21,11 +21,12 @@ from responses_app.http.websocket_rejection import EXTENSION
 from responses_app.streaming.base import CHECKED_PRINCIPAL, CUTS
 
 LISTEN_BACKLOG = 2048  # Daphne's 50 stalls a burst of connections
-PIECE_BYTES = 64 * 1024  # as much as Twisted's transport takes before it asks to wait
+PIECE_BYTES = 64 * 1024  # the buffer of Twisted's transport
 
 
 class GatewayFactory(HTTPFactory):
-    protocol = GatewayChannel  # type: ignore[assignment]  # the proxy it replaces is there for HTTP/2 over TLS
+    # It replaces a proxy that serves HTTP/2 over TLS as well.
+    protocol = GatewayChannel  # type: ignore[assignment]
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)
@@ -39,7 +40,7 @@ class GatewayFactory(HTTPFactory):
 
 
 class GatewayServer(Server):
-    """Starts the runner with the server, not with the first request, and lets ``send`` wait for the client."""
+    """Starts the runner with the server, and lets ``send`` wait until the client reads."""
 
     on_listening: Callable[[], None]
     listen_failure = ""
@@ -55,7 +56,7 @@ class GatewayServer(Server):
 
     @http_factory.setter
     def http_factory(self, made_by_daphne: HTTPFactory) -> None:
-        """Daphne's ``run`` names its factory's class in the midst of everything else it does."""
+        """Daphne's ``run`` assigns a factory of a fixed class; this replaces it."""
         self._http_factory = GatewayFactory(self)
 
     @property
@@ -71,28 +72,30 @@ class GatewayServer(Server):
         asyncio.set_event_loop(loop)
         loop.call_soon(runtime.ensure_started)
         self.signal_handlers = False  # Twisted's would take a second signal for the first
-        handle_signals(lambda: reactor.stop())  # type: ignore[misc]
+        handle_signals(reactor.stop)  # type: ignore[misc]
         super().run()
 
     def kill_all_applications(self) -> Deferred[None]:
-        """Called by the reactor when it is to stop; it waits for the result, and the loop goes on meanwhile."""
+        """The reactor calls this when it is to stop, and waits for the result while the loop runs."""
         for port in self._ports:
             port.stopListening()
         return Deferred.fromFuture(asyncio.ensure_future(_drain()))
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
-        scope["extensions"] = {EXTENSION if isinstance(protocol, GatewayWebSocket) else CUTS: {}}
+        if isinstance(protocol, GatewayWebSocket):
+            scope["extensions"] = {EXTENSION: {}}
+        else:
+            scope["extensions"] = {CUTS: {}}
         if isinstance(protocol, GatewayRequest) and protocol.fresh_principal is not None:
             scope[CHECKED_PRINCIPAL] = protocol.fresh_principal
         input_queue = super().create_application(protocol, scope)
         if isinstance(protocol, GatewayRequest) and input_queue is not None:
-            self.connections[protocol]["application_instance"].add_done_callback(
-                protocol.application_ended
-            )
+            application = self.connections[protocol]["application_instance"]
+            application.add_done_callback(protocol.application_ended)
         return input_queue
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        """What the application calls as ``send``: it waits while the client does not read."""
+        """The application's ``send``: it waits while the client does not read."""
         if isinstance(protocol, GatewayRequest):
             for piece in pieces(message):
                 await protocol.is_writable.wait()
@@ -117,12 +120,15 @@ async def _drain() -> None:
 
 
 def pieces(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A long body in several messages, so that a reader's progress shows and only a piece of it waits in a buffer."""
+    """A long body in several messages: only one of them waits in a buffer, and progress shows."""
     body = message.get("body", b"")
-    last = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
+    if len(body) <= PIECE_BYTES:
+        yield message
+        return
+    last = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
     for start in range(0, last, PIECE_BYTES):
-        yield {**message, "body": body[start : start + PIECE_BYTES], "more_body": True}
-    yield {**message, "body": body[last:]} if last else message
+        yield message | {"body": body[start : start + PIECE_BYTES], "more_body": True}
+    yield message | {"body": body[last:]}
 
 
 def endpoint(host: str, port: int) -> str:

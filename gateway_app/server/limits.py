@@ -1,4 +1,4 @@
-"""What all connections together may hold."""
+"""Limits over all connections: bytes without a key, open connections, open files."""
 
 import resource
 from typing import Any
@@ -13,7 +13,7 @@ OTHER_FILES = 1000
 
 
 class ByteBudget:
-    """Bytes that some holders share."""
+    """A number of bytes that several requests share."""
 
     def __init__(self, limit: int) -> None:
         self._left = limit
@@ -63,7 +63,7 @@ def reachable_files() -> int:
 
 
 def raise_open_files() -> None:
-    """As far as needed, and not to the hard limit as such.
+    """Raise the limit as far as needed, and not up to the hard limit.
 
     Tools inherit the limit, and some programs close every number up to it.
     """

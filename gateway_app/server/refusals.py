@@ -1,4 +1,4 @@
-"""What is said to a client whose bytes never reach the application."""
+"""The errors of requests that never reach the application."""
 
 from http import HTTPStatus
 
@@ -24,12 +24,14 @@ BAD_PATH = ApiError(
     code=MALFORMED,
 )
 BAD_HEADER = ApiError(
-    "A header is not 'Name: value' with a name of letters, digits and dashes and a value without control characters. "
+    "A header is not 'Name: value' with a name of letters, digits and dashes and a value without "
+    "control characters. "
     "Correct the header and send the request again.",
     code=MALFORMED,
 )
 BAD_CONTENT_LENGTH = ApiError(
-    "Content-Length must be one whole number, the count of the body's bytes. Let your HTTP client set it.",
+    "Content-Length must be one whole number, the count of the body's bytes. "
+    "Let your HTTP client set it.",
     param="Content-Length",
     code=MALFORMED,
 )
@@ -48,7 +50,7 @@ BAD_CHUNK = ApiError(
     code=MALFORMED,
 )
 URI_TOO_LONG = ApiError(
-    "The request line is too long. Shorten the path and the query; long values belong into the body.",
+    "The request line is too long. Shorten the path and the query; put long values into the body.",
     status=HTTPStatus.REQUEST_URI_TOO_LONG,
     code="uri_too_long",
 )
@@ -101,15 +103,22 @@ def refusal_headers(request_headers: dict[bytes, bytes]) -> list[tuple[bytes, by
 
 
 def as_http(error: ApiError, request_headers: dict[bytes, bytes], server_name: str) -> bytes:
-    """A whole answer, after which the connection ends."""
-    body = orjson.dumps(error.body())
-    own = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-    headers = [
-        *refusal_headers(request_headers),
-        *(pair for pair in own if pair[0] != b"connection"),
-        (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"),
-        (b"server", server_name.encode()),
-    ]
-    status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\n".encode()
-    return status_line + b"".join(b"%s: %s\r\n" % pair for pair in headers) + b"\r\n" + body
+    """A whole response, after which the connection ends."""
+    headers = refusal_headers(request_headers)
+    for name, value in error.headers.items():
+        if name.lower() != "connection":
+            headers.append((name.lower().encode(), value.encode()))
+    return last_response(error.status, headers, orjson.dumps(error.body()), server_name)
+
+
+def last_response(
+    status: int, headers: list[tuple[bytes, bytes]], body: bytes, server_name: str
+) -> bytes:
+    """The bytes of the last response of a connection."""
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
+    for name, value in headers:
+        lines.append(name + b": " + value)
+    lines.append(b"content-length: %d" % len(body))
+    lines.append(b"connection: close")
+    lines.append(b"server: " + server_name.encode())
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body

@@ -18,11 +18,12 @@ from responses_app.http.principals import Principal
 from responses_app.protocol.errors import ApiError, BodyTooLarge, InternalError
 from responses_app.streaming.revocation import CHECK_SECS
 
-PATH_COMPLAINTS = ("Invalid characters in path", "Invalid query string")  # Daphne's words
-CUT_SECS = 0.05  # for the last words: what is written waits for the next turn of the loop, and a cut drops it
+DAPHNE_PATH_ERRORS = ("Invalid characters in path", "Invalid query string")
+# Written bytes are sent on the next turn of the loop; a connection that is cut at once drops them.
+CUT_SECS = 0.05
 HANDSHAKE_VERSIONS = (b"13", b"8")
 HANDSHAKE_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
-HANDSHAKE_HEADERS = (b"host", b"sec-websocket-key", b"sec-websocket-version")
+HANDSHAKE_HEADERS = {b"host", b"sec-websocket-key", b"sec-websocket-version"}
 
 
 class GatewayRequest(WebRequest):
@@ -46,7 +47,7 @@ class GatewayRequest(WebRequest):
 
     # -- the body -----------------------------------------------------------------------
     def gotLength(self, length: int | None) -> None:
-        """Keep the body in memory: Twisted's temporary file has no limit, and is a trace of what must leave none."""
+        """Keep the body in memory: Twisted's temporary file has no limit and may outlive the request."""
         self.content = BytesIO()
 
     def belongs_to(self, principal: Principal) -> None:
@@ -56,8 +57,9 @@ class GatewayRequest(WebRequest):
     @property
     def fresh_principal(self) -> Principal | None:
         """None where the body took so long that the key may have been revoked since."""
-        is_fresh = time.monotonic() - self._checked_at < CHECK_SECS
-        return self._principal if is_fresh else None
+        if time.monotonic() - self._checked_at >= CHECK_SECS:
+            return None
+        return self._principal
 
     def belongs_to_none(self) -> None:
         self._is_unauthenticated = True
@@ -96,30 +98,26 @@ class GatewayRequest(WebRequest):
         # Daphne would believe any client that claims to be a proxy in front of it.
         self.requestHeaders.removeHeader(b"daphne-root-path")
         if not self._has_websocket_handshake():
-            self.requestHeaders.removeHeader(
-                b"upgrade"
-            )  # a server may ignore it, and its 400 would have no body
+            # A server may ignore the header; Daphne would answer with a 400 without a body.
+            self.requestHeaders.removeHeader(b"upgrade")
         transport: Any = self.transport
         processed = super().process()
-        if (
-            self.transport is None
-        ):  # it is a WebSocket's now, and the channel still hears when it is full
+        if self.transport is None:
+            # The transport is a WebSocket's now, and this channel still sets the flag.
             transport.protocol.is_writable = self.is_writable
         if self.content is not None:
-            self.content.truncate(
-                0
-            )  # the application has it: a stream would keep the body for as long as it lasts
+            # The application has the body; a stream must not keep a copy as long as it lasts.
+            self.content.truncate(0)
         return processed
 
     def _has_websocket_handshake(self) -> bool:
-        if self.method != b"GET" or not all(map(self.requestHeaders.hasHeader, HANDSHAKE_HEADERS)):
+        headers = self.lower_headers()
+        if self.method != b"GET" or not headers.keys() >= HANDSHAKE_HEADERS:
             return False
-        told = self.lower_headers()
-        is_spoken_here = told[b"sec-websocket-version"].strip() in HANDSHAKE_VERSIONS
-        return (
-            is_spoken_here
-            and HANDSHAKE_KEY.fullmatch(told[b"sec-websocket-key"].strip()) is not None
-        )
+        if headers[b"sec-websocket-version"].strip() not in HANDSHAKE_VERSIONS:
+            return False
+        key = headers[b"sec-websocket-key"].strip()
+        return HANDSHAKE_KEY.fullmatch(key) is not None
 
     # -- the end ------------------------------------------------------------------------
     def connectionLost(self, reason: Failure) -> None:
@@ -135,10 +133,10 @@ class GatewayRequest(WebRequest):
             self._end_unanswered()
 
     def handle_exception(self, exception: Exception) -> None:
-        """Called by Daphne's housekeeping, which would end for good if this raised; answered already."""
+        """The client has its answer; an exception here would end Daphne's housekeeping for good."""
 
     def _end_unanswered(self) -> None:
-        """Half an answer is cut: ended in good order, it would look whole."""
+        """Half a response is cut off: if it ended in good order, it would look whole."""
         if self._response_started:
             self.channel.callLater(CUT_SECS, self._cut)
         else:
@@ -152,7 +150,9 @@ class GatewayRequest(WebRequest):
         """Daphne's error page, in JSON."""
         error: ApiError = InternalError()
         if status < InternalError.status:
-            error = refusals.BAD_PATH if body in PATH_COMPLAINTS else refusals.BAD_HEADER
+            error = refusals.BAD_HEADER
+            if body in DAPHNE_PATH_ERRORS:
+                error = refusals.BAD_PATH
         headers = refusals.refusal_headers(self.lower_headers())
         self.handle_reply(
             {"type": "http.response.start", "status": error.status, "headers": headers}
