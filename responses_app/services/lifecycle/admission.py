@@ -1,4 +1,4 @@
-"""What somebody asks for, whichever door it came through."""
+"""What an API asks for and gets: the request in common terms, and the admitted response."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from responses_app.services.idempotency import RequestIdentity
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """What somebody asks for, checked and in our own terms."""
+    """A valid request, whichever API it came through."""
 
     owner_id: int
     model: str
@@ -27,21 +27,20 @@ class Admission:
     previous_id: str | None = None
     conversation: str | None = None
     session_id: str | None = None
-    groups_with: str | None = (
-        None  # the session of a turn that brings its history: it counts there and never waits
-    )
+    # The session of a turn that brings its history: the turn counts there and never waits.
+    groups_with: str | None = None
     is_session_chosen: bool = False  # that session takes the turn, wherever its history comes from
     brings_history: bool = False  # in its items, whatever else it names
     history_ends: dict[str, int] = field(default_factory=dict)  # see possible_ends()
     turn_policy: TurnPolicy | None = None  # instead of the session's own
     session_key: str | None = None  # from X-Hermes-Session-Key
-    retry_of: str | None = None  # takes the place of that response: the same history and session
+    retry_of: str | None = None  # the response that is tried again: the same history and session
     tool_items: str = "function_call"
     context_window: int = 0  # in tokens; 0 means unknown
     is_stored: bool = True
     is_background: bool = False
     stops_with_client: bool = False  # even if it is stored
-    identity: RequestIdentity | None = None  # without one, it is never taken for a repetition
+    identity: RequestIdentity | None = None  # without one, it repeats no earlier request
 
     @property
     def may_repeat_history(self) -> bool:
@@ -51,8 +50,9 @@ class Admission:
 
     @property
     def on_disconnect(self) -> OnDisconnect:
-        is_detached = self.is_stored and not self.stops_with_client
-        return OnDisconnect.CONTINUE if is_detached else OnDisconnect.CANCEL
+        if self.is_stored and not self.stops_with_client:
+            return OnDisconnect.CONTINUE
+        return OnDisconnect.CANCEL
 
 
 @dataclass(frozen=True)

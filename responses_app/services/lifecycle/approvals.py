@@ -1,9 +1,10 @@
-"""Approvals: the wait for somebody's consent, and what was decided.
+"""Approvals: calls that wait for a decision, and the decisions.
 
-What writes here runs in the writer's transaction.
+The functions that write run in the writer's transaction.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -53,14 +54,11 @@ class ApprovalNotPending(ApiError):
 
 
 def park(row: Response) -> bool:
-    """Wait without a lease; not at all when somebody was quicker with the decision."""
+    """Wait without a lease; not at all when a decision has come meanwhile."""
     waiting = ToolEvent.objects.filter(response_id=row.pk, status=ToolStatus.AWAITING_APPROVAL)
-    is_decided = waiting.exclude(decision="").exists()
-    until = (
-        None
-        if is_decided
-        else waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
-    )
+    until = None
+    if not waiting.exclude(decision="").exists():
+        until = waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
     return Response.objects.park(row.pk, row.attempt, until)
 
 
@@ -70,7 +68,7 @@ def waiting_calls(response_id: str) -> list[ToolEvent]:
 
 @dataclass(frozen=True)
 class Decider:
-    """Who decides: the name that is recorded, and the authority, which an unknown caller lacks."""
+    """The name that is recorded, and the authority, which an unknown caller lacks."""
 
     actor: str
     authority: Approver | None
@@ -97,11 +95,12 @@ def decide(
     Returns the ids of the calls. Those that the decider may not decide are left out.
     """
     owner_id = owner_of(response_id)
-    decided = database.submit(
-        lambda: _decide(response_id, decision, decider, call_id, is_for_all=is_for_all),
-        lambda _: get_dispatcher().generate(response_id, owner_id),
-    )
-    return decided.result()
+    step = partial(_decide, response_id, decision, decider, call_id, is_for_all=is_for_all)
+
+    def announce(_: list[str]) -> None:
+        get_dispatcher().generate(response_id, owner_id)
+
+    return database.submit(step, announce).result()
 
 
 def _decide(
@@ -119,7 +118,9 @@ def _decide(
     allowed = [event for event in found if decider.may_decide(event)]
     if decider.authority is None or (found and not allowed):
         raise ApprovalNotAllowed(response_id)
-    chosen = allowed if is_for_all else allowed[:1]
+    chosen = allowed
+    if not is_for_all:
+        chosen = allowed[:1]
     if not chosen:
         raise ApprovalNotPending(response_id)
     for event in chosen:
@@ -131,7 +132,9 @@ def _decide(
 def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
     if decision not in decisions_for(can_keep_consent=event.can_keep_consent):
         raise ApprovalNotKept(event.name)
-    event.decision, event.decided_by, event.decided_at = decision, decider.actor, timezone.now()
+    event.decision = decision
+    event.decided_by = decider.actor
+    event.decided_at = timezone.now()
     event.save(update_fields=["decision", "decided_by", "decided_at"])
     if decision in KEPT_DECISIONS:
         _grant(event, decision, decider)
@@ -139,12 +142,13 @@ def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
 
 def _grant(event: ToolEvent, decision: Decision, decider: Decider) -> None:
     assert decider.authority is not None
-    owner_id, session_id = Response.objects.values_list("owner_id", "session_id").get(
-        pk=event.response_id
-    )
+    row = Response.objects.only("owner_id", "session_id").get(pk=event.response_id)
+    session_id = None
+    if decision is Decision.SESSION:
+        session_id = row.session_id
     ApprovalGrant.objects.create(
-        owner_id=owner_id,
-        session_id=session_id if decision is Decision.SESSION else None,
+        owner_id=row.owner_id,
+        session_id=session_id,
         name=event.name,
         arguments_digest=Intent(event.call_id, event.name, event.arguments).digest,
         granted_by=decider.actor,

@@ -1,4 +1,4 @@
-"""Cancel: a request to whoever runs the response; the owner settles it."""
+"""Cancel: a request to the process that runs the response; that process settles it."""
 
 from concurrent.futures import Future
 
@@ -15,33 +15,33 @@ from responses_app.services.audit import record
 def request_cancel(
     response_id: str, actor: str = "", operator: User | None = None
 ) -> "Future[bool]":
-    """Record the wish and whose it is, and hint at it; True when it was still running and nobody had asked before."""
+    """Record the request and its actor; True for the first request to cancel a response that runs."""
 
-    def ask() -> bool:
-        is_asked = Response.objects.request_cancel(response_id, actor)
-        if is_asked:
+    def request() -> bool:
+        is_first = Response.objects.request_cancel(response_id, actor)
+        if is_first:
             record(operator, Response(pk=response_id), "Cancellation requested.")
-        return is_asked
+        return is_first
 
-    return database.submit(
-        ask,
-        lambda _: get_dispatcher().cancel(response_id),
-    )
+    def announce(_: bool) -> None:
+        get_dispatcher().cancel(response_id)
+
+    return database.submit(request, announce)
 
 
 def leave(response_id: str, tail: Tail, reader: str) -> None:
-    """A client is gone; what ends with its clients ends when that was the last.
+    """A client is gone. A response that ends with its clients is cancelled when that was the last.
 
-    Clients come and go in the writer's thread, so that nobody can join what is just being cancelled.
+    Clients come and go in the writer's thread: none can join a response that is being cancelled.
     """
 
-    def look_around() -> bool:
+    def remove_client() -> bool:
         tail.clients.discard(reader)
         ends_with_clients = Response.objects.filter(on_disconnect=OnDisconnect.CANCEL)
         return not tail.clients and ends_with_clients.request_cancel(response_id)
 
-    def tell(is_cancelled: bool) -> None:
+    def announce(is_cancelled: bool) -> None:
         if is_cancelled:
             get_dispatcher().cancel(response_id)
 
-    database.write_later(look_around, tell)
+    database.write_later(remove_client, announce)

@@ -1,4 +1,4 @@
-"""Checkpoint: what was erased leaves the write-ahead log of SQLite, too.
+"""Checkpoint: removes erased content from the write-ahead log of SQLite, too.
 
 ``secure_delete`` overwrites erased content in the database. The write-ahead log still has the pages
 as they were, until its frames are copied into the database and the file is cut.
@@ -20,9 +20,9 @@ READER_SECS = 0.05  # the writer waits while a checkpoint waits for readers
 
 
 async def checkpoint_forever() -> None:
-    """Empty the write-ahead log again and again; where readers prevent it, it is tried at each sweep.
+    """Empty the write-ahead log again and again; where readers prevent it, at each sweep.
 
-    Any process may erase and die right after: so this asks for no cause, and begins at once.
+    A process may die right after it has erased: so this needs no cause, and begins at once.
     """
     if connection.vendor != "sqlite":
         return

@@ -1,4 +1,4 @@
-"""Claim: take a response, as its next attempt, and know where its log stands."""
+"""Claim: take a response as its next attempt, and find the end of its log."""
 
 import secrets
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ def lease() -> timedelta:
 
 
 def claim(response_id: str) -> Claimed | None:
-    """In the writer: the claimed row, or None when it is not to be had."""
+    """In the writer: the claimed row, or None when it can't be claimed."""
     before = Response.objects.filter(pk=response_id).values_list("attempt", flat=True).first()
     if before is None or not Response.objects.claim(response_id, before, PROCESS_ID, lease()):
         return None
     row = Response.objects.only(*FIELDS).get(pk=response_id)
-    # The fence is up: no older attempt can append behind this.
+    # From here on no older attempt can append.
     numbering = Numbering(response_id, row.attempt)
     last = read_last(response_id)
     if last is not None:
@@ -64,7 +64,7 @@ def claim(response_id: str) -> Claimed | None:
 def claimable_ids(limit: int, full_owners: Sequence[int] = ()) -> list[tuple[str, int]]:
     """For the sweep: the oldest rows that wait for a process, with their owners.
 
-    Without those of owners that hold as many slots as they may: thousands of them may wait in front.
+    Those of full owners are left out: thousands of them may be older than the first that can start.
     """
     rows = _claimable().exclude(owner_id__in=full_owners)
     return list(rows.order_by("created_at").values_list("pk", "owner_id")[:limit])

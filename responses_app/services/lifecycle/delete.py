@@ -1,4 +1,4 @@
-"""Delete: the content goes, a tombstone stays, so that chains know a turn is missing."""
+"""Delete: the content is erased, and a tombstone stays, so that chains show the missing turn."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from responses_app.models import Conversation, EventSegment, InputItem, Response
 from responses_app.services.audit import record
 from responses_app.services.idempotency import forget_content
 
-ERASED_AT_ONCE = 20  # in one transaction: a stream waits that long for its own
+ERASED_AT_ONCE = 20  # in one transaction: the writes of all streams wait for it
 
 
 def delete_response(response_id: str, actor: User | None = None) -> None:
-    """Gone for every reader at once; one that still runs is cancelled and erased when it has ended."""
+    """Hidden from every reader at once; a running response is cancelled and erased when it ends."""
 
     def mark_and_erase() -> None:
         # In the order of admission: the conversation is locked before its newest turn.
@@ -34,7 +34,7 @@ def delete_response(response_id: str, actor: User | None = None) -> None:
 
 
 def erase_all(response_ids: Sequence[str]) -> None:
-    """In the caller's transaction; what still runs is erased when it has ended."""
+    """In the caller's transaction; a running response is erased when it ends."""
     for response_id in response_ids:
         erase(response_id)
 

@@ -1,4 +1,4 @@
-"""After an attempt that failed by itself, as on a log that can't be read: another one, or the end of the response."""
+"""What follows an attempt that could not end its response: another attempt, or the end."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -22,20 +22,20 @@ FAILED = {"code": "server_error", "message": "The server could not go on with th
 
 
 def is_given_up(crashes: int, *, is_stored: bool) -> bool:
-    """After so many crashes no attempt follows; a request that is not stored is known to one process only."""
+    """After so many crashes no attempt follows; only one process has an unstored request."""
     is_over = settings.HERMES_RECOVERY == "incomplete" or crashes >= settings.HERMES_MAX_ATTEMPTS
     return crashes > 0 and (is_over or not is_stored)
 
 
 def end_attempt(row: Response, in_memory: Sequence[Segment] = ()) -> Segment | None:
-    """In a transaction: the terminal event where the response ends here, None where it is free for the next attempt.
+    """In a transaction: the terminal event, or None where the response waits for its next attempt.
 
     ``in_memory`` is the log of a response that is not stored.
     """
     mine = Response.objects.open().filter(pk=row.pk, attempt=row.attempt)
     found = mine.values_list("crashes", "cancel_requested_at").first()
     if found is None:
-        return None  # it has ended, or a newer attempt has it
+        return None  # the response has ended, or a newer attempt has it
     crashes, cancel_requested_at = found
     if cancel_requested_at is not None:
         return end_without_fold(row, Status.CANCELLED, in_memory)
@@ -47,11 +47,16 @@ def end_attempt(row: Response, in_memory: Sequence[Segment] = ()) -> Segment | N
 
 def end_without_fold(row: Response, status: Status, in_memory: Sequence[Segment] = ()) -> Segment:
     """The terminal event alone, with what can be read; stored events stay as they are."""
+    log = in_memory
+    last = None
+    if row.is_stored:
+        log = read_stored(row.pk)
+        last = read_last(row.pk)
+    elif in_memory:
+        last = in_memory[-1]
     numbering = Numbering(row.pk, row.attempt)
-    last = read_last(row.pk) if row.is_stored else (in_memory[-1] if in_memory else None)
     if last is not None:
         numbering.follow(last)
-    log = read_stored(row.pk) if row.is_stored else in_memory
     body = _last_body(row, status, readable_body(log))
     segment = numbering.seal([{"type": TERMINAL_EVENT_OF[status], "response": body}])
     return settle(row, segment, body)
@@ -60,35 +65,40 @@ def end_without_fold(row: Response, status: Status, in_memory: Sequence[Segment]
 def _last_body(row: Response, status: Status, readable: ResponseBody) -> ResponseBody:
     created_at = int(row.created_at.timestamp())
     empty = initial_body(row.pk, model=row.model, created_at=created_at, status=status, echo={})
-    return {
-        **empty,
-        **readable,
-        "status": str(status),
-        "error": FAILED if status is Status.FAILED else None,
-        "usage": None,
-        "incomplete_details": None,
-        "completed_at": None,
-    }
+    body = empty | readable
+    body["status"] = str(status)
+    body["error"] = None
+    if status is Status.FAILED:
+        body["error"] = FAILED
+    body["usage"] = None
+    body["incomplete_details"] = None
+    body["completed_at"] = None
+    return body
 
 
 def abandon(response_id: str, read_spent: ReadSpent) -> bool:
-    """In the caller's transaction: what was said is kept; False when somebody works on it after all."""
+    """In the caller's transaction: end a response that no process runs, and keep its output.
+
+    False when a process runs it after all.
+    """
     claimed = claim(response_id)
     if claimed is None:
         return False
     row = claimed.row
     try:
         history = list(decode_log(read_whole(response_id)))
-        usage, quirks = read_spent(history)
+        usage, deviations = read_spent(history)
         builder = OutputBuilder(response_id, history)
     except UNREADABLE:
-        is_cancelled = row.cancel_requested_at is not None
-        end_without_fold(row, Status.CANCELLED if is_cancelled else Status.FAILED)
+        if row.cancel_requested_at is not None:
+            end_without_fold(row, Status.CANCELLED)
+        else:
+            end_without_fold(row, Status.FAILED)
         return True
     if row.cancel_requested_at is not None:
         builder.finish(Status.CANCELLED, usage=usage)
     else:
         reason = {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
         builder.finish(Status.INCOMPLETE, usage=usage, incomplete=reason)
-    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body(), quirks)
+    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body(), deviations)
     return True

@@ -1,6 +1,7 @@
-"""Tidy: what is done with a log once its response has ended."""
+"""Housekeeping: what is done with a log once its response has ended."""
 
 from datetime import timedelta
+from functools import partial
 
 from django.utils import timezone
 
@@ -17,10 +18,10 @@ TIDY_AFTER = timedelta(seconds=5)  # readers in other processes may still follow
 
 
 async def erase_some() -> bool:
-    """Erase a few deleted responses; False when there are none. They do not wait behind logs to merge."""
+    """Erase a few deleted responses; False when there are none. Logs to merge come later."""
     response_ids = await database.read(_next_deleted)
     if response_ids:
-        await database.write(lambda: erase_all(response_ids))
+        await database.write(partial(erase_all, response_ids))
     return bool(response_ids)
 
 
@@ -37,17 +38,19 @@ async def tidy_next() -> bool:
         if is_due:
             await database.write(_forget)
         return is_due
-    if row.kind == Kind.COMPACTION and await database.write(lambda: _erase_spent([row.pk])):
+    if row.kind == Kind.COMPACTION and await database.write(partial(_erase_spent, [row.pk])):
         return True
     merged = await database.read(_merged, row.pk)
-    await database.write(lambda: replace_with_merged(row.pk, merged))
+    await database.write(partial(replace_with_merged, row.pk, merged))
     return True
 
 
 def _merged(response_id: str) -> list[tuple[Segment, bytes]]:
     """Nothing for a damaged log: joined to its neighbour, a broken event would break that one too."""
     segments = read_stored(response_id)
-    return merge(segments) if all(segment.is_whole for segment in segments) else []
+    if not all(segment.is_whole for segment in segments):
+        return []
+    return merge(segments)
 
 
 def _next_untidy() -> Response | None:
@@ -64,13 +67,10 @@ def _forget() -> None:
 
 
 def _erase_spent(response_ids: list[str]) -> bool:
-    """Compactions that no repeated request can ask for any more: nobody else could read or delete them."""
-    asked_for = (
-        IdempotencyKey.objects.current().filter(response_id__in=response_ids).values("response_id")
-    )
-    spent = Response.objects.filter(pk__in=response_ids, kind=Kind.COMPACTION).exclude(
-        pk__in=asked_for
-    )
+    """Compactions are read by repeated requests alone: erase those whose keys have expired."""
+    current_keys = IdempotencyKey.objects.current().filter(response_id__in=response_ids)
+    compactions = Response.objects.filter(pk__in=response_ids, kind=Kind.COMPACTION)
+    spent = compactions.exclude(pk__in=current_keys.values("response_id"))
     for row in spent.filter(deleted_at__isnull=True):
         Response.objects.filter(pk=row.pk).update(deleted_at=timezone.now())
         erase(row.pk)  # one that still runs is erased when it has ended

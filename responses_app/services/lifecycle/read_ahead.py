@@ -1,4 +1,4 @@
-"""Long reads, made before the writer's transaction instead of within it."""
+"""Long reads that are made before the writer's transaction, not within it."""
 
 from collections.abc import Hashable
 from typing import Any, Protocol, TypeVar

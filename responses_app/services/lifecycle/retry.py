@@ -54,7 +54,7 @@ def _check(row: Response) -> None:
     if row.deleted_at is not None or not row.is_stored:
         raise InvalidRequest(f"The request of {row.pk} is not stored.")
     if row.conversation_id is not None:
-        raise InvalidRequest(f"{row.pk} is part of its conversation by now; say it there again.")
+        raise InvalidRequest(f"{row.pk} is part of its conversation by now; send it there again.")
 
 
 def _again(row: Response) -> Admission:

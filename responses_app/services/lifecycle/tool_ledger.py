@@ -1,6 +1,6 @@
-"""The ledger's steps. Each names its attempt, and is refused when a newer one has the response.
+"""The steps of the tool ledger. A step of an older attempt is refused.
 
-Of an unstored response, a row has the tool's name, its status and its times, and nothing of the call.
+For an unstored response, a row has the name of the tool, its status and its times, and no content.
 """
 
 import hashlib
@@ -16,16 +16,16 @@ from responses_app.models.tool_events import Approver, ToolStatus
 
 @dataclass(frozen=True)
 class Intent:
-    """A call that is about to run, and why it may need consent first.
+    """A call that is about to run, and why it may need an approval first.
 
-    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: what a model makes up is content.
+    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: a name that a model invents is content.
     """
 
     call_id: str
     name: str
     arguments: str
     approval_reason: str = ""
-    approval_time: timedelta = timedelta()  # how long it waits for consent
+    approval_time: timedelta = timedelta()  # how long it waits for an approval
     approver: str = Approver.OPERATOR
     can_keep_consent: bool = True
 
@@ -41,31 +41,33 @@ class Recorded:
 
 
 def record_intent(row: Response, intent: Intent) -> Recorded:
-    """Write the call down: it runs, waits, or is denied where no operator could see what it waits for."""
+    """Store the call: it runs, waits for an approval, or is denied as an unstored call can't wait."""
     _check_fence(row)
-    status = ToolStatus.RUNNING
-    if intent.approval_reason and not _is_granted(row, intent):
-        status = ToolStatus.AWAITING_APPROVAL if row.is_stored else ToolStatus.DENIED
-    is_waiting = status is ToolStatus.AWAITING_APPROVAL
-    event = ToolEvent.objects.create(
+    event = ToolEvent(
         response_id=row.pk,
         attempt=row.attempt,
         call_id=ledger_call_id(row, intent.call_id),
         name=intent.name,
-        arguments=intent.arguments if row.is_stored else "",
-        approval_reason=intent.approval_reason if row.is_stored else "",
-        expires_at=Now() + intent.approval_time if is_waiting else None,
         approver=intent.approver,
         can_keep_consent=intent.can_keep_consent,
-        status=status,
+        status=ToolStatus.RUNNING,
     )
-    if is_waiting:
+    if row.is_stored:
+        event.arguments = intent.arguments
+        event.approval_reason = intent.approval_reason
+    if intent.approval_reason and not _is_granted(row, intent):
+        event.status = ToolStatus.DENIED
+        if row.is_stored:
+            event.status = ToolStatus.AWAITING_APPROVAL
+            event.expires_at = Now() + intent.approval_time
+    event.save(force_insert=True)
+    if event.expires_at is not None:
         event.refresh_from_db(fields=["expires_at"])
-    return Recorded(status, event.expires_at)
+    return Recorded(ToolStatus(event.status), event.expires_at)
 
 
 def start_call(row: Response, call_id: str) -> None:
-    """An open call runs now: one that was consented to, or one that may run again."""
+    """An open call runs now: one that was approved, or one that may run again."""
     _check_fence(row)
     if not ToolEvent.objects.start(row.pk, ledger_call_id(row, call_id), row.attempt):
         raise Fenced(row.pk)
@@ -73,13 +75,14 @@ def start_call(row: Response, call_id: str) -> None:
 
 def end_call(row: Response, call_id: str, status: ToolStatus, output: str) -> None:
     _check_fence(row)
-    kept = output if row.is_stored else ""
-    if not ToolEvent.objects.end(row.pk, ledger_call_id(row, call_id), status, kept):
+    if not row.is_stored:
+        output = ""
+    if not ToolEvent.objects.end(row.pk, ledger_call_id(row, call_id), status, output):
         raise Fenced(row.pk)
 
 
 def ledger_call_id(row: Response, call_id: str) -> str:
-    """The id under which the ledger has a call: models make ids up, so an unstored one is hashed."""
+    """The id of a call in the ledger: models write ids, so that of an unstored call is hashed."""
     if row.is_stored:
         return call_id
     return "unstored_" + hashlib.sha256(f"{row.pk}\0{call_id}".encode()).hexdigest()[:32]
