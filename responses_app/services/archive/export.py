@@ -1,13 +1,15 @@
-"""Export: an archive as JSON Lines, or the responses as a table to look at."""
+"""Export: an archive as JSON Lines, or the responses as a CSV table."""
 
 import csv
 import io
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from responses_app.models import Response
+from responses_app.protocol.items import Item, item_text
 from responses_app.services.archive.records import (
     Selection,
     conversations,
@@ -32,7 +34,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would ru
 
 
 def json_lines(selection: Selection) -> Iterator[bytes]:
-    """One record at a time is in memory."""
+    """Keeps one record at a time in memory."""
     for row in ended_responses(selection.rows()):
         yield orjson.dumps(response_record(row)) + b"\n"
     for record in conversations(selection):
@@ -40,35 +42,45 @@ def json_lines(selection: Selection) -> Iterator[bytes]:
 
 
 def csv_lines(selection: Selection) -> Iterator[bytes]:
-    yield _line([*TABLE, *TABLE_OF_CONTENT])
+    yield _line(list(TABLE + TABLE_OF_CONTENT))
     for row in ended_responses(selection.rows()):
         yield _line(_cells(row))
 
 
 def _cells(row: Response) -> list[Any]:
-    usage, error = row.usage or {}, row.error or {}
-    told = {**{name: getattr(row, name) for name in TABLE}, "session": row.session.public_id}
-    texts = [
-        part.get("text", "")
-        for item in row.output or []
-        if item["type"] == "message"
-        for part in item["content"]
-    ]
-    content = [
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        row.incomplete_reason,
-        error.get("message"),
-    ]
-    return [*told.values(), *content, "".join(texts)]
+    cells: list[Any] = []
+    for name in TABLE:
+        if name == "session":
+            cells.append(row.session.public_id)
+        else:
+            cells.append(getattr(row, name))
+    usage = row.usage or {}
+    error = row.error or {}
+    cells.append(usage.get("input_tokens"))
+    cells.append(usage.get("output_tokens"))
+    cells.append(row.incomplete_reason)
+    cells.append(error.get("message"))
+    cells.append(_text(row.output or []))
+    return cells
+
+
+def _text(output: list[Item]) -> str:
+    messages = [item for item in output if item["type"] == "message"]
+    return "".join(item_text(item) for item in messages)
 
 
 def _line(cells: list[Any]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerow([_safe(cell) for cell in cells])
+    csv.writer(text).writerow([_safe_text(cell) for cell in cells])
     return text.getvalue().encode()
 
 
-def _safe(cell: Any) -> Any:
-    told = "" if cell is None else cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
-    return f"'{told}" if told.startswith(FORMULA_STARTS) else told
+def _safe_text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    text = str(cell)
+    if isinstance(cell, datetime):
+        text = cell.isoformat()
+    if text.startswith(FORMULA_STARTS):
+        return f"'{text}"
+    return text

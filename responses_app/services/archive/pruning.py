@@ -1,4 +1,4 @@
-"""Pruning: find what may go, beside everything else, and remove it a few rows at a time."""
+"""Pruning: find what may go while the server runs, and remove it a few rows at a time."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,12 +9,12 @@ from responses_app.models import Conversation, Response, Session
 from responses_app.models.responses import ResponseQuerySet
 from responses_app.services.archive.retention import Selection, free
 
-BATCH_ROWS = 20  # responses in one transaction: a stream waits that long for its own
-PAGE_ROWS = 500  # looked at between two removals
+BATCH_ROWS = 20  # in one transaction: the writes of all streams wait for it
+PAGE_ROWS = 500  # read between two removals
 
 
 class Walk:
-    """A way along one column, oldest first; no row is passed twice, however many of them have to stay."""
+    """Reads the rows along one column, oldest first, and each row once."""
 
     def __init__(self, rows: ResponseQuerySet, column: str) -> None:
         self._rows = rows
@@ -23,7 +23,7 @@ class Walk:
         self.is_over = False
 
     def next_ends(self) -> list[str]:
-        """Of the next page, those that may go and that nothing continues."""
+        """Of the next page, the rows that may go and that no turn continues."""
         page = self._next_page()
         ends = free(Response.objects.filter(pk__in=page)).filter(~Exists(_children()))
         found = set(ends.values_list("pk", flat=True))
@@ -33,9 +33,8 @@ class Walk:
         rows = self._rows
         if self._last is not None:
             at, pk = self._last
-            rows = rows.filter(
-                ~Q(**{self._column: at, "pk__lte": pk}), **{f"{self._column}__gte": at}
-            )
+            is_passed = Q((self._column, at), pk__lte=pk)
+            rows = rows.filter(~is_passed, (f"{self._column}__gte", at))
         page = list(rows.order_by(self._column, "pk").values_list(self._column, "pk")[:PAGE_ROWS])
         self.is_over = len(page) < PAGE_ROWS
         if page:
@@ -44,7 +43,7 @@ class Walk:
 
 
 class Search:
-    """One pass over a selection; finding reads only, and removing needs a transaction."""
+    """One pass over a selection. Finding only reads; removing needs a transaction."""
 
     def __init__(self, selection: Selection, batch_rows: int = BATCH_ROWS) -> None:
         self._rows = selection.rows()
@@ -61,12 +60,13 @@ class Search:
         return not self._ends and not self._walks
 
     def next_batch(self) -> list[str]:
-        """What can go together: ends of chains and the turns before them; empty if this page has none."""
+        """Ends of chains and the turns before them, which go together; empty if this page has none."""
         if not self._ends and self._walks:
             self._ends = self._walks[0].next_ends()
             if self._walks[0].is_over:
                 self._walks.pop(0)
-        ends, self._ends = self._ends[: self._batch_rows], self._ends[self._batch_rows :]
+        ends = self._ends[: self._batch_rows]
+        self._ends = self._ends[self._batch_rows :]
         batch = ends + self._before(ends)
         going = _without_needed(free(self._rows.filter(pk__in=batch)))
         self._ends = self._freed_by(going) + self._ends
@@ -86,17 +86,19 @@ class Search:
         return before[:room]
 
     def _freed_by(self, going: list[str]) -> list[str]:
-        """The turns before these, where nothing else continues them: the ends that come next."""
+        """The turns before these that no other turn continues: the next ends."""
         continued = Response.objects.filter(pk__in=going, previous__isnull=False).exclude(
             previous__in=going
         )
         parents = list(continued.values_list("previous_id", flat=True))
+        if not parents:
+            return []
         others = _children().exclude(pk__in=going)
         rows = free(self._rows.filter(pk__in=parents)).filter(~Exists(others))
-        return list(rows.values_list("pk", flat=True)) if parents else []
+        return list(rows.values_list("pk", flat=True))
 
     def remove(self, batch: Sequence[str]) -> int:
-        """In the caller's transaction: a batch, but for what was continued, used or locked since it was found."""
+        """In the caller's transaction: a batch, without rows that were continued or locked meanwhile."""
         rows = free(self._rows.filter(pk__in=batch)).select_for_update(
             skip_locked=True, of=("self",)
         )
@@ -122,28 +124,25 @@ def _ancestors(session_id: int, turn: int, previous_id: str | None, limit: int) 
 
 
 def _without_needed(rows: ResponseQuerySet) -> list[str]:
-    """Of these, what nothing outside of them goes on from.
+    """Of these, the rows that no turn or fork outside of them continues.
 
-    Asked after the rows are read, and locked if they are: a turn or a fork that was stored just
-    before keeps what it goes on from, and all before that.
+    The later turns are read after the rows: one that was stored meanwhile keeps what it continues,
+    and all before that.
     """
     going: dict[str, str | None] = dict(rows.values_list("pk", "previous_id"))
     later = Response.objects.filter(previous__in=list(going)).exclude(pk__in=list(going))
     forks = Session.objects.filter(fork_point__in=list(going), turn_count=0)
-    needed = [
-        *later.values_list("previous_id", flat=True),
-        *forks.values_list("fork_point_id", flat=True),
-    ]
-    while needed:
-        pk = needed.pop()
-        before = None if pk is None else going.pop(pk, None)
-        if before is not None:
-            needed.append(before)
+    needed = list(later.values_list("previous_id", flat=True))
+    needed += forks.values_list("fork_point_id", flat=True)
+    for pk in needed:
+        before: str | None = pk
+        while before is not None:
+            before = going.pop(before, None)
     return list(going)
 
 
 def _delete(ids: list[str]) -> None:
-    """With all they have; the cascade deletes by id and loads no row."""
+    """With all their rows; the cascade deletes by id and loads none."""
     sessions = set(Response.objects.filter(pk__in=ids).values_list("session_id", flat=True))
     Response.objects.filter(pk__in=ids).only("pk").delete()
     idle = Session.objects.select_for_update(skip_locked=True).filter(pk__in=sessions)

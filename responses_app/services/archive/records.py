@@ -1,4 +1,4 @@
-"""Archive: whole responses as records that another server can take in.
+"""The records of an archive: whole responses that another server can restore.
 
 A record is plain JSON and holds everything that belongs to one response: the row, its session and
 conversation, the input, the log with its commit times, and the ledger of its tools.
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
+from responses_app.eventlog import Segment
 from responses_app.eventlog.reading import read_whole
 from responses_app.models import Conversation, ConversationItem, Response, Session, ToolEvent
 from responses_app.models.responses import ResponseQuerySet
@@ -23,7 +24,7 @@ T = TypeVar("T", bound=Model)
 
 FORMAT = 1
 PAGE_ROWS = 50  # bounds what is in memory at once
-# Columns that say how a row is worked on, not what it is; and those that are told by names instead of numbers.
+# Columns of the work on a row, and those that a record names by public ids.
 RESPONSE_LEFT_OUT = {
     "owner",
     "session",
@@ -32,9 +33,9 @@ RESPONSE_LEFT_OUT = {
     "lease_owner",
     "lease_until",
     "parked_until",
+    "is_log_merged",
 }
-RESPONSE_LEFT_OUT.add("is_log_merged")
-# Values that are carried on along a chain: they follow from the rows before.
+# Columns that follow from the rows before in the chain.
 RESPONSE_LEFT_OUT |= {
     "chain_root",
     "chain_depth",
@@ -54,7 +55,7 @@ ARCHIVE_NAMES = {
 
 @dataclass(frozen=True)
 class Selection:
-    """Which responses are meant; nothing said means all."""
+    """Which responses are exported; without any condition, all."""
 
     ids: tuple[str, ...] = ()
     owner_id: int | None = None
@@ -69,21 +70,22 @@ class Selection:
         return self == Selection(owner_id=self.owner_id)
 
     def rows(self) -> ResponseQuerySet:
-        wanted = Q()
+        rows = Response.objects.all()
         if self.ids:
-            wanted &= Q(pk__in=self.ids)
+            rows = rows.filter(pk__in=self.ids)
         if self.statuses:
-            wanted &= Q(status__in=self.statuses)
-        given = {
-            "owner_id": self.owner_id,
-            "session__public_id": self.session,
-            "model": self.model,
-            "created_at__gte": self.since,
-            "created_at__lt": self.until,
-        }
-        return Response.objects.filter(
-            wanted, **{name: value for name, value in given.items() if value is not None}
-        )
+            rows = rows.filter(status__in=self.statuses)
+        if self.owner_id is not None:
+            rows = rows.filter(owner_id=self.owner_id)
+        if self.session is not None:
+            rows = rows.filter(session__public_id=self.session)
+        if self.model is not None:
+            rows = rows.filter(model=self.model)
+        if self.since is not None:
+            rows = rows.filter(created_at__gte=self.since)
+        if self.until is not None:
+            rows = rows.filter(created_at__lt=self.until)
+        return rows
 
 
 def ended_responses(rows: ResponseQuerySet) -> Iterator[Response]:
@@ -93,7 +95,7 @@ def ended_responses(rows: ResponseQuerySet) -> Iterator[Response]:
 
 
 def _paged(rows: QuerySet[T]) -> Iterator[T]:
-    """A page at a time: no cursor stays open, and whoever reads slowly holds nothing up."""
+    """A page at a time: no cursor stays open, so a slow reader blocks no other transaction."""
     ordered = rows.order_by("created_at", "pk")
     after = Q()
     while True:
@@ -107,31 +109,42 @@ def _paged(rows: QuerySet[T]) -> Iterator[T]:
 
 def response_record(row: Response) -> Record:
     segments = read_whole(row.pk)
-    marks = [
-        mark.split(":") for segment in segments for mark in segment.commit_marks.split(",") if mark
-    ]
+    conversation = None
+    if row.conversation is not None:
+        conversation = conversation_head(row.conversation)
     tools = ToolEvent.objects.filter(response_id=row.pk).order_by("pk")
     return {
         "record": "response",
         "format": FORMAT,
         "owner": row.owner.get_username(),
         "session": session_record(row.session),
-        "conversation": None if row.conversation is None else conversation_head(row.conversation),
+        "conversation": conversation,
         "previous": row.previous_id,
         "response": columns(row, RESPONSE_LEFT_OUT),
         "input_items": input_of(row.pk),
         "events": list(decode_frames(segment.data for segment in segments)),
-        "commits": [[int(position), int(at)] for position, at in marks],
+        "commits": _commits(segments),
         "tool_events": [columns(tool, TOOL_LEFT_OUT) for tool in tools],
     }
 
 
+def _commits(segments: Iterable[Segment]) -> list[list[int]]:
+    """The last position of each commit, and its time in milliseconds."""
+    commits = []
+    for segment in segments:
+        for mark in filter(None, segment.commit_marks.split(",")):
+            position, at_ms = mark.split(":")
+            commits.append([int(position), int(at_ms)])
+    return commits
+
+
 def session_record(session: Session) -> Record:
-    told = columns(session, SESSION_LEFT_OUT)
-    return told | {
-        "parent": None if session.parent is None else session.parent.public_id,
-        "fork_point": session.fork_point_id,
-    }
+    record = columns(session, SESSION_LEFT_OUT)
+    record["parent"] = None
+    if session.parent is not None:
+        record["parent"] = session.parent.public_id
+    record["fork_point"] = session.fork_point_id
+    return record
 
 
 def conversation_head(conversation: Conversation) -> Record:
@@ -145,7 +158,7 @@ def conversation_head(conversation: Conversation) -> Record:
 
 
 def conversations(selection: Selection) -> Iterator[Record]:
-    """The items of conversations, in order; they come behind the responses that they point at."""
+    """The items of conversations, in order; their responses come before them."""
     found = Conversation.objects.select_related("session__parent", "owner")
     if selection.owner_id is not None:
         found = found.filter(owner_id=selection.owner_id)

@@ -1,8 +1,7 @@
 """Retention: which responses may go.
 
-A response goes only when everything that was said behind it goes too, so the ends of chains go
-first. What belongs to a conversation stays as long as the conversation does: its name must keep
-leading to its history.
+A response may go only when every later turn of its chain goes too, so the ends of chains go first.
+The responses of a conversation stay as long as the conversation does: it must keep its history.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +20,7 @@ LOOKUP_ROWS = 500  # ids in one statement
 
 @dataclass(frozen=True)
 class Rules:
-    """What may go: whatever is too old, and what was used least beyond a number to keep."""
+    """What may go: responses that are too old, and the least used beyond a number to keep."""
 
     created_before: datetime | None = None
     keep: int | None = None
@@ -32,19 +31,24 @@ class Rules:
         rows = Response.objects.all()
         if self.owner_id is not None:
             rows = rows.filter(owner_id=self.owner_id)
-        return rows.filter(status__in=self.statuses) if self.statuses else rows
+        if self.statuses:
+            rows = rows.filter(status__in=self.statuses)
+        return rows
 
     def kept(self) -> ResponseQuerySet:
-        """What counts towards the number to keep: not tombstones, nor what never had content."""
+        """What counts towards the number to keep: no tombstones, and nothing that never had content."""
         return self.within().filter(is_stored=True, deleted_at__isnull=True)
 
 
 def configured_rules() -> Rules | None:
-    """Those of the settings; None when they set no limit."""
+    """The rules of the settings; None when they set no limit."""
     days, keep = settings.HERMES_RETENTION_DAYS, settings.HERMES_MAX_STORED_RESPONSES
     if not days and not keep:
         return None
-    return Rules(created_before=days_ago(days) if days else None, keep=keep or None)
+    created_before = None
+    if days:
+        created_before = days_ago(days)
+    return Rules(created_before=created_before, keep=keep or None)
 
 
 def days_ago(days: float) -> datetime:
@@ -52,15 +56,18 @@ def days_ago(days: float) -> datetime:
 
 
 def excess(rules: Rules) -> int:
-    """By how many the number to keep is exceeded."""
-    return 0 if rules.keep is None else max(0, rules.kept().count() - rules.keep)
+    """How many responses are beyond the number to keep."""
+    if rules.keep is None:
+        return 0
+    return max(0, rules.kept().count() - rules.keep)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Everything the rules are about at one moment, also what has to stay for the sake of something else.
+    """All that the rules select at one moment, also what has to stay for other rows.
 
-    Where the least used end is fixed once: several processes that prune at a time remove the same rows, not more.
+    The limit of the least used is fixed once: several processes that prune at a time remove the
+    same rows, and not more.
     """
 
     rules: Rules
@@ -84,7 +91,7 @@ class Selection:
 
 
 def select(rules: Rules) -> Selection:
-    """Costs a count of what is kept, in an index alone, and a walk over as many entries as are too many."""
+    """Costs a count in an index, and a walk over as many entries as are too many."""
     too_many = excess(rules)
     if not too_many:
         return Selection(rules, None)
@@ -93,9 +100,9 @@ def select(rules: Rules) -> Selection:
 
 
 def free(rows: ResponseQuerySet) -> ResponseQuerySet:
-    """Of these, the ones that nothing but a later turn could need."""
+    """Of these, the ones that only a later turn could need."""
     unused_fork = Session.objects.filter(fork_point=OuterRef("pk"), turn_count=0)
-    # Not "conversation IS NULL": SQLite would walk over all such rows in the index of the foreign key.
+    # Not "conversation IS NULL": SQLite would walk over all such rows in that index.
     conversation = Conversation.objects.filter(pk=OuterRef("conversation_id"))
     return rows.filter(~Exists(unused_fork), ~Exists(conversation), finished_at__isnull=False)
 
@@ -111,7 +118,7 @@ class Plan:
 
 
 def plan(rows: ResponseQuerySet) -> Plan:
-    """What a run would do; the memory it takes grows with what has to stay, not with what is stored."""
+    """What a run would do; it takes memory for what has to stay, not for all that is stored."""
     candidates = free(rows)
     going = candidates.filter(pk=OuterRef("pk"))
     held = set(rows.filter(~Exists(going)).values_list("pk", flat=True))
