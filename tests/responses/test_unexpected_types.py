@@ -12,7 +12,7 @@ from gateway_app.agent.context import build_items
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.api.chat.requests import read_chat
 from gateway_app.api.runs.requests import read_run
-from gateway_app.api.sessions.requests import read_chat as read_session_chat
+from gateway_app.api.sessions.turn_request import read_chat as read_session_chat
 from gateway_app.providers.builtin.script import count_tokens
 from responses_app.http.principals import Principal
 from responses_app.models import Session

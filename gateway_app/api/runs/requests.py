@@ -113,7 +113,7 @@ IGNORED_FIELDS: dict[str, Field[Any]] = {
     # Hermes clients send these two; the profile decides which model answers.
     "model_options": ignored,
     "provider": ignored,
-    # A run has its own ways of delivery.
+    # The endpoint decides how the turn is delivered.
     "background": ignored,
     "stream": ignored,
     "stream_options": ignored,

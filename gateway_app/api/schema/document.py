@@ -13,10 +13,6 @@ import gateway_app.api.runs.openapi as runs
 import gateway_app.api.schema.pages as pages
 import gateway_app.api.sessions.openapi as sessions
 import gateway_app.operations.monitoring.openapi as monitoring
-from responses_app.requests.json_schema import (
-    STRING,
-    Schema,
-)
 from responses_app.schema import (
     conversations,
     events,
@@ -86,13 +82,13 @@ def _path_item(path: str, methods: dict[str, Operation]) -> dict[str, Any]:
     return item
 
 
-def _path_parameter(name: str) -> Schema:
+def _path_parameter(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "in": "path",
         "required": True,
         "description": _PATH_PARAMETERS[name],
-        "schema": STRING,
+        "schema": {"type": "string"},
     }
 
 

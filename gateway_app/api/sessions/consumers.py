@@ -8,7 +8,7 @@ from gateway_app.api.sessions.renderers import (
     outcome_fields,
     runtime_fields,
 )
-from gateway_app.api.sessions.requests import read_chat
+from gateway_app.api.sessions.turn_request import read_chat
 from responses_app.database import database
 from responses_app.protocol.errors import SERVER, ApiError
 from responses_app.protocol.ids import run_id_of

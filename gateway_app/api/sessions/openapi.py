@@ -9,7 +9,8 @@ from gateway_app.api.sessions.pagination import (
     ORDERS,
     SESSIONS,
 )
-from gateway_app.api.sessions.requests import CHANGES, CREATE_FIELDS, FORK_FIELDS, TURN_FIELDS
+from gateway_app.api.sessions.requests import CHANGES, CREATE_FIELDS, FORK_FIELDS
+from gateway_app.api.sessions.turn_request import TURN_FIELDS
 from responses_app.requests.fields import schemas_of
 from responses_app.requests.headers import IGNORED_HEADER, turn_policy
 from responses_app.requests.json_schema import (
