@@ -6,7 +6,7 @@ from responses_app.http.principals import Principal, authenticate
 
 
 class BearerAuthentication(BaseAuthentication):
-    """The API takes bearer keys and never cookies, so that no web page can use a visitor's login."""
+    """Bearer keys and never cookies: no web page can use a visitor's login for the API."""
 
     def authenticate(self, request: Request) -> tuple[User, Principal]:
         principal = authenticate(request.headers.get("Authorization"))

@@ -11,7 +11,7 @@ from responses_app.http.principals import Principal
 
 
 class ApiRequest(Request):
-    """``user`` owns what the request makes, ``auth`` is the key, ``data`` the JSON object of the body."""
+    """``user`` owns what the request makes, ``auth`` is the key, ``data`` the JSON body."""
 
     user: User
     auth: Principal

@@ -29,7 +29,7 @@ def is_listed(origin: str) -> bool:
 
 
 def is_own(origin: str, host: str) -> bool:
-    """Whether this server sent the page. A proxy may have changed the scheme, or the host as well."""
+    """Whether this server sent the page; a proxy may have changed the scheme, or the host too."""
     own_host = origin.lower().partition("://")[2] == host.lower()
     return own_host or origin.lower() == settings.HERMES_PUBLIC_URL
 

@@ -143,7 +143,7 @@ def common_headers(headers: dict[bytes, bytes]) -> Headers:
 
 
 def _without_body(send: Send) -> Send:
-    """For HEAD: Daphne drops only the first piece of a body; clients take the rest for a response."""
+    """For HEAD: Daphne drops only the first piece of a body, and the rest confuses clients."""
 
     async def send_head(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.body":

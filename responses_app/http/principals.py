@@ -21,7 +21,7 @@ from responses_app.services.keys import KEY_ACTOR
 from responses_app.services.lifecycle.approvals import Decider
 
 SCHEME = "bearer "
-# All that HTTP allows around a header's value; Python also strips characters that a key may contain.
+# HTTP allows these around a header's value; Python strips others too, which a key may contain.
 SPACES = " \t"
 OPERATOR_PREFIX = "hso-"  # no key starts with it
 OPERATOR_SECS = 3600
@@ -36,7 +36,7 @@ class Principal:
     user: User  # owns what the caller makes
     key_id: int | None = None  # None is the root key, or an operator
     operator: str = ""
-    # Over tool calls that wait; None for a caller that HERMES_AUTH=off lets in without the root key.
+    # Over waiting tool calls; None for a caller without the root key under HERMES_AUTH=off.
     authority: Approver | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""The HTTP side of a streaming consumer: it reads the body, responds, and notices a disconnect at once."""
+"""The base of streaming consumers: reads the body, responds, notices a disconnect at once."""
 
 import asyncio
 import logging
@@ -161,7 +161,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         await self.send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
 
     async def cut(self) -> None:
-        """End without a clean end, so that half a stream does not look whole; the client resumes it."""
+        """End uncleanly, so that half a stream does not look whole; the client resumes it."""
         if CUTS not in (self.scope.get("extensions") or {}):
             # Other servers would keep the connection open for ever. At least no [DONE] was sent.
             await self.send_chunk(b"", is_last=True)

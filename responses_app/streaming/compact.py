@@ -1,4 +1,4 @@
-"""``POST /v1/responses/compact``: the user's messages of a conversation, and a summary of the rest."""
+"""``POST /v1/responses/compact``: the user's messages, and a summary of the rest."""
 
 from typing import Any
 
