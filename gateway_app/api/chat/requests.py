@@ -10,19 +10,19 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.api.chat.messages import (
-    GUIDING_ROLES,
-    Sent,
-    guidance,
-    newest,
+    INSTRUCTION_ROLES,
+    Fields,
+    SentItem,
+    instructions_of,
+    new_items,
     read_messages,
 )
 from gateway_app.api.chat.translation import (
     SAME,
     TRANSLATED,
-    Fields,
-    in_chat_names,
-    in_chat_words,
-    in_responses_words,
+    chat_error,
+    chat_names,
+    responses_fields,
 )
 from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
 from gateway_app.runtime.agents import agent_of
@@ -63,11 +63,11 @@ class ChatRequest:
     wants_stream: bool
     wants_usage: bool
     given: Fields
-    sent: list[Sent]
+    sent: list[SentItem]
 
     def explained(self, error: InvalidRequest) -> InvalidRequest:
-        """What is wrong with the input, seen from the messages it came in."""
-        return in_chat_words(error, self.given, self.sent)
+        """An error of the input, with the name of the message that it came in."""
+        return chat_error(error, self.given, self.sent)
 
 
 def read_chat(
@@ -80,30 +80,40 @@ def read_chat(
         raise InvalidRequest(
             "messages is required.", param="messages", code="missing_required_parameter"
         )
-    everything = read_messages(given["messages"])
-    sent = everything if session_id is None else newest(everything)
-    fields = in_responses_words(given)
-    if session_id is not None and (instructions := guidance(everything)) is not None:
+    messages = read_messages(given["messages"])
+    sent = messages
+    if session_id is not None:
+        sent = new_items(messages)
+    fields = responses_fields(given)
+    instructions = instructions_of(messages)
+    if session_id is not None and instructions is not None:
         fields["instructions"] = instructions
+    items = [one.item for one in sent]
     try:
-        read = read_create(
-            {**fields, "input": [one.item for one in sent]}, principal, session_id, tool_form
-        )
+        read = read_create(fields | {"input": items}, principal, session_id, tool_form)
     except InvalidRequest as error:
-        raise in_chat_words(error, given, sent) from None
-    extras = _extras(given, own)
+        raise chat_error(error, given, sent) from None
+    ignored = _ignored(given, read)
+    groups_with: str | None = None
+    if session_id is None:
+        groups_with = conversation_id(principal.owner_id, messages)
+    else:
+        ignored += _dropped_history(messages, sent)
+    echo = dict(read.admission.echo)
+    for name in PENALTIES:
+        if name in own:
+            echo[name] = own[name]
+    admission = replace(
+        read.admission,
+        kind=Kind.CHAT,
+        request=fields | {CHAT_FIELDS: _extras(given, own)},
+        echo=echo,
+        ignored=tuple(ignored),
+        groups_with=groups_with,
+        stops_with_client=given.get("store") is not True,
+    )
     return ChatRequest(
-        admission=replace(
-            read.admission,
-            kind=Kind.CHAT,
-            request={**fields, CHAT_FIELDS: extras},
-            echo={**read.admission.echo, **{name: own[name] for name in PENALTIES if name in own}},
-            ignored=(*_ignored(given, read, extras), *_dropped(everything, sent, session_id)),
-            groups_with=None
-            if session_id is not None
-            else conversation_id(principal.owner_id, everything),
-            stops_with_client=given.get("store") is not True,
-        ),
+        admission=admission,
         wants_stream=read.wants_stream,
         wants_usage=bool(own.get("stream_options", {}).get("include_usage")),
         given=given,
@@ -111,12 +121,18 @@ def read_chat(
     )
 
 
-def conversation_id(owner_id: int, sent: list[Sent]) -> str:
-    """The same for every turn of a conversation, and nobody else's: its owner, guidance and first question."""
-    opening = next((one.item["content"] for one in sent if one.role == "user"), None)
-    first = next((index for index, one in enumerate(sent) if one.role == "user"), len(sent))
-    told = orjson.dumps([owner_id, guidance(sent[:first]), opening])
-    return "api-" + hmac.new(settings.SECRET_KEY.encode(), told, hashlib.sha256).hexdigest()[:32]
+def conversation_id(owner_id: int, sent: list[SentItem]) -> str:
+    """The same for all turns of a conversation: from its owner, instructions and first question."""
+    question: Any = None
+    before: list[SentItem] = []
+    for one in sent:
+        if one.role == "user":
+            question = one.item["content"]
+            break
+        before.append(one)
+    opening = orjson.dumps([owner_id, instructions_of(before), question])
+    digest = hmac.new(settings.SECRET_KEY.encode(), opening, hashlib.sha256).hexdigest()
+    return "api-" + digest[:32]
 
 
 def wants_detail(header: str | None) -> bool:
@@ -178,50 +194,50 @@ OWN_FIELDS: dict[str, Field[Any]] = {
     "top_logprobs": integer(0, 20),
     "web_search_options": unsupported(),
 }
-_ACTED_ON = frozenset({*SAME, *TRANSLATED, "messages", "n", "stream_options", "stop"})
+_ACTED_ON = frozenset((*SAME, *TRANSLATED, "messages", "n", "stream_options", "stop"))
 _NOT_PASSED_ON = frozenset(
-    {*SAME, *TRANSLATED, "messages", "n", "stream_options", "top_logprobs", "modalities"}
+    (*SAME, *TRANSLATED, "messages", "n", "stream_options", "top_logprobs", "modalities")
 )
 
 
 def _extras(given: Fields, own: Fields) -> Fields:
-    """What an upstream that speaks Chat Completions may know; to OpenAI an empty ``stop`` is an error."""
-    extras = {
-        name: own.get(name, value) for name, value in given.items() if name not in _NOT_PASSED_ON
-    }
-    return {name: value for name, value in extras.items() if name != "stop" or value}
+    """Fields for an upstream with Chat Completions; OpenAI rejects an empty ``stop``."""
+    extras: Fields = {}
+    for name, value in given.items():
+        value = own.get(name, value)
+        if name in _NOT_PASSED_ON or (name == "stop" and not value):
+            continue
+        extras[name] = value
+    return extras
 
 
-def _ignored(given: Fields, read: CreateRequest, extras: Fields) -> list[str]:
-    """Everything here that nothing acts on, by name."""
+def _ignored(given: Fields, read: CreateRequest) -> list[str]:
+    """The names of all fields that nothing acts on."""
     unknown = given.keys() - _ACTED_ON - {"modalities"}
-    if any(name in CHAT_ONLY_FIELDS for name in unknown) and _speaks_chat(read.admission.model):
+    if not unknown.isdisjoint(CHAT_ONLY_FIELDS) and _upstream_has_chat(read.admission.model):
         unknown = unknown - set(CHAT_ONLY_FIELDS)
     if given.get("logprobs"):
         unknown = unknown - {"top_logprobs"}
     if "stream_options" in given and not read.wants_stream:
         unknown = unknown | {"stream_options"}
-    named = [
-        f"messages[{n}].name" for n, message in enumerate(given["messages"]) if _is_named(message)
-    ]
-    return [*in_chat_names(read.admission.ignored), *sorted(unknown), *named]
+    names = chat_names(read.admission.ignored) + sorted(unknown)
+    for index, message in enumerate(given["messages"]):
+        if message.get("name") is not None and message["role"] != "tool":
+            names.append(f"messages[{index}].name")
+    return names
 
 
-def _is_named(message: Fields) -> bool:
-    return message.get("name") is not None and message["role"] != "tool"
-
-
-def _dropped(everything: list[Sent], sent: list[Sent], session_id: str | None) -> list[str]:
+def _dropped_history(messages: list[SentItem], sent: list[SentItem]) -> list[str]:
     """History in the body, where the session has its own."""
-    spoken = [one for one in everything if one.role not in GUIDING_ROLES]
-    if session_id is None or len(spoken) == len(sent):
+    turns = [one for one in messages if one.role not in INSTRUCTION_ROLES]
+    if len(turns) == len(sent):
         return []
     return [f"messages before {sent[0].path} (the history is the session's)"]
 
 
-def _speaks_chat(model: str) -> bool:
+def _upstream_has_chat(model: str) -> bool:
     try:
         first = agent_of(model).models()[0]
     except ImproperlyConfigured:
-        return True  # the turn fails and says why
+        return True  # the turn fails and reports why
     return first["provider"] != "builtin" and first["api_mode"] == "chat_completions"

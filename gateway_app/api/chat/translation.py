@@ -1,20 +1,27 @@
-"""Fields in the words of Chat Completions and of Responses; errors are told in those of the client."""
+"""Fields and errors between the names of Chat Completions and those of Responses."""
 
 import re
 from typing import Any
 
-from gateway_app.api.chat.messages import Sent
+from gateway_app.api.chat.messages import Fields, SentItem
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import wrong_type
 from responses_app.requests.options import LOGPROBS
 
-Fields = dict[str, Any]
-
 # -- to Responses -----------------------------------------------------------------------
-# Fields that both call by the same name.
+# Fields with the same name in both.
 SAME = (
-    *("metadata", "model", "parallel_tool_calls", "prompt_cache_key", "safety_identifier"),
-    *("service_tier", "store", "stream", "temperature", "top_p", "user"),
+    "metadata",
+    "model",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream",
+    "temperature",
+    "top_p",
+    "user",
 )
 _LIMITS = ("max_completion_tokens", "max_tokens")
 TRANSLATED = (
@@ -28,59 +35,73 @@ TRANSLATED = (
 )
 
 
-def in_responses_words(given: Fields) -> Fields:
-    """The fields that Responses knows; a value of the wrong type stays as it is, for its reader to refuse."""
+def responses_fields(given: Fields) -> Fields:
+    """The fields of Responses. A value of a wrong type stays as it is: its reader rejects it."""
     fields = {name: given[name] for name in SAME if name in given}
-    if limits := [given[name] for name in _LIMITS if name in given]:
+    limits = [given[name] for name in _LIMITS if name in given]
+    if limits:
         fields["max_output_tokens"] = limits[0]
-    if len({repr(limit) for limit in limits}) > 1:
+    if len(limits) == 2 and repr(limits[0]) != repr(limits[1]):
         raise InvalidRequest(
             "max_tokens and max_completion_tokens differ; send one of them.", param="max_tokens"
         )
     if "reasoning_effort" in given:
         fields["reasoning"] = {"effort": given["reasoning_effort"]}
     if "tools" in given:
-        tools = given["tools"]
-        fields["tools"] = [_tool(tool) for tool in tools] if isinstance(tools, list) else tools
+        fields["tools"] = _tools(given["tools"])
     if "tool_choice" in given:
-        fields["tool_choice"] = _choice(given["tool_choice"])
-    if text := _text(given):
+        fields["tool_choice"] = _tool_choice(given["tool_choice"])
+    text = _text(given)
+    if text:
         fields["text"] = text
     if given.get("logprobs") is True:
         fields["include"] = [LOGPROBS]
-        fields |= {name: given[name] for name in ("top_logprobs",) if name in given}
+        if "top_logprobs" in given:
+            fields["top_logprobs"] = given["top_logprobs"]
     return fields
 
 
 def _flat(value: Any, *kinds: str) -> Any:
     """``{"type": "function", "function": {...}}`` without its inner level."""
-    kind = value.get("type") if isinstance(value, dict) else None
-    inner = value.get(kind) if kind in kinds else None
-    return {**inner, "type": kind} if isinstance(inner, dict) else value
+    if not isinstance(value, dict):
+        return value
+    kind = value.get("type")
+    if kind not in kinds or not isinstance(value.get(kind), dict):
+        return value
+    return value[kind] | {"type": kind}
 
 
-def _tool(tool: Any) -> Any:
-    flat = _flat(tool, "function", "custom")
-    if isinstance(flat, dict) and flat.get("type") == "custom":
-        return {**flat, "format": _flat(flat.get("format"), "grammar")}
-    return flat
+def _tools(tools: Any) -> Any:
+    if not isinstance(tools, list):
+        return tools
+    flat_tools = []
+    for tool in tools:
+        flat = _flat(tool, "function", "custom")
+        if isinstance(flat, dict) and flat.get("type") == "custom":
+            flat = flat | {"format": _flat(flat.get("format"), "grammar")}
+        flat_tools.append(flat)
+    return flat_tools
 
 
-def _choice(choice: Any) -> Any:
+def _tool_choice(choice: Any) -> Any:
     flat = _flat(choice, "function", "custom", "allowed_tools")
     if isinstance(flat, dict) and isinstance(flat.get("tools"), list):
-        return {**flat, "tools": [_flat(tool, "function", "custom") for tool in flat["tools"]]}
+        tools = [_flat(tool, "function", "custom") for tool in flat["tools"]]
+        return flat | {"tools": tools}
     return flat
 
 
 def _text(given: Fields) -> Fields:
-    fields = {"verbosity": given["verbosity"]} if "verbosity" in given else {}
-    wanted = given.get("response_format")
-    if wanted is None:
+    fields: Fields = {}
+    if "verbosity" in given:
+        fields["verbosity"] = given["verbosity"]
+    response_format = given.get("response_format")
+    if response_format is None:
         return fields
-    if not isinstance(wanted, dict):
+    if not isinstance(response_format, dict):
         raise wrong_type("response_format", "an object")
-    return {**fields, "format": _flat(wanted, "json_schema")}
+    fields["format"] = _flat(response_format, "json_schema")
+    return fields
 
 
 # -- back to Chat Completions -----------------------------------------------------------
@@ -107,52 +128,59 @@ _RENAMED = (
 )
 
 
-def in_chat_words(error: InvalidRequest, given: Fields, sent: list[Sent]) -> InvalidRequest:
-    """The same error, with the field that the client knows."""
+def chat_error(error: InvalidRequest, given: Fields, sent: list[SentItem]) -> InvalidRequest:
+    """The same error, with the name of the field that the client sent."""
     param = error.param or ""
-    named = _of_message(param, sent) or _of_field(param, given)
-    message = error.message.replace(param, named) if param else error.message
+    named = _message_param(param, sent) or _field_param(param, given)
+    message = error.message
+    if param:
+        message = message.replace(param, named)
     return InvalidRequest(message, param=named or None, code=error.code, status=error.status)
 
 
-def in_chat_names(ignored: tuple[str, ...]) -> tuple[str, ...]:
-    """What nothing acts on; only ``logprobs`` becomes an ``include``."""
-    return tuple("logprobs" if name.startswith("include[") else name for name in ignored)
+def chat_names(ignored: tuple[str, ...]) -> list[str]:
+    """Ignored fields by their names in chat; only ``logprobs`` becomes an ``include``."""
+    names = []
+    for name in ignored:
+        if name.startswith("include["):
+            name = "logprobs"
+        names.append(name)
+    return names
 
 
-def _of_message(param: str, sent: list[Sent]) -> str:
+def _message_param(param: str, sent: list[SentItem]) -> str:
     found = _INPUT.fullmatch(param)
     if found is None or int(found[1]) >= len(sent):
         return ""
     source = sent[int(found[1])]
-    kind, field = source.item["type"], found[2] or ""
-    names = (
-        _OUTPUT_FIELDS
-        if kind.endswith("_output")
-        else _CALL_FIELDS
-        if kind.endswith("_call")
-        else {}
-    )
-    named = names.get(field, field).format(kind="function" if kind == "function_call" else "custom")
-    return source.path + (f".{named}" if named else "") + found[3]
+    kind: str = source.item["type"]
+    field = found[2] or ""
+    if kind.endswith("_output"):
+        field = _OUTPUT_FIELDS.get(field, field)
+    elif kind.endswith("_call"):
+        level = "function" if kind == "function_call" else "custom"
+        field = _CALL_FIELDS.get(field, field).format(kind=level)
+    if field:
+        field = f".{field}"
+    return source.path + field + found[3]
 
 
-def _of_field(param: str, given: Fields) -> str:
+def _field_param(param: str, given: Fields) -> str:
     if param == "max_output_tokens":
         return next(name for name in _LIMITS if name in given)
-    for pattern, named in _RENAMED:
-        if found := pattern.fullmatch(param):
-            return (
-                found.expand(named).format(kind=_kind(given, found))
-                if "{kind}" in named
-                else found.expand(named)
-            )
+    for pattern, template in _RENAMED:
+        found = pattern.fullmatch(param)
+        if found is None:
+            continue
+        named = found.expand(template)
+        if "{kind}" in template:
+            named = named.format(kind=_level(given, found))
+        return named
     return param
 
 
-def _kind(given: Fields, found: "re.Match[str]") -> str:
-    """The level of a tool or a tool choice that the client wrote around the field."""
-    holder = (
-        given["tools"][int(found[1])] if found[0].startswith("tools[") else given["tool_choice"]
-    )
-    return str(holder["type"])
+def _level(given: Fields, found: "re.Match[str]") -> str:
+    """The inner level of a tool or a tool choice, in which the client wrote the field."""
+    if found[0].startswith("tools["):
+        return str(given["tools"][int(found[1])]["type"])
+    return str(given["tool_choice"]["type"])
