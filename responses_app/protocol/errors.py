@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients read them: a status, and a body that says what to do."""
+"""Errors as OpenAI's clients read them: a status, and a message with the remedy."""
 
 from typing import Any
 
@@ -33,14 +33,8 @@ class ApiError(Exception):
             self.status = status
 
     def body(self) -> dict[str, Any]:
-        return {
-            "error": {
-                "message": self.message,
-                "type": self.type,
-                "param": self.param,
-                "code": self.code,
-            }
-        }
+        error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": error}
 
 
 class InvalidRequest(ApiError):
@@ -68,7 +62,8 @@ class OriginNotAllowed(ApiError):
 
     def __init__(self, origin: str) -> None:
         super().__init__(
-            f"Web pages of {origin!r} may not use this server. Its operator can add them to API_SERVER_CORS_ORIGINS.",
+            f"Web pages of {origin!r} may not use this server. "
+            "Its operator can add them to API_SERVER_CORS_ORIGINS.",
             param="Origin",
         )
 
@@ -120,7 +115,8 @@ class ModelNotFound(NotFound):
 
     def __init__(self, model: str) -> None:
         super().__init__(
-            f"The model {model!r} does not exist or this key may not use it. GET /v1/models lists those it may.",
+            f"The model {model!r} does not exist or this key may not use it. "
+            "GET /v1/models lists those it may.",
             param="model",
         )
 
@@ -131,7 +127,8 @@ class NoModelAllowed(ApiError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This key is bound to profiles that do not exist or are disabled. An operator can bind it to another.",
+            "This key is bound to profiles that do not exist or are disabled. "
+            "An operator can bind it to another.",
             param="model",
         )
 
@@ -153,7 +150,8 @@ class IdempotencyKeyReused(ApiError):
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"The Idempotency-Key {key!r} was sent with another request in the last 24 hours. Send a new one.",
+            f"The Idempotency-Key {key!r} was sent with another request in the last 24 hours. "
+            "Send a new one.",
             param="Idempotency-Key",
         )
 
@@ -165,7 +163,8 @@ class IdempotentResultNotStored(ApiError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The request with this Idempotency-Key was answered, and with store: false nothing of the answer was kept.",
+            "The request with this Idempotency-Key was answered, and with store: false nothing of "
+            "the answer was kept.",
             param="Idempotency-Key",
         )
 
@@ -180,12 +179,13 @@ class StorageUnavailable(ApiError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            "The database does not take this now, and nothing was stored. Send it again in a moment."
+            "The database is not available now, and nothing was stored. "
+            "Send the request again in a moment."
         )
         self._why = why
 
     def __str__(self) -> str:
-        """For the log: a database's own words name its host and its user, which is no client's business."""
+        """For the log: the database's message names its host and user, which no client may see."""
         return self._why
 
 
@@ -202,7 +202,7 @@ class ServerShuttingDown(ApiError):
 
 
 class RequestInterrupted(ApiError):
-    """The process ended before this request did, and nobody knows how far it came."""
+    """The process ended before this request did; whether it was carried out is not known."""
 
     status = 503
     type = SERVER
@@ -210,19 +210,16 @@ class RequestInterrupted(ApiError):
 
     def __init__(self, *, is_repeatable: bool) -> None:
         super().__init__(
-            "The server is shutting down, and has not come to the end of this request. Whether it was carried out is "
-            "not known: look before you send it again. With an Idempotency-Key it can be sent again in any case."
+            "The server is shutting down and did not finish this request. Whether it was carried "
+            "out is not known: check before you send it again. With an Idempotency-Key it can be "
+            "sent again in any case."
         )
-        retry = "true" if is_repeatable else "false"
-        self.headers = {
-            "Retry-After": str(RESTART_SECS),
-            "Connection": "close",
-            "x-should-retry": retry,
-        }
+        self.headers = {"Retry-After": str(RESTART_SECS), "Connection": "close"}
+        self.headers["x-should-retry"] = "true" if is_repeatable else "false"
 
 
 class ResponseInterrupted(ApiError):
-    """This process ends before the response does; whoever asked again would have it made twice."""
+    """This process ends before the response does; a retry would make a second response."""
 
     status = 503
     type = SERVER
@@ -294,6 +291,7 @@ class SessionBusy(ApiError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"A turn of the session {session_id!r} is running, and its turn policy is to reject others. "
+            f"A turn of the session {session_id!r} is running, and its turn policy is to reject "
+            "others. "
             "Wait for its end, or send X-Hermes-Turn-Policy: queue or interrupt."
         )

@@ -1,4 +1,4 @@
-"""A turn without an answer, for doors that have no other way to say so than an HTTP error."""
+"""A failed turn as an HTTP error, for the APIs that report it as one."""
 
 from responses_app.protocol.errors import SERVER, ApiError
 
@@ -8,18 +8,22 @@ _STATUS = {"server_error": 500, "rate_limit_exceeded": 429}  # any other code bl
 
 
 class TurnFailed(ApiError):
-    """The model gave no answer; ``x-should-retry`` says whether asking again would repeat what tools did."""
+    """``x-should-retry`` is false where a retry would run tools again."""
 
     def __init__(
         self, message: str, code: str, status: int, *, has_run_tools: bool = False
     ) -> None:
         super().__init__(message, code=code, status=status)
-        self.type = RATE_LIMIT if status == 429 else SERVER if status >= 500 else self.type
-        self.headers = {"x-should-retry": "false"} if has_run_tools else {}
+        if status == 429:
+            self.type = RATE_LIMIT
+        elif status >= 500:
+            self.type = SERVER
+        if has_run_tools:
+            self.headers = {"x-should-retry": "false"}
 
 
 def failed_turn(error: dict[str, str], *, has_run_tools: bool = False) -> TurnFailed:
-    """From what a failed response says."""
+    """From the error of a failed response."""
     code, message = error["code"], error["message"]
     if message.startswith(AUTH_FAILED):
         return TurnFailed(message, AUTH_FAILED, 502, has_run_tools=has_run_tools)

@@ -1,4 +1,4 @@
-"""Public ids: unguessable, and those of items say where the item is stored."""
+"""Public ids: unguessable; the id of an item also holds its location."""
 
 import re
 import secrets
@@ -36,10 +36,10 @@ def run_id_of(response_id: str) -> str:
 
 
 def response_id_of(run_id: str) -> str | None:
-    """None for what is no run id."""
-    return (
-        RESPONSE_PREFIX + run_id.removeprefix(RUN_PREFIX) if run_id.startswith(RUN_PREFIX) else None
-    )
+    """None when this is not a run id."""
+    if not run_id.startswith(RUN_PREFIX):
+        return None
+    return RESPONSE_PREFIX + run_id.removeprefix(RUN_PREFIX)
 
 
 def new_session_id() -> str:
@@ -62,5 +62,7 @@ def location_of_item(item: str) -> ItemLocation | None:
     if match is None:
         return None
     return ItemLocation(
-        RESPONSE_PREFIX + match["response"], match["side"] == "i", int(match["index"], 16)
+        response_id=RESPONSE_PREFIX + match["response"],
+        is_input=match["side"] == "i",
+        index=int(match["index"], 16),
     )

@@ -1,14 +1,14 @@
-"""An estimate of what texts cost in tokens, made without asking any model."""
+"""An estimate of the tokens that items take, made without any model."""
 
 from typing import Any
 
 import orjson
 
-from responses_app.protocol.items import MARK, OUTPUTS, Item
+from responses_app.protocol.items import MARK, OUTPUTS, Item, content_text_with_refusals
 
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
-WITH_PARTS = ("message", *OUTPUTS)  # of every other item the content has a shape of its own
+WITH_PARTS = OUTPUTS | {"message"}  # the content of other items has no parts
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 
 
@@ -17,8 +17,12 @@ def tokens_of(chars: int) -> int:
 
 
 def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any]) -> int:
-    tokens = sum(_item_tokens(item) for item in items) + _text_tokens(instructions or "")
-    return tokens + sum(_text_tokens(orjson.dumps(tool).decode()) for tool in tools)
+    tokens = _text_tokens(instructions or "")
+    for item in items:
+        tokens += _item_tokens(item)
+    for tool in tools:
+        tokens += _text_tokens(orjson.dumps(tool).decode())
+    return tokens
 
 
 def newest_that_fit(older: list[Item], room: int) -> list[Item]:
@@ -41,9 +45,11 @@ def _item_tokens(item: Item) -> int:
         return TOKENS_PER_ITEM + _text_tokens(content)
     if item["type"] not in WITH_PARTS:
         return TOKENS_PER_ITEM + _text_tokens(orjson.dumps(content).decode())
-    images: int = sum(part.get("type") == "input_image" for part in content)
-    texts: str = "".join(part.get("text") or part.get("refusal") or "" for part in content)
-    return TOKENS_PER_ITEM + images * TOKENS_PER_IMAGE + _text_tokens(texts)
+    tokens = TOKENS_PER_ITEM + _text_tokens(content_text_with_refusals(content))
+    for part in content:
+        if part.get("type") == "input_image":
+            tokens += TOKENS_PER_IMAGE
+    return tokens
 
 
 def _text_tokens(text: str) -> int:

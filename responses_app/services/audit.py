@@ -1,4 +1,4 @@
-"""Who did what from a staff page: Django's own record, which the admin shows as a row's history."""
+"""Actions of staff, as entries of Django's log, which the admin shows as a row's history."""
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
@@ -6,17 +6,18 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
 
-def record(actor: User | None, row: Model, told: str) -> None:
-    """In the caller's transaction; clients act for themselves and leave no entry.
+def record(actor: User | None, row: Model, message: str) -> None:
+    """In the caller's transaction. A client has no actor and leaves no entry.
 
     The entry names its row by key alone: it outlives a session, whose title is content.
     """
-    if actor is not None:
-        LogEntry.objects.create(
-            user_id=actor.pk,
-            content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
-            object_id=str(row.pk),
-            object_repr=str(row.pk),
-            action_flag=CHANGE,
-            change_message=told,
-        )
+    if actor is None:
+        return
+    LogEntry.objects.create(
+        user_id=actor.pk,
+        content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
+        object_id=str(row.pk),
+        object_repr=str(row.pk),
+        action_flag=CHANGE,
+        change_message=message,
+    )

@@ -1,6 +1,6 @@
-"""Conversations: items in order, a session of their own, and a name where the client wants one.
+"""Conversations: items in order, a session of their own, and an optional name.
 
-What writes here runs in the caller's transaction.
+The functions that write run in the caller's transaction.
 """
 
 import secrets
@@ -26,7 +26,7 @@ COMPACTION_ID = ITEM_PREFIXES[COMPACTION] + "_"
 
 
 def find_conversation(owner_id: int, reference: str, param: str = "conversation") -> Conversation:
-    """The owner's conversation of that id or name; somebody else's does not exist."""
+    """By id or name. Another owner's conversation does not exist."""
     found = _owned(owner_id, reference).select_related("session").first()
     if found is None:
         raise ConversationNotFound(reference, param)
@@ -34,9 +34,9 @@ def find_conversation(owner_id: int, reference: str, param: str = "conversation"
 
 
 def open_conversation(owner_id: int, reference: str) -> Conversation:
-    """The owner's conversation of that id or name; a name that nobody used yet makes one.
+    """By id or name; a new name creates a conversation.
 
-    The row stays locked, so that it is not deleted before the turn that goes into it is stored.
+    The row stays locked, so that it is not deleted before its next turn is stored.
     """
     locked = _owned(owner_id, reference).select_for_update(of=("self",))
     found = locked.select_related("session").first()
@@ -47,7 +47,7 @@ def open_conversation(owner_id: int, reference: str) -> Conversation:
     check_name(reference, "conversation")
     try:
         return create_conversation(owner_id, name=reference)
-    except NameTaken:  # another process made it in this moment
+    except NameTaken:  # another process has just created it
         return find_conversation(owner_id, reference)
 
 
@@ -87,7 +87,7 @@ def delete_conversation(conversation_id: str) -> None:
 
 
 def check_name(name: str, param: str) -> None:
-    """A name can stand in a path, and can't be taken for an id."""
+    """A name can be part of a path, and can't be mistaken for an id."""
     is_safe = name.isprintable() and not set(name) & set("/\\") and name not in (".", "..")
     if not 0 < len(name) <= MAX_NAME_CHARS or not is_safe or name.startswith(ID_PREFIX):
         raise InvalidRequest(
@@ -99,12 +99,13 @@ def check_name(name: str, param: str) -> None:
 
 # -- items ------------------------------------------------------------------------------
 def new_item_id(item_type: str) -> str:
-    """Of an item that belongs to no response: other than theirs, it says nothing about its place."""
-    return f"{ITEM_PREFIXES.get(item_type, 'item')}_{secrets.token_hex(16)}"
+    """Of an item that belongs to no response: the id holds no location."""
+    prefix = ITEM_PREFIXES.get(item_type, "item")
+    return f"{prefix}_{secrets.token_hex(16)}"
 
 
 def add_items(conversation_id: str, items: Iterable[Item]) -> list[Item]:
-    """Store items of the conversation's own behind what is there; says them with their ids."""
+    """Append items of the conversation's own; returns them with their ids."""
     own: list[Item] = []
     for item in items:
         named = item.copy()
@@ -120,14 +121,14 @@ def add_items(conversation_id: str, items: Iterable[Item]) -> list[Item]:
 def append_response(
     conversation_id: str, response_id: str, input_items: list[Item], output: list[Item]
 ) -> None:
-    """Point at what a response brought; an item that is there already keeps its place.
+    """Append pointers to the items of a response; an item that is there already stays where it is.
 
-    A conversation that was deleted while the response ran takes nothing any more.
+    Does nothing when the conversation was deleted while the response ran.
     """
     conversation = _locked(conversation_id)
     if conversation is None:
         return
-    items = {item["id"]: item for item in [*input_items, *output]}
+    items = {item["id"]: item for item in input_items + output}
     present = ConversationItem.objects.filter(conversation=conversation, item_id__in=list(items))
     for item_id in present.values_list("item_id", flat=True):
         del items[item_id]
@@ -145,20 +146,24 @@ def delete_item(conversation_id: str, item_id: str) -> bool:
 
 
 def readable_items(conversation_id: str) -> QuerySet[ConversationItem]:
-    """Rows whose content exists: own ones, which have no response, and those of undeleted responses."""
+    """Rows whose content exists: the conversation's own, and those of undeleted responses."""
     return ConversationItem.objects.filter(
         conversation_id=conversation_id, response__deleted_at__isnull=True
     )
 
 
 def resolved(rows: list[ConversationItem]) -> list[Item]:
-    """The items that rows stand for, with two queries for all that responses brought."""
-    brought = _items_of_responses({row.response_id for row in rows if row.response_id is not None})
-    found = [
-        row.item if row.response_id is None else brought.get((row.response_id, row.item_id))
-        for row in rows
-    ]
-    return [item for item in found if item is not None]
+    """The items of rows, with two queries for all that belong to responses."""
+    response_ids = {row.response_id for row in rows if row.response_id is not None}
+    of_responses = _items_of_responses(response_ids)
+    items: list[Item] = []
+    for row in rows:
+        item = row.item
+        if row.response_id is not None:
+            item = of_responses.get((row.response_id, row.item_id))
+        if item is not None:
+            items.append(item)
+    return items
 
 
 def _items_of_responses(response_ids: set[str]) -> dict[tuple[str, str], Item]:
@@ -167,26 +172,25 @@ def _items_of_responses(response_ids: set[str]) -> dict[tuple[str, str], Item]:
     found: dict[tuple[str, str], Item] = {}
     outputs = Response.objects.filter(pk__in=response_ids).values_list("pk", "output")
     for response_id, output in outputs:
-        found |= {(response_id, item["id"]): item for item in output or []}
-    inputs = InputItem.objects.filter(response_id__in=response_ids).values_list(
-        "response_id", "item"
-    )
-    return found | {(response_id, item["id"]): item for response_id, item in inputs}
+        for item in output or []:
+            found[response_id, item["id"]] = item
+    inputs = InputItem.objects.filter(response_id__in=response_ids)
+    for response_id, item in inputs.values_list("response_id", "item"):
+        found[response_id, item["id"]] = item
+    return found
 
 
 def _owned(owner_id: int, reference: str) -> QuerySet[Conversation]:
     owned = Conversation.objects.filter(owner_id=owner_id)
     if not reference.isprintable():  # PostgreSQL refuses to look for a NUL
         return owned.none()
-    return (
-        owned.filter(pk=reference)
-        if reference.startswith(ID_PREFIX)
-        else owned.filter(name=reference)
-    )
+    if reference.startswith(ID_PREFIX):
+        return owned.filter(pk=reference)
+    return owned.filter(name=reference)
 
 
 def _locked(conversation_id: str) -> Conversation | None:
-    """One at a time counts positions, also over processes; None when it is gone."""
+    """The lock keeps processes from using the same positions; None when it was deleted."""
     return Conversation.objects.select_for_update().filter(pk=conversation_id).first()
 
 
@@ -200,7 +204,7 @@ def _append(conversation: Conversation, items: list[Item], rows: list[dict[str, 
 
 
 def _count(conversation: Conversation, items: list[Item], first: int) -> None:
-    """Carry on the count; a compaction that stands for all before it starts anew."""
+    """Add to the count of tokens; a compaction that replaces all before it restarts the count."""
     expanded = expand(conversation.owner_id, items)
     tokens = estimate_tokens(expanded.items, None, [])
     if expanded.replaces_all:
@@ -217,11 +221,13 @@ def last_position(conversation_id: str) -> int:
     """-1 where there is no item."""
     items = ConversationItem.objects.filter(conversation_id=conversation_id)
     last: int | None = items.aggregate(last=Max("position"))["last"]
-    return -1 if last is None else last
+    if last is None:
+        return -1
+    return last
 
 
 class ConversationHistory:
-    """What a turn of a conversation continues."""
+    """The items that a turn of a conversation continues."""
 
     def __init__(self, conversation_id: str) -> None:
         self._conversation_id = conversation_id
@@ -229,7 +235,7 @@ class ConversationHistory:
         self.compaction_position: int | None = None  # of the newest compaction, of what was read
 
     def back(self) -> Iterator[list[Item]]:
-        """The items in pages, newest page first; what is not asked for is not read."""
+        """The items in pages, newest page first, read only as far as the caller iterates."""
         for size in chain(PAGE_ITEMS, repeat(PAGE_ITEMS[-1])):
             rows = self._page(size)
             if not rows:
@@ -260,8 +266,11 @@ class ConversationHistory:
 
     def _page(self, size: int) -> list[ConversationItem]:
         rows = list(self._older().order_by("-position")[:size])
-        return rows[::-1]
+        rows.reverse()
+        return rows
 
     def _older(self) -> QuerySet[ConversationItem]:
         items = readable_items(self._conversation_id)
-        return items if self._read_from is None else items.filter(position__lt=self._read_from)
+        if self._read_from is None:
+            return items
+        return items.filter(position__lt=self._read_from)

@@ -35,7 +35,7 @@ class RequestIdentity:
 
 @dataclass(frozen=True)
 class Joined:
-    """A response that an earlier request has made, and where this process keeps its newest events."""
+    """The response of an earlier request, and its tail if this process has one."""
 
     row: Response
     tail: Tail | None
@@ -52,10 +52,10 @@ class Joined:
 
 
 def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> Joined | None:
-    """The response of an earlier request like this one; None when it is the first, which is now noted.
+    """The response of an earlier request with this identity; None for the first, which is noted.
 
-    Runs in the admission's own transaction: a request that is refused leaves no trace, and of many
-    that come at once one is the first.
+    Runs in the transaction of the admission: a refused request leaves no trace, and of many
+    concurrent requests one is the first.
     """
     if identity.key is not None:
         found = IdempotencyKey.objects.reserve(owner_id, identity.key, identity.digest, response_id)
@@ -63,14 +63,14 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
             return None
         if found.digest and found.digest != identity.digest:
             raise IdempotencyKeyReused(identity.key)
-        return _join(
-            Response.objects.select_related("session").get(pk=found.response_id), response_id
-        )
+        row = Response.objects.select_related("session").get(pk=found.response_id)
+        return _join(row, response_id)
     if not settings.HERMES_JOIN_RETRIES:
         return None
-    retried = _retried(owner_id, identity) if identity.is_retry else None
-    if retried is not None:
-        return _join(retried, response_id)
+    if identity.is_retry:
+        retried = _retried(owner_id, identity)
+        if retried is not None:
+            return _join(retried, response_id)
     expires_at = timezone.now() + RETRY_LIFETIME
     IdempotencyKey.objects.create(
         owner_id=owner_id, digest=identity.digest, response_id=response_id, expires_at=expires_at
@@ -79,15 +79,18 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
 
 
 def _retried(owner_id: int, identity: RequestIdentity) -> Response | None:
-    """What is worth joining: a failure, or a run that ended with its client, is what made the SDK try again."""
+    """The response to join: never one that failed or was cancelled, for that is why an SDK retries."""
     same = IdempotencyKey.objects.current().filter(
         owner_id=owner_id, digest=identity.digest, key__isnull=True
     )
     rows = same.exclude(response__status__in=(Status.FAILED, Status.CANCELLED)).filter(
         response__cancel_requested_at__isnull=True, response__deleted_at__isnull=True
     )
-    for found in rows.select_related("response__session").order_by("-created_at")[:1]:
-        return found.response if found.response.is_stored or _runs_here(found.response) else None
+    newest = rows.select_related("response__session").order_by("-created_at").first()
+    if newest is None:
+        return None
+    if newest.response.is_stored or _runs_here(newest.response):
+        return newest.response
     return None
 
 
@@ -100,7 +103,7 @@ def _join(row: Response, reader: str) -> Joined:
     if tail is not None and tail.clients:
         tail.clients.add(reader)
     elif row.on_disconnect == OnDisconnect.CANCEL:
-        # Its first client is connected to another process, which knows nothing of this one.
+        # Its first client is connected to another process, which does not know this client.
         Response.objects.filter(pk=row.pk).update(on_disconnect=OnDisconnect.CONTINUE)
     return Joined(row, tail)
 
@@ -111,7 +114,7 @@ def _runs_here(row: Response) -> bool:
 
 
 def forget_content(response_id: str) -> None:
-    """Of a response whose content is gone: its key leads to it, and no hash of the request stays."""
+    """Drop the hash of the request when the content is deleted; its key still finds the response."""
     noted = IdempotencyKey.objects.filter(response_id=response_id)
     noted.filter(key__isnull=True).delete()
     noted.update(digest="")
@@ -122,12 +125,8 @@ def has_expired() -> bool:
 
 
 def forget_expired() -> list[str]:
-    """The oldest of them; says to which responses they led."""
-    oldest = (
-        IdempotencyKey.objects.expired()
-        .order_by("expires_at")
-        .values_list("pk", "response_id")[:FORGET_AT_ONCE]
-    )
-    forgotten = dict(oldest)
+    """Delete the oldest expired keys; returns the ids of their responses."""
+    oldest = IdempotencyKey.objects.expired().order_by("expires_at")
+    forgotten = dict(oldest.values_list("pk", "response_id")[:FORGET_AT_ONCE])
     IdempotencyKey.objects.filter(pk__in=list(forgotten)).delete()
     return list(forgotten.values())

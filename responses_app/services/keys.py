@@ -1,4 +1,4 @@
-"""API keys: what they are called, and taken back for good."""
+"""API keys: their names, and their revocation."""
 
 from collections.abc import Iterable
 
@@ -12,15 +12,19 @@ KEY_ACTOR = "key "
 
 
 def actor_names(actors: Iterable[str]) -> dict[str, str]:
-    """Who asked, as people know them: keys by their names; who deleted one left its number."""
-    ids = {actor.removeprefix(KEY_ACTOR) for actor in actors if actor.startswith(KEY_ACTOR)}
-    known = ApiKey.objects.filter(pk__in=[number for number in ids if number.isdigit()])
-    return {f"{KEY_ACTOR}{key.pk}": f"{KEY_ACTOR}{key.name}" for key in known.only("name")}
+    """The display names of actors that are keys; a deleted key has none."""
+    ids: set[str] = set()
+    for actor in actors:
+        key_id = actor.removeprefix(KEY_ACTOR)
+        if actor.startswith(KEY_ACTOR) and key_id.isdigit():
+            ids.add(key_id)
+    known = ApiKey.objects.filter(pk__in=ids).only("name")
+    return {f"{KEY_ACTOR}{key.pk}": f"{KEY_ACTOR}{key.name}" for key in known}
 
 
 @transaction.atomic
 def revoke_key(key: ApiKey, actor: User | None = None) -> bool:
-    """It stops working at once, and what it made stays; False when it was revoked before."""
+    """Stop the key at once; its responses stay. False when it was revoked before."""
     is_revoked = ApiKey.objects.filter(pk=key.pk).revoke() == 1
     if is_revoked:
         record(actor, key, "Revoked.")

@@ -10,15 +10,16 @@ from responses_app.protocol.errors import ResponseDeleted, ResponseNotFound
 
 
 def find_response(owner_id: int, response_id: str, *, must_be_stored: bool = True) -> Response:
-    """The owner's response; somebody else's, and one that was not stored, does not exist."""
-    everything = Response.objects.filter(owner_id=owner_id).exclude(kind=Kind.COMPACTION)
-    return _found(
-        Response.objects.visible_to(owner_id) if must_be_stored else everything, response_id
-    )
+    """Another owner's response, or one that was not stored, does not exist."""
+    if must_be_stored:
+        rows = Response.objects.visible_to(owner_id)
+    else:
+        rows = Response.objects.filter(owner_id=owner_id).exclude(kind=Kind.COMPACTION)
+    return _found(rows, response_id)
 
 
 def find_log(owner_id: int, response_id: str) -> Response:
-    """For streams, which can't answer with an error once they have begun."""
+    """For streams, which can't report an error once they have begun."""
     row = find_response(owner_id, response_id)
     if Response.objects.filter(pk=row.pk).in_newer_format().exists():
         raise LogFormatNotSupported(row.pk)
@@ -26,17 +27,17 @@ def find_log(owner_id: int, response_id: str) -> Response:
 
 
 def any_response(response_id: str, *, must_be_stored: bool = True) -> Response:
-    """For operators: whoever owns it."""
-    everybodys = Response.objects.select_related("owner")
-    return _found(everybodys.filter(is_stored=True) if must_be_stored else everybodys, response_id)
+    """For operators: the response of any owner."""
+    rows = Response.objects.select_related("owner")
+    if must_be_stored:
+        rows = rows.filter(is_stored=True)
+    return _found(rows, response_id)
 
 
 def _found(visible: QuerySet[Response], response_id: str) -> Response:
-    row = (
-        visible.select_related("session").filter(pk=response_id).first()
-        if response_id.isprintable()
-        else None
-    )
+    row = None
+    if response_id.isprintable():  # PostgreSQL refuses to look for a NUL
+        row = visible.select_related("session").filter(pk=response_id).first()
     if row is None:
         raise ResponseNotFound(response_id)
     if row.deleted_at is not None:

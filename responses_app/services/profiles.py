@@ -1,4 +1,4 @@
-"""The profile of a name: the one place that knows where profiles come from."""
+"""Profiles by name, from the database and from ``config.yaml``."""
 
 from django.conf import settings
 
@@ -10,7 +10,7 @@ DEFAULT_NAMES = (DEFAULT, "hermes-agent")
 
 
 def default_model() -> str:
-    """How the default agent is called to clients."""
+    """The model name of the default agent."""
     return str(settings.API_SERVER_MODEL_NAME)
 
 
@@ -19,47 +19,58 @@ def is_default(model: str) -> bool:
 
 
 def find_profile(model: str) -> AgentProfile | None:
-    """Who answers as this model; a name nobody has means the default agent, which may have no profile."""
+    """The profile of this model; an unknown name means the default agent, which may have none."""
     if is_default(model):
         return _named(DEFAULT) or _named(model)
     return _named(model) or _named(DEFAULT)
 
 
 def profile_names() -> list[str]:
-    """All profiles beside the default agent."""
-    return sorted(name for name in _known() if not is_default(name))
+    """All profiles but the default agent."""
+    return _without_default(_known())
 
 
 def models_of_key(key_id: int | None) -> list[str]:
-    """What a key may use: everything, or exactly the profiles it is bound to; the default agent comes first."""
-    bound = None if key_id is None else _bound_to(key_id)
+    """All models, or exactly the profiles that the key is bound to; the default comes first."""
+    bound = None
+    if key_id is not None:
+        bound = _bound_to(key_id)
     if bound is None:
         return [default_model(), *profile_names()]
     usable = bound & _known()
-    default = [default_model()] if any(is_default(name) for name in usable) else []
-    return default + sorted(name for name in usable if not is_default(name))
+    models = _without_default(usable)
+    if len(models) < len(usable):
+        models.insert(0, default_model())
+    return models
+
+
+def _without_default(names: set[str]) -> list[str]:
+    return sorted(name for name in names if not is_default(name))
 
 
 def _known() -> set[str]:
     rows = Profile.objects.filter(is_enabled=True).values_list("name", flat=True)
-    return {*rows, *settings.HERMES_PROFILES}
+    return set(rows) | set(settings.HERMES_PROFILES)
 
 
 def is_any_upstream_of_responses() -> bool:
     """Does any model of this server understand items that only the Responses API has?"""
-    models = [
-        *settings.HERMES_MODELS,
-        *(profile.upstream for profile in settings.HERMES_PROFILES.values()),
-    ]
-    return any(
-        m.get("api_mode") == "codex_responses" and m.get("provider") != "builtin" for m in models
-    )
+    models = list(settings.HERMES_MODELS)
+    for profile in settings.HERMES_PROFILES.values():
+        models.append(profile.upstream)
+    return any(_is_responses_upstream(model) for model in models)
+
+
+def _is_responses_upstream(model: dict[str, str]) -> bool:
+    return model.get("api_mode") == "codex_responses" and model.get("provider") != "builtin"
 
 
 def _bound_to(key_id: int) -> set[str] | None:
-    """A key's list is one of rows; an entry of config.yaml is on it where a row has its name."""
+    """A key is bound to rows; an entry of config.yaml counts where a row has its name."""
     key = ApiKey.objects.filter(pk=key_id, is_limited=True)
-    return set(key.values_list("profiles__name", flat=True)) if key.exists() else None
+    if not key.exists():
+        return None
+    return set(key.values_list("profiles__name", flat=True))
 
 
 def _named(name: str) -> AgentProfile | None:
@@ -67,7 +78,9 @@ def _named(name: str) -> AgentProfile | None:
     if configured is not None:
         return configured
     row = Profile.objects.filter(name=name, is_enabled=True).first()
-    return None if row is None else profile_of_row(row)
+    if row is None:
+        return None
+    return profile_of_row(row)
 
 
 def profile_of_row(row: Profile) -> AgentProfile:

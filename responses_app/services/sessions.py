@@ -1,4 +1,4 @@
-"""Sessions as their owner handles them: found, made, changed, deleted."""
+"""Sessions of an owner: find, create, change, delete."""
 
 from functools import partial
 from typing import Any
@@ -25,9 +25,11 @@ ERASED_IN_REQUEST = 200  # turns; a client would wait long for more
 
 
 def find_session(owner_id: int, session_id: str) -> Session:
-    """The owner's session; somebody else's does not exist."""
-    mine = Session.objects.of_owner(owner_id).select_related("parent", "fork_point")
-    found = mine.filter(public_id=session_id).first() if session_id.isprintable() else None
+    """Another owner's session does not exist."""
+    found = None
+    if session_id.isprintable():  # PostgreSQL refuses to look for a NUL
+        owned = Session.objects.of_owner(owner_id).select_related("parent", "fork_point")
+        found = owned.filter(public_id=session_id).first()
     if found is None:
         raise SessionNotFound(session_id)
     return found
@@ -40,18 +42,18 @@ def create_session(owner_id: int, public_id: str, **fields: Any) -> Session:
     try:
         with transaction.atomic():
             return Session.objects.create(owner_id=owner_id, public_id=public_id, **fields)
-    except IntegrityError:  # another process made one in this moment
+    except IntegrityError:  # another process has just created one
         _refuse_taken(owner_id, public_id, title)
         raise
 
 
 def update_session(session: Session, **fields: Any) -> None:
     """In the caller's transaction."""
-    mine = Session.objects.filter(pk=session.pk, deleted_at__isnull=True)
+    rows = Session.objects.filter(pk=session.pk, deleted_at__isnull=True)
     _refuse_title(session.owner_id, fields.get("title", ""), session)
     try:
         with transaction.atomic():
-            is_changed = mine.update(**fields)
+            is_changed = rows.update(**fields)
     except IntegrityError:
         _refuse_title(session.owner_id, fields.get("title", ""), session)
         raise
@@ -60,10 +62,10 @@ def update_session(session: Session, **fields: Any) -> None:
 
 
 def delete_session(session: Session) -> None:
-    """Gone for every reader at once; then the content of its turns is erased, a few at a time.
+    """Hide the session from every reader at once, then erase its turns, a few at a time.
 
-    All of them are marked: what is not erased here, in a long session, an outage or a crash, the
-    sweep erases like any deleted response.
+    All turns are marked as deleted: the sweep erases those that remain here, of a long session or
+    after an outage or a crash.
     """
     turns = database.submit(lambda: _mark_deleted(session), _announce).result()
     for start in range(0, min(len(turns), ERASED_IN_REQUEST), ERASED_AT_ONCE):
@@ -83,7 +85,7 @@ def _announce(response_ids: list[str]) -> None:
 def _mark_deleted(session: Session) -> list[str]:
     now = timezone.now()
     erased = {"title": "", "instructions": "", "end_reason": "", "key": ""}
-    erased["public_id"] = new_session_id()  # the client may have chosen a name of a person
+    erased["public_id"] = new_session_id()  # a client may have put a person's name in it
     if not Session.objects.filter(pk=session.pk, deleted_at__isnull=True).update(
         deleted_at=now, **erased
     ):
@@ -107,9 +109,9 @@ def _refuse_taken(owner_id: int, public_id: str, title: str) -> None:
     _refuse_title(owner_id, title)
 
 
-def _refuse_title(owner_id: int, title: str, but: Session | None = None) -> None:
+def _refuse_title(owner_id: int, title: str, renamed: Session | None = None) -> None:
     titled = Session.objects.of_owner(owner_id).filter(title=title)
-    if title and any(session != but for session in titled):
+    if title and any(session != renamed for session in titled):
         raise InvalidRequest(
             f"You have another session titled {title!r}; titles are unique.",
             param="title",

@@ -62,7 +62,7 @@ def _turns(ids: list[str]) -> Iterator[Turn]:
 
 
 class ChainHistory:
-    """What a turn of a chain continues."""
+    """The items that a turn of a chain continues."""
 
     def __init__(self, previous_id: str | None) -> None:
         self._previous_id = previous_id
