@@ -44,9 +44,7 @@ from responses_app.postgresql.threads import limit_waits
 logger = logging.getLogger(__name__)
 
 UNAVAILABLE = "The database takes no writes; they are kept and tried again"
-BUSY_JOBS = (
-    8  # a smaller batch is committed at once; after a larger one a pause makes fewer commits
-)
+BUSY_JOBS = 8  # after a batch as large as this, a short pause makes fewer, larger commits
 TICK_SECS = 0.005
 RETRY_SECS = 0.25  # between tries while the database refuses to work
 LOCK_SECS = 20.0  # another program may lock an SQLite file this long without an error here
