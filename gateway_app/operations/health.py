@@ -23,8 +23,7 @@ from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sand
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.metrics import last_outcomes
-from responses_app.models import Response
-from responses_app.models.responses import is_held, is_parked
+from responses_app.models import Response, is_held, is_parked
 
 OK, DEGRADED = "ok", "degraded"
 QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then

@@ -2,8 +2,7 @@
 
 from gateway_app.runtime.resumption import attempts_in
 from responses_app.database import database
-from responses_app.eventlog import Numbering
-from responses_app.eventlog.segments import stamped
+from responses_app.eventlog import Numbering, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.protocol.status import IncompleteReason, Status

@@ -9,10 +9,7 @@ from gateway_app.agent.events import RoundFinished, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
-from responses_app.eventlog import Segment
-from responses_app.eventlog.damage import decode_log
-from responses_app.eventlog.reading import read_whole
-from responses_app.eventlog.segments import first_output_at
+from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (

@@ -21,11 +21,12 @@ from gateway_app.agent.tools import (
 from responses_app.database import database
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
-from responses_app.models import Response, ToolEvent
-from responses_app.models.tool_events import (
+from responses_app.models import (
     UNKNOWN_TOOL,
     Approver,
     Decision,
+    Response,
+    ToolEvent,
     ToolStatus,
     decisions_for,
 )

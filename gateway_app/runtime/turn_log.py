@@ -11,8 +11,7 @@ from django.utils import timezone
 from gateway_app.agent.events import Usage
 from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
 from responses_app.database import database
-from responses_app.eventlog import Fenced, UnstoredRequest
-from responses_app.eventlog.segments import stamped
+from responses_app.eventlog import Fenced, UnstoredRequest, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, Event

@@ -6,8 +6,7 @@ from typing import Any
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import MODEL_PARAMETERS
 from responses_app.eventlog import UnstoredRequest
-from responses_app.models import Response, Session
-from responses_app.models.responses import Kind
+from responses_app.models import Kind, Response, Session
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.protocol.status import Status

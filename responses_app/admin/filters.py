@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from responses_app.models.responses import Kind
+from responses_app.models import Kind
 from responses_app.services.conversations import SOURCE
 from responses_app.services.profiles import DEFAULT_NAMES, default_model, profile_names
 

@@ -13,8 +13,7 @@ from responses_app.admin.filters import ModelFilter, OwnerFilter
 from responses_app.admin.readonly import badge
 from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
-from responses_app.models import Response
-from responses_app.models.input_items import question_excerpt
+from responses_app.models import Response, question_excerpt
 
 SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
 SHOWN_TITLE_CHARS = 60

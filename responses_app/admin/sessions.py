@@ -11,8 +11,7 @@ from responses_app.admin.filters import OwnerFilter, SourceFilter
 from responses_app.admin.readonly import ReadOnlyAdmin
 from responses_app.admin.searching import HELP, search_conversations, search_sessions
 from responses_app.admin.timeline import pretty_json, read_turns
-from responses_app.models import Conversation, ConversationItem, Response, Session
-from responses_app.models.input_items import opening_excerpt
+from responses_app.models import Conversation, ConversationItem, Response, Session, opening_excerpt
 from responses_app.services.conversations import resolved
 
 TURNS_PER_PAGE = 50

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from responses_app.eventlog import current_body
-from responses_app.eventlog.reading import LogFormatNotSupported
+from responses_app.eventlog import LogFormatNotSupported, current_body
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, ContentPart, Item
 from responses_app.services.history.chain import inputs_of

@@ -12,8 +12,7 @@ from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
 from responses_app.http.principals import operator_decider
-from responses_app.models import ApprovalGrant, ToolEvent
-from responses_app.models.tool_events import Decision
+from responses_app.models import ApprovalGrant, Decision, ToolEvent
 from responses_app.services.lifecycle.approvals import ApprovalNotKept, ApprovalNotPending, decide
 
 

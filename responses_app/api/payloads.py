@@ -2,8 +2,7 @@
 
 from typing import cast
 
-from responses_app.eventlog import current_body, final_bodies
-from responses_app.eventlog.reading import LogFormatNotSupported
+from responses_app.eventlog import LogFormatNotSupported, current_body, final_bodies
 from responses_app.models import Response
 from responses_app.protocol.errors import ResponseNotFound
 from responses_app.protocol.ids import location_of_item

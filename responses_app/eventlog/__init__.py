@@ -3,20 +3,46 @@
 ``store`` is not imported here: it uses ``responses_app.database``, which runs this package's writer.
 """
 
+from responses_app.eventlog.damage import UNREADABLE, decode_log, readable_body
+from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.jobs import Fenced
-from responses_app.eventlog.reading import LogErased
-from responses_app.eventlog.segments import Numbering, Segment
+from responses_app.eventlog.merging import merge, replace_with_merged
+from responses_app.eventlog.reading import (
+    LogErased,
+    LogFormatNotSupported,
+    read_last,
+    read_on,
+    read_segments,
+    read_stored,
+    read_whole,
+)
+from responses_app.eventlog.segments import Numbering, Segment, first_output_at, stamped, up_to_end
 from responses_app.eventlog.snapshots import current_body, final_bodies, final_body
 from responses_app.eventlog.tails import Tail, UnstoredRequest
 
 __all__ = [
+    "UNREADABLE",
     "Fenced",
     "LogErased",
+    "LogFormatNotSupported",
     "Numbering",
     "Segment",
     "Tail",
     "UnstoredRequest",
     "current_body",
+    "decode_log",
     "final_bodies",
     "final_body",
+    "first_output_at",
+    "insert_fenced",
+    "merge",
+    "read_last",
+    "read_on",
+    "read_segments",
+    "read_stored",
+    "read_whole",
+    "readable_body",
+    "replace_with_merged",
+    "stamped",
+    "up_to_end",
 ]

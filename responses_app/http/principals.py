@@ -12,9 +12,7 @@ from django.contrib.auth.models import User
 from django.core import signing
 
 from responses_app.database import database
-from responses_app.models import ApiKey, Response
-from responses_app.models.keys import hash_key
-from responses_app.models.tool_events import Approver
+from responses_app.models import ApiKey, Approver, Response, hash_key
 from responses_app.protocol.errors import Unauthenticated
 from responses_app.sealing import NotSealedHere, seal, unseal
 from responses_app.services.keys import KEY_ACTOR

@@ -2,7 +2,7 @@
 
 import re
 
-from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
+from responses_app.models import MAX_SESSION_KEY_CHARS
 from responses_app.protocol.errors import InvalidRequest
 
 SESSION_KEY_HEADER = "X-Hermes-Session-Key"

@@ -1,23 +1,65 @@
+"""What is stored: one file per family of models; their querysets hold the guarded moves."""
+
 from responses_app.models.conversations import Conversation, ConversationItem
-from responses_app.models.idempotency import IdempotencyKey
-from responses_app.models.input_items import InputItem
-from responses_app.models.keys import ApiKey
+from responses_app.models.idempotency import (
+    KEY_LIFETIME,
+    MAX_KEY_CHARS,
+    RETRY_LIFETIME,
+    IdempotencyKey,
+)
+from responses_app.models.input_items import InputItem, opening_excerpt, question_excerpt
+from responses_app.models.keys import ApiKey, hash_key
 from responses_app.models.profiles import Profile
-from responses_app.models.responses import Response
+from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
 from responses_app.models.segments import EventSegment
-from responses_app.models.sessions import Session
-from responses_app.models.tool_events import ApprovalGrant, ToolEvent
+from responses_app.models.sessions import (
+    MAX_SESSION_ID_CHARS,
+    MAX_SESSION_KEY_CHARS,
+    MAX_TITLE_CHARS,
+    Session,
+    SessionQuerySet,
+    TurnPolicy,
+)
+from responses_app.models.tool_events import (
+    UNKNOWN_TOOL,
+    ApprovalGrant,
+    Approver,
+    Decision,
+    ToolEvent,
+    ToolStatus,
+    decisions_for,
+)
 
 __all__ = [
+    "KEY_LIFETIME",
+    "MAX_KEY_CHARS",
+    "MAX_SESSION_ID_CHARS",
+    "MAX_SESSION_KEY_CHARS",
+    "MAX_TITLE_CHARS",
+    "RETRY_LIFETIME",
+    "UNKNOWN_TOOL",
     "ApiKey",
     "ApprovalGrant",
+    "Approver",
     "Conversation",
     "ConversationItem",
+    "Decision",
     "EventSegment",
     "IdempotencyKey",
     "InputItem",
+    "Kind",
     "Profile",
     "Response",
+    "ResponseQuerySet",
     "Session",
+    "SessionQuerySet",
     "ToolEvent",
+    "ToolStatus",
+    "TurnPolicy",
+    "decisions_for",
+    "hash_key",
+    "is_held",
+    "is_parked",
+    "opening_excerpt",
+    "question_excerpt",
 ]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from responses_app.models.tool_events import Decision
+from responses_app.models import Decision
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import Field, boolean, read_fields, short_text
 from responses_app.requests.json_schema import enum

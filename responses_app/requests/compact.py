@@ -3,7 +3,7 @@
 from typing import Any
 
 from responses_app.http.principals import Principal
-from responses_app.models.responses import Kind
+from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.requests import create

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from responses_app.models.sessions import MAX_SESSION_ID_CHARS, TurnPolicy
+from responses_app.models import MAX_SESSION_ID_CHARS, TurnPolicy
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import Field, choice, without_nulls
 from responses_app.requests.json_schema import STRING

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from responses_app.http.session_key import SESSION_KEY_HEADER
-from responses_app.models.idempotency import MAX_KEY_CHARS
+from responses_app.models import MAX_KEY_CHARS
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.fields import Field, optional, text, without_nulls
 from responses_app.requests.headers import SESSION_HEADER

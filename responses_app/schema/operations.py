@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from responses_app.http.session_key import NO_CONTROLS, SESSION_KEY_HEADER
-from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
+from responses_app.models import MAX_SESSION_KEY_CHARS
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     LAST_EVENT_HEADER,

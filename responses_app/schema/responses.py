@@ -1,7 +1,7 @@
 """``/v1/responses``, ``/v1/models`` and ``/health``."""
 
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from responses_app.models.tool_events import Approver, Decision
+from responses_app.models import Approver, Decision
 from responses_app.protocol.status import Status
 from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER

@@ -8,8 +8,7 @@ from django.utils import timezone
 from responses_app.database import database
 from responses_app.eventlog import Tail, current_body
 from responses_app.eventlog.store import event_store
-from responses_app.models import IdempotencyKey, Response
-from responses_app.models.idempotency import RETRY_LIFETIME
+from responses_app.models import RETRY_LIFETIME, IdempotencyKey, Response
 from responses_app.protocol.errors import (
     IdempotencyKeyReused,
     IdempotentResultNotStored,

@@ -2,10 +2,9 @@
 
 from django.db.models import QuerySet
 
-from responses_app.eventlog.reading import LogFormatNotSupported
+from responses_app.eventlog import LogFormatNotSupported
 from responses_app.eventlog.store import event_store
-from responses_app.models import Response
-from responses_app.models.responses import Kind
+from responses_app.models import Kind, Response
 from responses_app.protocol.errors import ResponseDeleted, ResponseNotFound
 
 

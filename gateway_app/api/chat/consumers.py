@@ -11,8 +11,7 @@ from gateway_app.api.chat.requests import (
     wants_detail,
 )
 from responses_app.database import database
-from responses_app.models import ToolEvent
-from responses_app.models.tool_events import ToolStatus
+from responses_app.models import ToolEvent, ToolStatus
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.json_body import parse_body

@@ -28,7 +28,7 @@ from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIEL
 from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.turn_request import CHAT_FIELDS
 from responses_app.http.principals import Principal
-from responses_app.models.responses import Kind
+from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.create import CreateRequest, read_create
 from responses_app.requests.fields import (

@@ -15,8 +15,8 @@ from responses_app.api.pagination import IdPagination
 from responses_app.api.payloads import response_bodies
 from responses_app.api.query_params import read_map, read_text
 from responses_app.eventlog import current_body
+from responses_app.models import Kind
 from responses_app.models import Response as StoredResponse
-from responses_app.models.responses import Kind
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.headers import SESSION_HEADER

@@ -10,7 +10,7 @@ from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.mcp import mcp_states
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.http.session_key import SESSION_KEY_HEADER
-from responses_app.models.idempotency import KEY_LIFETIME
+from responses_app.models import KEY_LIFETIME
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.model_name import model_names, resolve_model
 

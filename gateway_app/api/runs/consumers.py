@@ -4,7 +4,7 @@ from gateway_app.api.runs.payloads import find_run
 from gateway_app.api.runs.renderers import RunEventsView
 from gateway_app.api.runs.requests import read_run
 from responses_app.database import database
-from responses_app.eventlog.reading import read_last
+from responses_app.eventlog import read_last
 from responses_app.protocol.errors import CursorAhead
 from responses_app.protocol.ids import run_id_of
 from responses_app.requests.headers import (

@@ -2,7 +2,7 @@
 
 from gateway_app.api.runs.requests import FIELDS
 from gateway_app.api.runs.statuses import RunStatus
-from responses_app.models.tool_events import Approver, Decision
+from responses_app.models import Approver, Decision
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.json_schema import (
     BOOLEAN,

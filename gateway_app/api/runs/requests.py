@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway_app.api.content import CHAT_IMAGE, as_content
 from responses_app.http.principals import Principal
-from responses_app.models.responses import Kind
+from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.requests import create

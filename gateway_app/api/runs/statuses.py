@@ -4,8 +4,7 @@ from enum import StrEnum
 
 from django.db.models import Case, CharField, Q, Value, When
 
-from responses_app.models import Response
-from responses_app.models.responses import Kind, ResponseQuerySet
+from responses_app.models import Kind, Response, ResponseQuerySet
 from responses_app.protocol.status import OPEN, IncompleteReason, Status
 
 # A turn of a session's chat is also a run.

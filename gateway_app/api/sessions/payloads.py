@@ -10,8 +10,7 @@ from django.db.models.functions import Cast
 from gateway_app.api.sessions.transcript import session_messages
 from gateway_app.api.tool_calls import shortened
 from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
-from responses_app.models import InputItem, Response, Session, ToolEvent
-from responses_app.models.sessions import SessionQuerySet
+from responses_app.models import InputItem, Response, Session, SessionQuerySet, ToolEvent
 from responses_app.protocol.items import Item
 from responses_app.services.history.transcript import Message, messages_of
 

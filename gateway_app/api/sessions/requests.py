@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from responses_app.http.principals import Principal
-from responses_app.models.sessions import MAX_TITLE_CHARS, TurnPolicy
+from responses_app.models import MAX_TITLE_CHARS, TurnPolicy
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import response_id_of
 from responses_app.requests.fields import (

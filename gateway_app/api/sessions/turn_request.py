@@ -6,8 +6,7 @@ from typing import Any
 from gateway_app.api.content import as_content
 from gateway_app.api.runs.requests import IGNORED_FIELDS, INPUT_SCHEMA, always_stored, as_items
 from responses_app.http.principals import Principal
-from responses_app.models import Session
-from responses_app.models.responses import Kind
+from responses_app.models import Kind, Session
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests import create
 from responses_app.requests.fields import Field, read_fields, text, without_nulls

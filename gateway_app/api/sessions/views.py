@@ -19,8 +19,7 @@ from gateway_app.api.sessions.transcript import session_messages
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.api.query_params import read_text
 from responses_app.database import database
-from responses_app.models import Session
-from responses_app.models.sessions import SessionQuerySet
+from responses_app.models import Session, SessionQuerySet
 from responses_app.protocol.errors import InvalidRequest, SessionNotFound
 from responses_app.requests.headers import ignored_headers, read_flag
 from responses_app.requests.model_name import resolve_model

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gateway_app.operations.dashboard.staff import PLAYGROUND, operator_of, staff_page
 from responses_app.http.principals import OPERATOR_SECS, operator_token
-from responses_app.models import Response, Session
-from responses_app.models.input_items import opening_excerpt
+from responses_app.models import Response, Session, opening_excerpt
 from responses_app.protocol.items import item_text
 from responses_app.services.history.chain import inputs_of
 from responses_app.services.profiles import default_model, profile_names

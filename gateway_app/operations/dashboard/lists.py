@@ -9,9 +9,15 @@ from django.utils import timezone
 
 from gateway_app.operations.dashboard.numbers import ended_in
 from gateway_app.operations.dashboard.windows import Window
-from responses_app.models import Response, Session, ToolEvent
-from responses_app.models.input_items import opening_excerpt, question_excerpt
-from responses_app.models.responses import is_held, is_parked
+from responses_app.models import (
+    Response,
+    Session,
+    ToolEvent,
+    is_held,
+    is_parked,
+    opening_excerpt,
+    question_excerpt,
+)
 from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
 

@@ -21,8 +21,7 @@ from gateway_app.operations.dashboard.staff import (
 )
 from responses_app.database import database
 from responses_app.http.principals import operator_actor, operator_decider
-from responses_app.models import Response
-from responses_app.models.tool_events import Decision
+from responses_app.models import Decision, Response
 from responses_app.protocol.errors import ApiError, InvalidRequest, Unauthenticated
 from responses_app.protocol.items import Item
 from responses_app.requests.headers import read_cursor

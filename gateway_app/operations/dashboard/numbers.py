@@ -13,8 +13,7 @@ from django.core.cache import cache
 from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, Sum, Value, When
 
 from gateway_app.operations.dashboard.windows import Window
-from responses_app.models import Response, ToolEvent
-from responses_app.models.tool_events import ToolStatus
+from responses_app.models import Response, ToolEvent, ToolStatus
 from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
 

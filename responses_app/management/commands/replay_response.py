@@ -6,8 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from responses_app.eventlog.reading import LogErased, read_on
-from responses_app.eventlog.segments import Segment
+from responses_app.eventlog import LogErased, Segment, read_on
 from responses_app.models import Response
 from responses_app.protocol.sse import DONE_FRAME, INTERNAL_FRAME_PREFIX, split_frames
 

@@ -5,9 +5,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model
 
-from responses_app.eventlog import Numbering, Segment
-from responses_app.eventlog.merging import merge
-from responses_app.eventlog.segments import up_to_end
+from responses_app.eventlog import Numbering, Segment, merge, up_to_end
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.events import Event, is_internal
 from responses_app.protocol.snapshot import fold

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q
 
-from responses_app.models import Conversation, Response, Session
-from responses_app.models.responses import ResponseQuerySet
+from responses_app.models import Conversation, Response, ResponseQuerySet, Session
 from responses_app.services.archive.retention import Selection, free
 
 BATCH_ROWS = 20  # in one transaction: the writes of all streams wait for it

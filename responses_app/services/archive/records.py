@@ -11,10 +11,15 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from responses_app.eventlog import Segment
-from responses_app.eventlog.reading import read_whole
-from responses_app.models import Conversation, ConversationItem, Response, Session, ToolEvent
-from responses_app.models.responses import ResponseQuerySet
+from responses_app.eventlog import Segment, read_whole
+from responses_app.models import (
+    Conversation,
+    ConversationItem,
+    Response,
+    ResponseQuerySet,
+    Session,
+    ToolEvent,
+)
 from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import TERMINAL
 from responses_app.services.history.chain import input_of

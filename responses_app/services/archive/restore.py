@@ -10,16 +10,16 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from responses_app.eventlog.merging import replace_with_merged
+from responses_app.eventlog import replace_with_merged
 from responses_app.models import (
     Conversation,
     ConversationItem,
     InputItem,
+    Kind,
     Response,
     Session,
     ToolEvent,
 )
-from responses_app.models.responses import Kind
 from responses_app.services.archive.checking import (
     BadRecord,
     CheckedResponse,

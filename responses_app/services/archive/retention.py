@@ -12,8 +12,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from responses_app.models import Conversation, Response, Session
-from responses_app.models.responses import ResponseQuerySet
+from responses_app.models import Conversation, Response, ResponseQuerySet, Session
 
 LOOKUP_ROWS = 500  # ids in one statement
 

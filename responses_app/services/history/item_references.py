@@ -1,7 +1,6 @@
 """``item_reference``: items of earlier responses, by their id."""
 
-from responses_app.models import ConversationItem, InputItem, Response
-from responses_app.models.responses import ResponseQuerySet
+from responses_app.models import ConversationItem, InputItem, Response, ResponseQuerySet
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.ids import ItemLocation, location_of_item
 from responses_app.protocol.items import Item, without_fields

@@ -4,9 +4,7 @@ from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
-from responses_app.models import Conversation, Response, Session
-from responses_app.models.responses import Kind
-from responses_app.models.sessions import TurnPolicy
+from responses_app.models import Conversation, Kind, Response, Session, TurnPolicy
 from responses_app.protocol.errors import InvalidRequest, PreviousResponseNotFound, SessionBusy
 from responses_app.protocol.items import Item
 from responses_app.services.conversations import open_conversation

@@ -11,8 +11,7 @@ from typing import Any
 
 import orjson
 
-from responses_app.models import Response
-from responses_app.models.responses import ResponseQuerySet
+from responses_app.models import Response, ResponseQuerySet
 from responses_app.protocol.items import (
     CALLS,
     Content,

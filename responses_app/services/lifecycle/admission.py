@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from responses_app.eventlog import Tail
-from responses_app.models.responses import Kind
-from responses_app.models.sessions import TurnPolicy
+from responses_app.models import Kind, TurnPolicy
 from responses_app.protocol.items import Item
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect

@@ -6,9 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from responses_app.eventlog import Numbering, Segment, Tail, UnstoredRequest
-from responses_app.eventlog.inserting import insert_fenced
-from responses_app.eventlog.segments import stamped
+from responses_app.eventlog import Numbering, Segment, Tail, UnstoredRequest, insert_fenced, stamped
 from responses_app.models import InputItem, Response, Session
 from responses_app.protocol import events
 from responses_app.protocol.events import Event

@@ -11,8 +11,15 @@ from django.utils import timezone
 
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.models import ApprovalGrant, Response, ToolEvent
-from responses_app.models.tool_events import Approver, Decision, ToolStatus, decisions_for
+from responses_app.models import (
+    ApprovalGrant,
+    Approver,
+    Decision,
+    Response,
+    ToolEvent,
+    ToolStatus,
+    decisions_for,
+)
 from responses_app.protocol.errors import ApiError, InvalidRequest
 from responses_app.services.lifecycle.tool_ledger import Intent
 from responses_app.services.lookup import owner_of

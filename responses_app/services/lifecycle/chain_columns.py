@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from responses_app.models import Response
-from responses_app.models.responses import Kind
+from responses_app.models import Kind, Response
 from responses_app.protocol.items import Item
 from responses_app.services.history.chain_values import ContextSize, position_in_chain
 from responses_app.services.history.placement import Placement

@@ -9,10 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
-from responses_app.eventlog import Numbering
-from responses_app.eventlog.reading import read_last
-from responses_app.models import Response
-from responses_app.models.responses import ResponseQuerySet
+from responses_app.eventlog import Numbering, read_last
+from responses_app.models import Response, ResponseQuerySet
 
 PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
 

@@ -4,9 +4,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from django.conf import settings
 
-from responses_app.eventlog import Numbering, Segment
-from responses_app.eventlog.damage import UNREADABLE, decode_log, readable_body
-from responses_app.eventlog.reading import read_last, read_stored, read_whole
+from responses_app.eventlog import (
+    UNREADABLE,
+    Numbering,
+    Segment,
+    decode_log,
+    read_last,
+    read_stored,
+    read_whole,
+    readable_body,
+)
 from responses_app.models import Response
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import TERMINAL_EVENT_OF, Event

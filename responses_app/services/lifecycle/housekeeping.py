@@ -6,11 +6,8 @@ from functools import partial
 from django.utils import timezone
 
 from responses_app.database import database
-from responses_app.eventlog import Segment
-from responses_app.eventlog.merging import merge, replace_with_merged
-from responses_app.eventlog.reading import read_stored
-from responses_app.models import IdempotencyKey, Response
-from responses_app.models.responses import Kind, ResponseQuerySet
+from responses_app.eventlog import Segment, merge, read_stored, replace_with_merged
+from responses_app.models import IdempotencyKey, Kind, Response, ResponseQuerySet
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle.delete import ERASED_AT_ONCE, erase, erase_all
 

@@ -6,10 +6,9 @@ from django.contrib.auth.models import User
 
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog.reading import read_segments
+from responses_app.eventlog import read_segments
 from responses_app.eventlog.store import event_store
-from responses_app.models import Response
-from responses_app.models.responses import Kind
+from responses_app.models import Kind, Response
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import Item, without_fields

@@ -9,9 +9,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from responses_app.eventlog import Fenced, Segment
-from responses_app.eventlog.inserting import insert_fenced
-from responses_app.eventlog.segments import stamped
+from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
 from responses_app.metrics import responses_ended
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import OUTPUTS, Item

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models.functions import Now
 
 from responses_app.eventlog import Fenced
-from responses_app.models import ApprovalGrant, Response, ToolEvent
-from responses_app.models.tool_events import Approver, ToolStatus
+from responses_app.models import ApprovalGrant, Approver, Response, ToolEvent, ToolStatus
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from responses_app.database import database
 from responses_app.http.principals import Principal, authenticate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
-from responses_app.models.sessions import TurnPolicy
+from responses_app.models import TurnPolicy
 from responses_app.protocol.items import Item
 from responses_app.requests.headers import (
     SESSION_HEADER,
