@@ -8,9 +8,11 @@ from responses_app.requests.fields import Field, optional, read_fields, text
 from responses_app.requests.input_items import check_compactions, input_items
 from responses_app.requests.json_schema import array_of, ref, short_string
 from responses_app.requests.structures import metadata, read_array
-from responses_app.services.conversations import MAX_NAME_CHARS, check_name
+from responses_app.services.conversations import ID_PREFIX, MAX_NAME_CHARS, check_name
 
 MAX_NEW_ITEMS = 20
+# Close to `check_name`: no pattern expresses which characters are printable.
+_NAME = rf"^(?!{ID_PREFIX}|\.{{1,2}}$)[^\u0000-\u001f\u007f/\\]*$"
 
 
 def _read_name(value: Any, name: str) -> str:
@@ -46,7 +48,7 @@ _items_schema = array_of(ref("NewItem"), maxItems=MAX_NEW_ITEMS)
 CREATE_FIELDS: dict[str, Field[Any]] = {
     "items": Field(_read_first_items, _items_schema),
     "metadata": metadata,
-    "name": Field(_read_name, short_string(MAX_NAME_CHARS)).described(
+    "name": Field(_read_name, short_string(MAX_NAME_CHARS) | {"pattern": _NAME}).described(
         "Can stand for its id. Printable, without slashes, not beginning with conv_."
     ),
 }
