@@ -10,8 +10,10 @@ from tests.support.forked import Forked
 from tests.support.left_out import LeftOut
 from tests.support.migrated_database import Database
 from tests.support.model_stub import ModelStub
+from tests.support.people import create_key, logged_in_viewer
 from tests.support.providers import Providers
 from tests.support.server import Server, free_port
+from tests.support.staff import Operator, logged_in
 
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
 
@@ -45,6 +47,26 @@ def server(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iter
         assert "Traceback" not in running.log, running.log
     finally:
         running.kill()
+
+
+@pytest.fixture(scope="session")
+def other_tenant(server: Server) -> str:
+    """The key of another tenant of the shared server."""
+    return create_key(server, "other-tenant")
+
+
+@pytest.fixture(scope="session")
+def operator(server: Server) -> Iterator[Operator]:
+    """The administrator of the shared server, logged in."""
+    with logged_in(server) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def viewer(server: Server) -> Iterator[Operator]:
+    """Staff of the shared server that may only look at responses, logged in."""
+    with logged_in_viewer(server) as found:
+        yield found
 
 
 @pytest.fixture

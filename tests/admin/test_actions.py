@@ -1,12 +1,10 @@
 """What operators do: each action is a service's, names the operator, and reports what it skipped."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import orjson
-import pytest
 
 from tests.support.server import (
     Server,
@@ -26,12 +24,6 @@ from tests.support.staff import (
 from tests.support.stored_rows import admin_history, stored_rows
 
 KEYS = "/admin/responses_app/apikey/"
-
-
-@pytest.fixture(scope="module")
-def operator(server: Server) -> Iterator[Operator]:
-    with logged_in(server) as found:
-        yield found
 
 
 def create(server: Server, asked: str, session: str | None = None, **more: Any) -> str:

@@ -1,7 +1,6 @@
 """What operators see: sessions as timelines, and the content of others as plain text."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,19 +9,12 @@ from tests.support.staff import (
     RESPONSES,
     SESSIONS,
     Operator,
-    logged_in,
     response_page,
     session_page,
 )
 from tests.support.stored_rows import stored_rows
 
 XSS = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def operator(server: Server) -> Iterator[Operator]:
-    with logged_in(server) as found:
-        yield found
 
 
 def ask(server: Server, text: str, session: str | None = None, **more: object) -> str:

@@ -188,9 +188,9 @@ def test_what_was_not_to_be_kept_is_not_found(server: Server, store: bool | None
     assert recorded == (200 if store is None else 404)
 
 
-def test_a_completion_of_another_owner_is_not_found(server: Server) -> None:
+def test_a_completion_of_another_owner_is_not_found(server: Server, other_tenant: str) -> None:
     made = ask(server, [user("mine")], store=True)
-    with server.http(server.manage("createkey", "chat-stranger")) as client:
+    with server.http(other_tenant) as client:
         for path in (f"{PATH}/{made.id}", f"{PATH}/chatcmpl-x", f"{PATH}/{response_id(made.id)}"):
             assert client.get(path).status_code == client.delete(path).status_code == 404
         assert client.get(PATH).json()["data"] == []

@@ -50,9 +50,8 @@ def picture() -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": "https://example.invalid/a.png"}}
 
 
-def test_two_owners_never_share_a_session(server: Server) -> None:
-    stranger = server.manage("createkey", "chat-twin")
-    ids = {session_of(server, [user("the same words")], key) for key in (None, stranger)}
+def test_two_owners_never_share_a_session(server: Server, other_tenant: str) -> None:
+    ids = {session_of(server, [user("the same words")], key) for key in (None, other_tenant)}
     assert len(ids) == 2
 
 

@@ -26,13 +26,6 @@ def plain(server: Server) -> Iterator[Operator]:
         yield operator
 
 
-@pytest.fixture(scope="module")
-def viewer(server: Server) -> Iterator[Operator]:
-    make_staff(server, "watcher", "view_response")
-    with logged_in(server, "watcher", STAFF_PASSWORD) as operator:
-        yield operator
-
-
 @pytest.fixture
 def waiting(server: Server) -> str:
     """A response whose tool call waits for approval."""

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from tests.support.migrated_database import Database
+from tests.support.people import create_key
 from tests.support.raw_http import (
     FORM_HEAD,
     HEAD,
@@ -69,7 +70,7 @@ def sized(body: bytes) -> bytes:
 
 
 def make_key(server: Server, name: str) -> str:
-    return server.manage("createkey", name).split()[-1]
+    return create_key(server, name)
 
 
 # -- the key is checked before the body -------------------------------------------------

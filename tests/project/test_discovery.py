@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.support.migrated_database import Database
+from tests.support.people import create_key
 from tests.support.server import Server
 from tests.support.settings_check import check_settings
 
@@ -78,7 +79,7 @@ def test_a_profile_of_the_file_has_its_tools_and_their_form(profiled: Server) ->
 def test_a_key_sees_and_uses_only_its_profiles(database: Database, tmp_path: Path, unknown: str) -> None:
     server = start(database, tmp_path / "home", PROFILES, HERMES_UNKNOWN_MODEL=unknown)
     try:
-        secret = server.manage("createkey", "narrow").split()[-1]
+        secret = create_key(server, "narrow")
         assert models(server, secret) == ["hermes-agent", "both", "research"]
         add_profile(server, name="research", key="narrow")
         add_profile(server, name="secret", instructions="hush")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from tests.support.people import create_key
 from tests.support.server import Server, eventually
 from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
 
@@ -66,7 +67,7 @@ def test_without_a_key_hermes_own_fields_and_nothing_more(server: Server) -> Non
         assert_public(server, stranger)
     with server.http() as root:
         assert_full(root)
-    tenant = server.manage("createkey", "monitor", "--owner", "monitor").split()[-1]
+    tenant = create_key(server, "monitor")
     with server.http(tenant) as keyed:
         assert_full(keyed)
     for path in ROUTES:

@@ -133,7 +133,7 @@ def test_what_is_not_stored_cannot_wait(server: Server) -> None:
     assert effects(server, "unstored") == 0
 
 
-def test_bad_decisions_are_named(server: Server) -> None:
+def test_bad_decisions_are_named(server: Server, other_tenant: str) -> None:
     response_id = start_background(server, call("guarded", text="bad"))
     until_waiting(server, response_id)
     for fields, param in (({"choice": "maybe"}, "choice"), ({}, "choice"), ({"choice": "once", "all": 3}, "all")):
@@ -143,8 +143,7 @@ def test_bad_decisions_are_named(server: Server) -> None:
     missing = decide(server, response_id, "once", request_id="call_unknown")
     assert missing.status_code == 409
     assert missing.headers["x-should-retry"] == "false"
-    stranger = server.manage("createkey", "approval-stranger", "--owner", "approval-stranger").split()[-1]
-    with server.http(stranger) as client:
+    with server.http(other_tenant) as client:
         assert client.get(f"/v1/responses/{response_id}/approval").status_code == 404
         assert client.post(f"/v1/responses/{response_id}/approval", json={"choice": "once"}).status_code == 404
         assert client.post(f"/v1/runs/run_{response_id[5:]}/approval", json={"choice": "once"}).status_code == 404

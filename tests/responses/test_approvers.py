@@ -7,15 +7,12 @@ import httpx
 import pytest
 
 from responses_app.services.lifecycle.tool_ledger import Intent
+from tests.support.people import create_key
 from tests.support.server import Server, eventually, script
 from tests.support.staff import STAFF_PASSWORD, logged_in, make_staff
 from tests.support.stored_rows import add_grant, stored_rows, update_rows
 
 ASKED_FIRST = {"type": "mcp", "server_label": "hermes", "require_approval": "always"}
-
-
-def new_key(server: Server, name: str) -> str:
-    return server.manage("createkey", name, "--owner", name).split()[-1]
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
@@ -57,7 +54,7 @@ def approver(server: Server, response_id: str) -> str:
 
 
 def test_the_client_does_not_decide_what_is_for_operators(server: Server) -> None:
-    with server.http(new_key(server, "not-an-operator")) as tenant:
+    with server.http(create_key(server, "not-an-operator")) as tenant:
         response_id = ask(tenant, call("guarded", text="for operators"))
         [waiting] = pending(tenant, response_id)
         assert waiting["choices"] == []
@@ -90,7 +87,7 @@ def test_the_root_key_decides_about_its_own_calls(server: Server) -> None:
 
 
 def test_a_call_that_is_for_the_client_is_decided_with_the_key_of_its_owner(server: Server) -> None:
-    with server.http(new_key(server, "decides")) as tenant:
+    with server.http(create_key(server, "decides")) as tenant:
         response_id = ask(tenant, call("client_guarded", text="mine"))
         [waiting] = pending(tenant, response_id)
         assert waiting["choices"] == ["once", "session", "always", "deny"]
@@ -100,7 +97,7 @@ def test_a_call_that_is_for_the_client_is_decided_with_the_key_of_its_owner(serv
 
 
 def test_a_request_that_asks_to_be_asked_asks_its_client(server: Server) -> None:
-    with server.http(new_key(server, "asked")) as tenant:
+    with server.http(create_key(server, "asked")) as tenant:
         response_id = ask(tenant, call("effect", text="asked for"), tools=[ASKED_FIRST])
         pending(tenant, response_id)
         assert approver(server, response_id) == "client"
@@ -113,7 +110,7 @@ def test_a_request_that_asks_to_be_asked_asks_its_client(server: Server) -> None
 
 
 def test_one_decision_for_all_leaves_what_is_for_operators(server: Server) -> None:
-    with server.http(new_key(server, "mixed")) as tenant:
+    with server.http(create_key(server, "mixed")) as tenant:
         response_id = ask(tenant, call("guarded", text="theirs"), call("client_guarded", text="mine"))
         pending(tenant, response_id, 2)
         assert decide(tenant, response_id, "once", all=True).json()["resolved"] == 1
@@ -122,7 +119,7 @@ def test_one_decision_for_all_leaves_what_is_for_operators(server: Server) -> No
 
 
 def test_consent_of_a_client_does_not_cover_a_call_that_is_for_operators(server: Server) -> None:
-    with server.http(new_key(server, "granting")) as tenant:
+    with server.http(create_key(server, "granting")) as tenant:
         first = ask(tenant, call("client_guarded", text="granted"))
         pending(tenant, first)
         assert decide(tenant, first, "always").status_code == 200
@@ -175,7 +172,7 @@ def playground_token(server: Server, name: str) -> str:
 def test_the_events_of_a_run_show_what_its_client_may_choose(
     server: Server, tool: str, is_root: bool, choices: list[str]
 ) -> None:
-    key = server.key if is_root else new_key(server, f"reads-{tool}")
+    key = server.key if is_root else create_key(server, f"reads-{tool}")
     with server.http(key) as client:
         run_id = client.post("/v1/runs", json={"input": script(call(tool, text="event"))}).json()["run_id"]
         response_id = f"resp_{run_id[4:]}"
@@ -217,7 +214,7 @@ def test_without_authentication_a_decision_needs_the_root_key_or_an_operator(
     make_server: Callable[..., Server],
 ) -> None:
     server = make_server(HERMES_AUTH="off")
-    tenant_key = new_key(server, "any")
+    tenant_key = create_key(server, "any")
     with httpx.Client(base_url=server.url, timeout=30) as nameless, server.http() as root:
         for tool in ("guarded", "client_guarded"):
             response_id = ask(nameless, call(tool, text="own call"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.support.people import create_key
 from tests.support.server import Server
 
 pytestmark = pytest.mark.any_database
@@ -21,7 +22,7 @@ def another_profile(server: Server) -> None:
 
 
 def bound(server: Server, name: str, *profiles: str) -> httpx.Client:
-    secret = server.manage("createkey", name).split()[-1]
+    secret = create_key(server, name)
     server.manage("shell", "-v0", "-c", _BIND.format(key=name, profiles=list(profiles)))
     return server.http(secret)
 

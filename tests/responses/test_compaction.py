@@ -155,10 +155,9 @@ def test_an_item_that_is_not_as_it_was_made_is_refused(server: Server, change: s
     assert (refused["status"], refused["error"]["param"]) == (400, "input[1].encrypted_content")
 
 
-def test_an_item_is_its_owners_alone(server: Server) -> None:
-    stranger = server.manage("createkey", "compaction-stranger")
+def test_an_item_is_its_owners_alone(server: Server, other_tenant: str) -> None:
     item = compacted(server, input=TALK)[-1]
-    answer = compact(server, key=stranger, input=[item])
+    answer = compact(server, key=other_tenant, input=[item])
     assert answer.status_code == 400
     error = answer.json()["error"]
     assert (error["param"], error["code"]) == ("input[0].encrypted_content", "invalid_encrypted_content")

@@ -32,8 +32,8 @@ def test_a_new_name_makes_a_conversation_and_an_old_one_continues_it(server: Ser
     assert 'first: "by name"' in second.output_text
 
 
-def test_unknown_and_foreign_conversations_are_404(server: Server) -> None:
-    stranger = server.openai(server.manage("createkey", "conversation-guest"))
+def test_unknown_and_foreign_conversations_are_404(server: Server, other_tenant: str) -> None:
+    stranger = server.openai(other_tenant)
     mine = server.openai().conversations.create()
     for client, reference in ((server.openai(), "conv_" + "0" * 32), (stranger, mine.id)):
         with pytest.raises(openai.NotFoundError) as refused:

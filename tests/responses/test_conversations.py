@@ -27,11 +27,6 @@ def texts_of(items: Any) -> list[str]:
     return [item.content[0].text for item in items]
 
 
-@pytest.fixture(scope="module")
-def neighbour(server: Server) -> str:
-    return server.manage("createkey", "neighbour")
-
-
 @pytest.fixture
 def conversation(server: Server) -> Conversation:
     return server.openai().conversations.create(items=[message(f"line {n}") for n in range(5)])
@@ -63,7 +58,7 @@ def test_an_empty_request_makes_an_empty_conversation(server: Server, content: b
     assert page == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
-def test_a_name_stands_for_the_id_and_is_unique_per_owner(server: Server, neighbour: str) -> None:
+def test_a_name_stands_for_the_id_and_is_unique_per_owner(server: Server, other_tenant: str) -> None:
     with server.http() as client:
         made = client.post("/v1/conversations", json={"name": "garden plans", "items": [message("roses")]}).json()
         assert made["name"] == "garden plans"
@@ -71,7 +66,7 @@ def test_a_name_stands_for_the_id_and_is_unique_per_owner(server: Server, neighb
         assert client.get("/v1/conversations/garden plans/items").json()["data"][0]["content"][0]["text"] == "roses"
         again = client.post("/v1/conversations", json={"name": "garden plans"})
         assert assert_error(again, 400, "name")["code"] == "name_taken"
-    with server.http(neighbour) as client:
+    with server.http(other_tenant) as client:
         assert_error(client.get("/v1/conversations/garden plans"), 404, "conversation_id")
         assert client.post("/v1/conversations", json={"name": "garden plans"}).json()["id"] != made["id"]
     with server.http() as client:
@@ -164,11 +159,11 @@ def test_responses_and_the_session_survive_their_conversation(server: Server, co
 
 # -- what is refused --------------------------------------------------------------------
 def test_a_foreign_conversation_is_a_404_in_every_verb(
-    server: Server, neighbour: str, conversation: Conversation
+    server: Server, other_tenant: str, conversation: Conversation
 ) -> None:
     inside = server.openai().conversations.items.list(conversation.id).data[0].id
     path = f"/v1/conversations/{conversation.id}"
-    with server.http(neighbour) as client:
+    with server.http(other_tenant) as client:
         answers = [
             client.get(path),
             client.post(path, json={"metadata": {"taken": "over"}}),

@@ -82,11 +82,10 @@ def test_an_edited_history_is_a_conversation_of_its_own(server: Server) -> None:
     assert len(_new_items(server, second["id"])) == 3
 
 
-def test_strangers_never_share_a_history(server: Server) -> None:
-    stranger = server.manage("createkey", "history-stranger")
+def test_strangers_never_share_a_history(server: Server, other_tenant: str) -> None:
     with server.http() as client:
         first = post(server, client, input="shared opening words")
-    with server.http(stranger) as client:
+    with server.http(other_tenant) as client:
         repeated = [{"role": "user", "content": "shared opening words"}, {"role": "assistant", "content": text(first)}]
         second = post(server, client, input=[*repeated, {"role": "user", "content": "next"}])
     assert len(_new_items(server, second["id"])) == 3

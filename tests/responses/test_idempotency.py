@@ -114,10 +114,9 @@ def test_another_request_under_the_same_key_is_refused(server: Server) -> None:
         assert refused.json()["error"]["param"] == "Idempotency-Key"
 
 
-def test_keys_belong_to_their_owner(server: Server) -> None:
+def test_keys_belong_to_their_owner(server: Server, other_tenant: str) -> None:
     mine = post(server, "shared-name", input="mine")
-    secret = server.manage("createkey", "idempotency-stranger").split()[-1]
-    with server.http(secret) as stranger:
+    with server.http(other_tenant) as stranger:
         theirs = stranger.post("/v1/responses", json={"input": "mine"}, headers={"Idempotency-Key": "shared-name"})
     assert theirs.status_code == 200
     assert theirs.json()["id"] != mine.json()["id"]

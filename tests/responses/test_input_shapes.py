@@ -86,10 +86,9 @@ def test_a_reference_to_nothing_is_a_404_that_names_it(server: Server, missing: 
     assert answer.json()["error"]["code"] == "item_not_found"
 
 
-def test_a_foreign_item_does_not_exist(server: Server) -> None:
-    stranger = server.manage("createkey", "reference-stranger")
+def test_a_foreign_item_does_not_exist(server: Server, other_tenant: str) -> None:
     mine = create(server, "private")["output"][0]["id"]
-    with server.http(stranger) as client:
+    with server.http(other_tenant) as client:
         answer = client.post("/v1/responses", json={"input": [{"type": "item_reference", "id": mine}]})
     assert answer.status_code == 404
 

@@ -14,6 +14,7 @@ from responses_app.api.pagination import IdPagination
 from responses_app.models import Response, Session
 from responses_app.protocol.status import OnDisconnect, Status
 from tests.support.errors import assert_error
+from tests.support.people import create_key
 from tests.support.server import (
     Server,
     eventually,
@@ -24,12 +25,12 @@ from tests.support.server import (
 
 @pytest.fixture(scope="module")
 def lister(server: Server) -> str:
-    return server.manage("createkey", "lister")
+    return create_key(server, "lister")
 
 
 @pytest.fixture(scope="module")
 def passer_by(server: Server) -> str:
-    return server.manage("createkey", "passer-by")
+    return create_key(server, "passer-by")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def test_a_list_is_its_owners_alone(server: Server, made: list[str], passer_by: 
 
 
 def test_a_running_response_is_listed_with_its_text(server: Server) -> None:
-    key = server.manage("createkey", "lists-while-running")
+    key = create_key(server, "lists-while-running")
     client = server.openai(key)
     asked = script({"say": "so far "}, {"gate": "list-me"})
     running = client.responses.create(input=asked, background=True).id
@@ -119,7 +120,7 @@ def test_a_running_response_is_listed_with_its_text(server: Server) -> None:
 
 
 def test_what_is_not_stored_or_deleted_is_not_listed_but_marks_its_place(server: Server) -> None:
-    key = server.manage("createkey", "deletes-while-walking")
+    key = create_key(server, "deletes-while-walking")
     client = server.openai(key)
     client.responses.create(input="gone at once", store=False)
     first, second, third = [client.responses.create(input=f"{n}").id for n in range(3)]

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from tests.support.people import create_key
 from tests.support.server import (
     Server,
     created_id,
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.any_database
 
 
 def make_key(server: Server, name: str) -> str:
-    return server.manage("createkey", name).split()[-1]
+    return create_key(server, name)
 
 
 def ended(server: Server, response_id: str) -> str:

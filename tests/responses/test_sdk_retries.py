@@ -69,7 +69,7 @@ def test_two_requests_that_are_alike_are_two(server: Server) -> None:
     assert retried(server, model="hermes-agent", input="alike").json()["id"] == bodies[1].id
 
 
-def test_a_retry_of_another_body_or_session_or_owner_runs(server: Server) -> None:
+def test_a_retry_of_another_body_or_session_or_owner_runs(server: Server, other_tenant: str) -> None:
     first = server.openai().responses.create(model="hermes-agent", input="mine alone")
     others = [
         retried(server, model="hermes-agent", input="mine alone", temperature=0.5),
@@ -79,8 +79,7 @@ def test_a_retry_of_another_body_or_session_or_owner_runs(server: Server) -> Non
             headers=RETRY | {"Authorization": f"Bearer {server.key}", "X-Hermes-Session-Id": "retry-elsewhere"},
         ),
     ]
-    secret = server.manage("createkey", "retry-stranger").split()[-1]
-    with server.http(secret) as stranger:
+    with server.http(other_tenant) as stranger:
         sent = {"model": "hermes-agent", "input": "mine alone"}
         others.append(stranger.post("/v1/responses", json=sent, headers=RETRY))
     assert {answer.status_code for answer in others} == {200}

@@ -5,16 +5,12 @@ from collections.abc import Callable
 import openai
 import pytest
 
+from tests.support.people import create_key
 from tests.support.server import Server
 
 
-@pytest.fixture(scope="module")
-def stranger(server: Server) -> str:
-    return server.manage("createkey", "stranger")
-
-
 def test_no_key_a_wrong_key_and_a_revoked_key_are_the_same_401(server: Server) -> None:
-    revoked = server.manage("createkey", "soon-revoked")
+    revoked = create_key(server, "soon-revoked")
     assert server.openai(revoked).models.list().data
     server.manage("revokekey", "soon-revoked")
     headers: list[dict[str, str]] = [{}]
@@ -41,9 +37,9 @@ def test_health_needs_no_key(server: Server) -> None:
             assert client.get(path).json()["status"] == "ok"
 
 
-def test_a_foreign_response_is_a_404_in_every_verb(server: Server, stranger: str) -> None:
+def test_a_foreign_response_is_a_404_in_every_verb(server: Server, other_tenant: str) -> None:
     response_id = server.openai().responses.create(model="hermes-agent", input="mine").id
-    with server.http(stranger) as client:
+    with server.http(other_tenant) as client:
         answers = [
             client.get(f"/v1/responses/{response_id}"),
             client.get(f"/v1/responses/{response_id}?stream=true"),
@@ -58,9 +54,9 @@ def test_a_foreign_response_is_a_404_in_every_verb(server: Server, stranger: str
     assert server.body(response_id)["status"] == "completed"
 
 
-def test_two_owners_may_use_the_same_session_id(server: Server, stranger: str) -> None:
+def test_two_owners_may_use_the_same_session_id(server: Server, other_tenant: str) -> None:
     header = {"X-Hermes-Session-Id": "shared-name"}
-    for key in (server.key, stranger):
+    for key in (server.key, other_tenant):
         client = server.openai(key)
         first = client.responses.create(model="hermes-agent", input="one", extra_headers=header)
         assert "Before that" not in first.output_text

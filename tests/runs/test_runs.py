@@ -21,6 +21,7 @@ from tests.support.hermes_client import (
     start_run,
     until_status,
 )
+from tests.support.people import create_key
 from tests.support.scripted_requests import call, effects
 from tests.support.server import (
     Server,
@@ -234,7 +235,7 @@ def test_only_runs_are_runs_and_only_ones_own(server: Server) -> None:
     other = server.openai().responses.create(model="hermes-agent", input="no run")
     run_id = start_run(server, {"input": "mine"})
     ended_run(server, run_id)
-    stranger = server.manage("createkey", "run-stranger", "--owner", "run-stranger").split()[-1]
+    stranger = create_key(server, "run-stranger")
     for path in ("", "/events"):
         for key, wrong in ((None, f"run_{other.id[5:]}"), (None, "run_unknown"), (None, other.id), (stranger, run_id)):
             refused = get(server, f"/v1/runs/{wrong}{path}", key)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import httpx
 
 from gateway_app.runtime.slots import MAX_WAITING, Slots
+from tests.support.people import create_key
 from tests.support.server import Server, eventually, script
 
 ALICE, BOB, CAROL = 1, 2, 3
@@ -65,7 +66,7 @@ def ask(client: httpx.Client, gate: str) -> str:
 
 def test_a_tenant_that_fills_the_slots_keeps_no_other_waiting(make_server: Callable[..., Server]) -> None:
     server = make_server(HERMES_MAX_CONCURRENT="4", HERMES_SWEEP_SECS="0.2")
-    hasty = server.manage("createkey", "hasty").split()[-1]
+    hasty = create_key(server, "hasty")
     with server.http() as greedy, server.http(hasty) as other:
         long = [ask(greedy, "slots-long") for _ in range(12)]
         eventually(lambda: len(server.model_calls("slots-long")) == 3)

@@ -201,10 +201,9 @@ def test_deleting_a_session_erases_its_turns(make_server: Callable[..., Server])
     assert again["message_count"] == 0
 
 
-def test_sessions_of_others_do_not_exist(server: Server) -> None:
+def test_sessions_of_others_do_not_exist(server: Server, other_tenant: str) -> None:
     session_id = create_session(server)["id"]
-    stranger = server.manage("createkey", "session-stranger", "--owner", "session-stranger").split()[-1]
-    with server.http(stranger) as client:
+    with server.http(other_tenant) as client:
         path = f"/api/sessions/{session_id}"
         body = {"message": "hi", "title": "t", "model": "default"}
         answers = [
@@ -213,4 +212,4 @@ def test_sessions_of_others_do_not_exist(server: Server) -> None:
         ]
         assert client.get("/api/sessions").json()["data"] == []
     assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(404, "session_not_found")}
-    assert post(server, "/api/sessions", {"id": session_id}, stranger).status_code == 201
+    assert post(server, "/api/sessions", {"id": session_id}, other_tenant).status_code == 201

@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from responses_app.protocol.sse import decode_frame
 from tests.support.checker import check_log
 from tests.support.other_servers import PlainDaphne, Uvicorn
+from tests.support.people import create_key
 from tests.support.server import (
     Server,
     eventually,
@@ -204,7 +205,7 @@ def test_a_page_on_the_list_may_connect(make_server: Callable[..., Server]) -> N
 
 
 def test_a_revoked_key_ends_the_turns(server: Server) -> None:
-    secret = server.manage("createkey", "socket-revoked").split()[-1]
+    secret = create_key(server, "socket-revoked")
     with socket(server, key=secret) as ws:
         assert ws.ask(input="x")["type"] == "response.completed"
         server.manage("revokekey", "socket-revoked")
