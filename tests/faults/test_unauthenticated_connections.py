@@ -1,7 +1,6 @@
 """What a client without a key can take from the server: little memory, and no connection for ever."""
 
 import re
-import resource
 import select
 import socket
 import threading
@@ -69,10 +68,6 @@ def sized(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def make_key(server: Server, name: str) -> str:
-    return create_key(server, name)
-
-
 # -- the key is checked before the body -------------------------------------------------
 @pytest.mark.parametrize("path", API_PATHS)
 def test_a_wrong_key_is_refused_before_the_body(server: Server, path: bytes) -> None:
@@ -87,7 +82,7 @@ def test_a_wrong_key_is_refused_before_the_body(server: Server, path: bytes) -> 
 def test_only_a_valid_key_is_asked_for_the_body(server: Server) -> None:
     expecting = b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
     assert exchange(server, post(b"/v1/responses", expecting)).status == 401
-    for key in (server.key, make_key(server, "expecting")):
+    for key in (server.key, create_key(server, "expecting")):
         with connected(server) as connection:
             connection.sendall(post(b"/v1/responses", bearer(key), expecting))
             assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -101,7 +96,7 @@ def test_what_else_is_wrong_with_the_head_comes_first(server: Server) -> None:
 
 
 def test_a_key_that_is_revoked_during_the_upload_is_refused(server: Server) -> None:
-    key = make_key(server, "revoked-upload")
+    key = create_key(server, "revoked-upload")
     with connected(server) as connection:
         connection.sendall(post(b"/v1/responses", bearer(key), b"Content-Length: %d\r\n\r\n" % len(SMALL)))
         time.sleep(1.1)  # the client's own pace: the first check is old by then
@@ -111,7 +106,7 @@ def test_a_key_that_is_revoked_during_the_upload_is_refused(server: Server) -> N
 
 
 def test_pipelined_and_kept_requests_are_answered_in_order(server: Server) -> None:
-    key = make_key(server, "pipelined")
+    key = create_key(server, "pipelined")
     chunked = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(SMALL), SMALL)
     with connected(server) as connection:
         for _ in range(3):
@@ -131,7 +126,7 @@ def test_pipelined_and_kept_requests_are_answered_in_order(server: Server) -> No
 
 def test_a_body_in_pieces_arrives_whole(server: Server) -> None:
     with connected(server) as connection:
-        connection.sendall(post(b"/v1/responses", bearer(make_key(server, "pieces"))))
+        connection.sendall(post(b"/v1/responses", bearer(create_key(server, "pieces"))))
         for piece in (b"Content-Length: %d\r\n" % len(SMALL), b"\r\n", SMALL[:9], SMALL[9:]):
             connection.sendall(piece)
             time.sleep(0.05)  # a segment of its own
@@ -267,39 +262,3 @@ def test_one_connection_over_the_limit_is_refused(make_server: Callable[..., Ser
             connection = stack.enter_context(connected(server))
             connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert read_answer(connection).status == 200
-
-
-# -- the limit of open files ------------------------------------------------------------
-FEW_FILES = 256
-
-
-class FewFilesServer(Server):
-    """Started with room for few open files, as most shells do, and allowed to make more."""
-
-    command = (
-        "-c",
-        "import resource, runpy, sys; sys.path.insert(0, '.'); sys.argv = ['manage.py', 'serve']; "
-        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE); "
-        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({FEW_FILES}, hard)); "
-        "runpy.run_path('manage.py', run_name='__main__')",
-    )
-
-
-def open_files_limit(server: Server) -> int:
-    assert server.process is not None
-    soft, _ = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
-    return soft
-
-
-def test_the_start_raises_the_limit_of_open_files(make_server: Callable[..., Server]) -> None:
-    server = make_server(FewFilesServer, HERMES_MAX_CONNECTIONS="100")
-    assert open_files_limit(server) > FEW_FILES + 100
-    assert "open files" not in server.log
-
-
-def test_too_few_open_files_are_reported(make_server: Callable[..., Server]) -> None:
-    server = make_server(HERMES_MAX_CONNECTIONS="1000000")
-    assert "lower HERMES_MAX_CONNECTIONS" in server.log
-    found = server.managed("doctor", "--offline").stdout.decode()
-    assert "1000000 connections and the rest need" in found
-    assert "lower HERMES_MAX_CONNECTIONS" in found

@@ -5,7 +5,6 @@ import threading
 import time
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -14,19 +13,14 @@ from gateway_app.agent.events import Cut as Broken
 from gateway_app.agent.events import (
     ModelFailed,
     TextDelta,
-    TurnFinished,
-    Usage,
 )
-from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
-from gateway_app.agent.tools import ToolCall, ToolResult
 from gateway_app.providers.openai.client import Upstream
 from responses_app.protocol.items import content_text
 from tests.support.model_stub import (
     Answer,
     Begun,
     Call,
-    Calls,
     Cut,
     Finish,
     Gate,
@@ -41,21 +35,15 @@ from tests.support.model_stub import (
 )
 from tests.support.providers import (
     CALL,
-    COUNTED,
     KEY,
     Providers,
+    failed_round,
     record_round,
 )
 
 STALE_SECS = 0.1
 BUSY = Answer(503, b'{"error": {"message": "Busy."}}')
 WRITE = Begun(Call("c1", "write_file", ('{"text": "lo',)))
-
-
-async def fail(providers: Providers, mode: str, retries: int = 2) -> ModelFailed:
-    with pytest.raises(ModelFailed) as failed:
-        await record_round(providers.provider(mode), retries=retries)
-    return failed.value
 
 
 # -- retries ----------------------------------------------------------------------------
@@ -65,7 +53,7 @@ async def test_a_request_without_a_word_is_made_again_so_often_and_no_oftener(
 ) -> None:
     for _ in range(5):
         providers.stub.play(BUSY)
-    failure = await fail(providers, mode, retries)
+    failure = await failed_round(providers, mode, retries)
     assert failure.message == "The model's server answered 503: Busy."
     assert providers.requests == retries + 1
 
@@ -92,7 +80,7 @@ async def test_a_refusal_for_good_is_not_asked_again(providers: Providers, mode:
 
 async def test_an_error_for_good_after_some_text_fails_and_is_not_continued(providers: Providers, mode: str) -> None:
     providers.stub.play(Text("so f"), Raw(sse({"error": {"message": "A policy says no."}})))
-    assert (await fail(providers, mode)).message == "The model failed: A policy says no."
+    assert (await failed_round(providers, mode)).message == "The model failed: A policy says no."
     assert providers.requests == 1
 
 
@@ -232,53 +220,6 @@ async def test_when_no_model_is_left_the_last_failure_is_reported(providers: Pro
             await record_round(providers.provider(mode), providers.provider(mode, base_url=other.url), retries=0)
 
 
-# -- usage ------------------------------------------------------------------------------
-async def test_usage_is_summed_over_every_request_that_reported_it(providers: Providers, mode: str) -> None:
-    cut_with_usage: Step = Raw(sse({"choices": [{"index": 0, "delta": {}}], "usage": {"prompt_tokens": 100}}))
-    if mode == "codex_responses":
-        failed = {"error": {"code": "server_error"}, "usage": {"input_tokens": 100}}
-        cut_with_usage = Raw(sse({"type": "response.failed", "response": failed}))
-    providers.stub.play(Text("a"), cut_with_usage, Cut())
-    providers.stub.play(WRITE, Finish("length"))
-    providers.stub.play(BUSY)
-    providers.stub.play(Text("b"), Finish())
-    recorded = await record_round(providers.provider(mode))
-    assert recorded.finish.usage == Usage(100) + COUNTED + COUNTED
-    providers.stub.play(Text("a"), cut_with_usage, Cut())
-    providers.stub.play(Answer(400, b"{}"))
-    assert (await fail(providers, mode)).usage == Usage(100)
-
-
-def limits_of(providers: Providers) -> list[Any]:
-    return [asked.body.get("max_tokens", asked.body.get("max_output_tokens")) for asked in providers.stub.asked]
-
-
-async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(providers: Providers, mode: str) -> None:
-    async def run_tool(call: ToolCall) -> ToolResult:
-        return ToolResult("done")
-
-    limited = replace(CALL, max_output_tokens=20)
-    providers.stub.play(Text("a" * 20), Cut())
-    providers.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
-    models, progress = [providers.provider(mode)], TurnProgress(uncounted=4)
-    last = [event async for event in run_turn(models, limited, run_tool, progress, retries=2)][-1]
-    assert isinstance(last, TurnFinished)
-    assert limits_of(providers) == [16, 11, 4]
-    spent = run_turn(models, limited, run_tool, TurnProgress(uncounted=20), retries=2)
-    assert [event async for event in spent] == [TurnFinished(Usage(), "max_output_tokens")]
-    assert providers.requests == 3
-
-
-async def test_a_limit_counts_the_output_before_a_cut(providers: Providers, mode: str) -> None:
-    limited = replace(CALL, max_output_tokens=20)
-    providers.stub.play(Text("a" * 40), Cut())
-    assert (await record_round(providers.provider(mode), call=limited)).finish.reason == "stop"
-    assert limits_of(providers) == [20, 10]
-    providers.stub.play(Text("a" * 80), Cut())
-    recorded = await record_round(providers.provider(mode), call=limited)
-    assert (recorded.finish.reason, recorded.finish.uncounted, providers.requests) == ("length", 20, 3)
-
-
 async def test_a_context_that_is_too_long_has_its_own_code(providers: Providers, mode: str) -> None:
     error = b'{"error": {"message": "%s", "code": "%s"}}'
     for message, code in (
@@ -290,10 +231,10 @@ async def test_a_context_that_is_too_long_has_its_own_code(providers: Providers,
         providers.stub.play(Answer(400, error % (message, code)))
         providers.stub.play(Raw(b"data: " + error % (message, code) + b"\n\n"))
         for _ in range(2):
-            assert (await fail(providers, mode)).code == "context_length_exceeded"
+            assert (await failed_round(providers, mode)).code == "context_length_exceeded"
     assert providers.requests == 8
     providers.stub.play(Answer(400, b'{"error": {"message": "Invalid context."}}'))
-    assert (await fail(providers, mode)).code == "invalid_prompt"
+    assert (await failed_round(providers, mode)).code == "invalid_prompt"
 
 
 async def test_closing_a_round_hangs_up(providers: Providers, mode: str) -> None:

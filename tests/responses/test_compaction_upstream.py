@@ -2,48 +2,20 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.checker import check_log, traces
-from tests.support.long_conversations import (
-    COMPACT,
-    LONG,
-    MANAGED,
-    create,
-    kinds,
-    post,
-)
+from tests.support.long_conversations import COMPACT, LONG, MANAGED, TALK, create, in_background, kinds, post, sent
 from tests.support.migrated_database import Database
-from tests.support.model_stub import (
-    Answer,
-    Call,
-    Calls,
-    Cut,
-    Finish,
-    Gate,
-    ModelStub,
-    Text,
-)
-from tests.support.server import (
-    Server,
-    created_id,
-    events,
-    eventually,
-    frames,
-    text,
-)
+from tests.support.model_stub import Answer, Call, Calls, Cut, Finish, Gate, ModelStub, Text
+from tests.support.server import Server, created_id, events, eventually, frames, text
 
 pytestmark = pytest.mark.any_database
 
-TALK: list[dict[str, Any]] = [
-    {"role": "user", "content": "first words"},
-    {"role": "assistant", "content": "first answer"},
-    {"role": "user", "content": "last words"},
-]
 CALLED = ("function_call", "function_call_output")
 TOOLS = [{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]
 
@@ -80,18 +52,6 @@ def stub(model: ModelStub) -> ModelStub:
 def front(running: Server) -> Server:
     """One for all: a test that kills it starts it again."""
     return running if running.process is not None else running.start()
-
-
-def sent(stub: ModelStub, number: int = -1) -> str:
-    """Everything a request showed the model, in either protocol."""
-    body = stub.asked[number].body
-    return str(body.get("messages") or body.get("input"))
-
-
-def in_background(work: Callable[[], Any]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
 
 
 def test_a_summary_is_an_ordinary_question(front: Server, stub: ModelStub) -> None:

@@ -1,9 +1,12 @@
 """Long conversations, for the tests of compaction."""
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 
+from tests.support.model_stub import ModelStub
 from tests.support.server import Server
 
 THRESHOLD = 1000
@@ -11,6 +14,11 @@ LONG = "word " * 900  # about 1,125 tokens
 MANAGED: dict[str, Any] = {"context_management": [{"type": "compaction", "compact_threshold": THRESHOLD}]}
 SUMMARY = "[Summary of the conversation"  # so begins what a model is shown of one
 COMPACT = "/v1/responses/compact"
+TALK: list[dict[str, Any]] = [
+    {"role": "user", "content": "first words"},
+    {"role": "assistant", "content": "first answer"},
+    {"role": "user", "content": "last words"},
+]
 
 
 def post(
@@ -33,3 +41,15 @@ def create(server: Server, path: str = "/v1/responses", **body: Any) -> dict[str
 
 def kinds(body: dict[str, Any]) -> list[str]:
     return [item["type"] for item in body["output"]]
+
+
+def sent(stub: ModelStub, number: int = -1) -> str:
+    """Everything a request showed the model, in either protocol."""
+    body = stub.asked[number].body
+    return str(body.get("messages") or body.get("input"))
+
+
+def in_background(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread

@@ -3,8 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from gateway_app.agent.answer_buffer import AnswerBuffer
-from gateway_app.agent.events import Cut, Delta, ProtocolDeviation, ReasoningDelta, RoundFinished, TextDelta, Usage
+from gateway_app.agent.events import (
+    Cut,
+    Delta,
+    ModelFailed,
+    ProtocolDeviation,
+    ReasoningDelta,
+    RoundFinished,
+    TextDelta,
+    Usage,
+)
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.providers.openai.client import Upstream
@@ -80,3 +91,9 @@ async def record_round(*providers: Provider, call: ModelCall = CALL, retries: in
     async for event in ask(providers, call, retries, answer, BACKOFF_SECS):
         events.append(event)
     return RecordedRound(events, answer)
+
+
+async def failed_round(providers: Providers, mode: str, retries: int = 2) -> ModelFailed:
+    with pytest.raises(ModelFailed) as failed:
+        await record_round(providers.provider(mode), retries=retries)
+    return failed.value

@@ -110,7 +110,8 @@ class Server:
 
     def start(self) -> "Server":
         command = [part.format(port=self.port) for part in self.command]
-        self.process = self.launch(command, self.env, Path(os.devnull), self.log_path, self.log_path)
+        launch = popen if command[0] == "-c" else self.launch
+        self.process = launch(command, self.env, Path(os.devnull), self.log_path, self.log_path)
         eventually(self._answers, START_SECS, f"the server's first answer (see {self.log_path})")
         return self
 
