@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Approver = Literal["operator", "client"]  # who decides about a call that waits for consent
+Approver = Literal["operator", "client"]  # decides about a call that waits for an approval
+# Why these arguments need an approval, or "" when they do not.
+AsksApproval = Callable[[dict[str, Any]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,10 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Where a call runs, and whom it tells what it has so far."""
+    """Where a call runs, and where its output goes as it appears."""
 
     workspace: Path  # shared by every conversation of one owner and profile
-    report: Callable[[str], None]  # a piece of output, as it appears
+    report: Callable[[str], None]  # takes a piece of output
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ class Tool:
     parameters: dict[str, Any]
     run: Callable[[dict[str, Any], ToolContext], Awaitable[str]]
     is_replay_safe: bool = False  # an interrupted call may simply run again
-    # Why these arguments need somebody's consent, or "" when they do not.
-    asks_approval: Callable[[dict[str, Any]], str] | None = None
+    asks_approval: AsksApproval | None = None
     approver: Approver = "operator"
     # False where the same arguments can do something else the next time: each call is decided anew.
     can_keep_consent: bool = True
@@ -49,5 +50,5 @@ class Tool:
     server_label: str = ""  # the MCP server it comes from
 
 
-# None: the call waits for somebody's consent.
+# None: the call waits for an approval.
 RunTool = Callable[[ToolCall], Awaitable[ToolResult | None]]

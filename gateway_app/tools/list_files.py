@@ -23,7 +23,7 @@ MAX_PATTERN_CHARS = 500
 PARAMETERS = parameters_of(
     {},
     {
-        "path": {**PATH, "default": "."},
+        "path": PATH | {"default": "."},
         "recursive": {
             "type": "boolean",
             "default": False,
@@ -40,7 +40,10 @@ PARAMETERS = parameters_of(
 
 
 async def list_files(arguments: dict[str, Any], context: ToolContext) -> str:
-    return await asyncio.to_thread(_list, context.workspace, **checked(arguments, PARAMETERS))
+    values = checked(arguments, PARAMETERS)
+    return await asyncio.to_thread(
+        _list, context.workspace, values["path"], values["recursive"], values["pattern"]
+    )
 
 
 def _list(workspace: Path, path: str, recursive: bool, pattern: str | None) -> str:
@@ -52,9 +55,8 @@ def _list(workspace: Path, path: str, recursive: bool, pattern: str | None) -> s
             if pattern is not None and not is_match(entry.parts[len(start) :], pattern):
                 continue
             if len(lines) == MAX_LISTED:
-                return "\n".join(
-                    [*lines, f"[cut: more than {MAX_LISTED} entries; narrow path or pattern]"]
-                )
+                lines.append(f"[cut: more than {MAX_LISTED} entries; narrow path or pattern]")
+                return "\n".join(lines)
             lines.append(_line(entry))
     if walk.is_cut:
         lines.append("[not complete: some folders are too large, too deep or can't be read]")
@@ -67,14 +69,17 @@ def _line(entry: Entry) -> str:
         return f"{name}/"
     if entry.is_link:
         return f"{name} -> {shown(os.readlink(entry.parts[-1], dir_fd=entry.folder))}"
-    return f"{name} ({entry.size} bytes)" if entry.is_file else f"{name} (not a regular file)"
+    if entry.is_file:
+        return f"{name} ({entry.size} bytes)"
+    return f"{name} (not a regular file)"
 
 
 TOOL = Tool(
     name="list_files",
     description=(
-        "List a folder of the workspace: paths relative to the workspace, folders with a slash at the end, sizes of "
-        f"files, targets of symbolic links. At most {MAX_LISTED} entries, {MAX_DEPTH} folders deep. "
+        "List a folder of the workspace: paths relative to the workspace, folders with a slash at "
+        "the end, sizes of files, targets of symbolic links. "
+        f"At most {MAX_LISTED} entries, {MAX_DEPTH} folders deep. "
         f"What is in {', '.join(sorted(SKIPPED_FOLDERS))} is listed only when path names them."
     ),
     parameters=PARAMETERS,

@@ -20,7 +20,7 @@ from gateway_app.tools.support.workspace import (
 from gateway_app.tools.write_file import encoded, replace_file
 
 MAX_FILE_BYTES = 10_000_000
-MAX_TOLD_LINES = 20
+MAX_LISTED_LINES = 20
 
 PARAMETERS = parameters_of(
     {
@@ -50,15 +50,12 @@ def workspace_lock(workspace: Path) -> asyncio.Lock:
 
 async def patch(arguments: dict[str, Any], context: ToolContext) -> str:
     values = checked(arguments, PARAMETERS)
-    old, new = (
-        encoded("old_string", values["old_string"]),
-        encoded("new_string", values["new_string"]),
-    )
+    old = encoded("old_string", values["old_string"])
+    new = encoded("new_string", values["new_string"])
     if old == new:
         raise ValueError("the arguments 'old_string' and 'new_string' are the same")
-    async with workspace_lock(
-        context.workspace
-    ):  # outside the thread: patches that wait must not hold the threads of other tools
+    # Outside the thread: patches that wait must not hold the threads of other tools.
+    async with workspace_lock(context.workspace):
         return await asyncio.to_thread(
             _patch, context.workspace, values["path"], old, new, values["replace_all"]
         )
@@ -74,26 +71,30 @@ def _patch(workspace: Path, path: str, old: bytes, new: bytes, is_everywhere: bo
                 data = file.read(MAX_FILE_BYTES + 1)
             if len(data) > MAX_FILE_BYTES:
                 raise PathRefused(f"{path}: has more than {MAX_FILE_BYTES} bytes; use the terminal")
-            if (
-                old not in data and b"\r\n" in data and b"\r" not in old
-            ):  # read_file shows lines without their ends
-                old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\n", b"\r\n")
+            # read_file shows lines without their ends.
+            if old not in data and b"\r\n" in data and b"\r" not in old:
+                old = old.replace(b"\n", b"\r\n")
+                new = new.replace(b"\n", b"\r\n")
             count = data.count(old)
             where = _lines_with(data, old)
             _check_found(path, count, where, data, old, is_everywhere)
             _check_size(path, len(data) + count * (len(new) - len(old)))
             replace_file(folder, parts[-1], data.replace(old, new))
-    return f"Replaced {count} occurrence{'s' * (count > 1)} in {path}, at {where}."
+    noun = "occurrence" if count == 1 else "occurrences"
+    return f"Replaced {count} {noun} in {path}, at {where}."
 
 
 def _lines_with(data: bytes, piece: bytes) -> str:
     """The lines in which it begins, as far as they are shown; empty if it does not occur."""
-    numbers = list(islice(_line_numbers(data, piece), MAX_TOLD_LINES + 1))
+    numbers = list(islice(_line_numbers(data, piece), MAX_LISTED_LINES + 1))
     if not numbers:
         return ""
-    shown = ", ".join(str(number) for number in numbers[:MAX_TOLD_LINES])
-    more = ", ..." if len(numbers) > MAX_TOLD_LINES else ""
-    return f"line{'s' * (len(numbers) > 1)} {shown}{more}"
+    if len(numbers) == 1:
+        return f"line {numbers[0]}"
+    listed = [str(number) for number in numbers[:MAX_LISTED_LINES]]
+    if len(numbers) > MAX_LISTED_LINES:
+        listed.append("...")
+    return f"lines {', '.join(listed)}"
 
 
 def _line_numbers(data: bytes, piece: bytes) -> Iterator[int]:
@@ -123,24 +124,29 @@ def _check_size(path: str, size: int) -> None:
     """Before the new content is made: a small file and a small replacement can multiply."""
     if size > MAX_FILE_BYTES:
         raise ValueError(
-            f"{path}: would have {size} bytes, and patch writes at most {MAX_FILE_BYTES}; nothing was changed"
+            f"{path}: would have {size} bytes, and patch writes at most {MAX_FILE_BYTES}; "
+            "nothing was changed"
         )
 
 
 def _hint(data: bytes, old: bytes) -> str:
-    first = next((line.strip() for line in old.splitlines() if line.strip()), b"")
-    where = _lines_with(data, first) if first else ""
-    return (
-        f", but its first line does, at {where}: compare the rest and the spaces" if where else ""
-    )
+    for line in old.splitlines():
+        first = line.strip()
+        if first:
+            where = _lines_with(data, first)
+            if where:
+                return f", but its first line does, at {where}: compare the rest and the spaces"
+            return ""
+    return ""
 
 
 TOOL = Tool(
     name="patch",
     description=(
-        "Replace old_string with new_string in a file of the workspace. old_string is exact text, spaces and line "
-        "breaks included, without the line numbers that read_file shows. It must occur exactly once, unless "
-        f"replace_all is set. Files up to {MAX_FILE_BYTES} bytes."
+        "Replace old_string with new_string in a file of the workspace. old_string is exact text, "
+        "spaces and line breaks included, without the line numbers that read_file shows. "
+        "It must occur exactly once, unless replace_all is set. "
+        f"Files up to {MAX_FILE_BYTES} bytes."
     ),
     parameters=PARAMETERS,
     run=patch,

@@ -16,7 +16,7 @@ from gateway_app.tools.support.workspace import (
 )
 
 MAX_LINES = 2000
-MAX_CHARS = 40_000  # so that the model sees all of it, with the word how to go on
+MAX_CHARS = 40_000  # so that the model sees all of it, with the note how to go on
 MAX_LINE_BYTES = 2000
 MAX_SCANNED_BYTES = 1 << 30  # a sparse file can be larger than any disk
 SNIFFED_BYTES = 8192
@@ -36,7 +36,10 @@ PARAMETERS = parameters_of(
 
 
 async def read_file(arguments: dict[str, Any], context: ToolContext) -> str:
-    return await asyncio.to_thread(_read, context.workspace, **checked(arguments, PARAMETERS))
+    values = checked(arguments, PARAMETERS)
+    return await asyncio.to_thread(
+        _read, context.workspace, values["path"], values["offset"], values["limit"]
+    )
 
 
 def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
@@ -46,7 +49,8 @@ def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
         if not start:
             return "[the file is empty]"
         if is_binary(start):
-            return f"[a binary file of {size} bytes, which begins with {start[:16].hex(' ')}; it is not shown]"
+            begin = start[:16].hex(" ")
+            return f"[a binary file of {size} bytes, which begins with {begin}; it is not shown]"
         file.seek(0)
         before = _skip(file, offset - 1)
         if before < offset - 1 or file.tell() >= size:
@@ -59,9 +63,10 @@ def _page(file: BinaryIO, offset: int, limit: int, size: int) -> str:
     chars, has_crlf = 0, False
     for number, (line, is_cut) in enumerate(_lines(file), offset):
         has_crlf = has_crlf or line.endswith(b"\r")
-        text = f"{number}|{line.decode(errors='replace').rstrip(chr(13))}" + (
-            " [line cut]" if is_cut else ""
-        )
+        content = line.decode(errors="replace").rstrip("\r")
+        text = f"{number}|{content}"
+        if is_cut:
+            text += " [line cut]"
         if len(shown) == limit or chars + len(text) > MAX_CHARS:
             shown.append(f"[cut: go on with offset={number}; the file has {size} bytes]")
             break
@@ -121,8 +126,9 @@ def _check_scanned(file: BinaryIO) -> None:
 TOOL = Tool(
     name="read_file",
     description=(
-        "Read a text file of the workspace. Each line comes as NUMBER|TEXT; the number and the bar are not in the "
-        f"file. At most {MAX_LINES} lines and {MAX_CHARS} characters at once: go on with offset. "
+        "Read a text file of the workspace. Each line comes as NUMBER|TEXT; the number and the bar "
+        f"are not in the file. At most {MAX_LINES} lines and {MAX_CHARS} characters at once: "
+        "go on with offset. "
         f"Lines over {MAX_LINE_BYTES} bytes are cut. Binary files are only described."
     ),
     parameters=PARAMETERS,

@@ -28,7 +28,7 @@ PARAMETERS = parameters_of(
         }
     },
     {
-        "path": {**PATH, "default": "."},
+        "path": PATH | {"default": "."},
         "glob": {
             "type": "string",
             "maxLength": MAX_PATTERN_CHARS,
@@ -56,14 +56,15 @@ async def search(
         if "\0" in value:
             raise ValueError(f"the argument {name!r} can't contain a NUL character")
     asked = (str(context.workspace.absolute()), path, pattern, glob, str(max_results))
-    output = Output(report=lambda _: None)
+    output = Output(report=_report_nothing)
     program = Program((sys.executable, "-c", _START, *asked), cwd=_CODE, env={})
     ending = await run_program(program, limit_secs, output.take)
     found = output.text()
     if ending.exit_code == search_worker.IS_REFUSED:
         raise PathRefused(found)
     if ending.is_out_of_time:
-        return f"{found}[not complete: stopped after {limit_secs:g} seconds; use a simpler pattern or fewer files]"
+        note = f"stopped after {limit_secs:g} seconds; use a simpler pattern or fewer files"
+        return f"{found}[not complete: {note}]"
     if ending.exit_code:
         raise RuntimeError(f"the search broke off: {found[-500:]}")
     if found.count("\n") >= max_results:
@@ -71,14 +72,19 @@ async def search(
     return found or "[nothing found]"
 
 
+def _report_nothing(piece: str) -> None:
+    """The lines are returned together at the end."""
+
+
 TOOL = Tool(
     name="search_files",
     description=(
-        "Search the text files of the workspace for a regular expression (Python's), line by line. Each line found "
-        f"comes as PATH:NUMBER:TEXT. path is a folder or one file. At most {MAX_RESULTS} lines and {MAX_SEARCH_SECS} "
-        f"seconds. Left out: binary files, files over {search_worker.MAX_FILE_BYTES} bytes, the rest of a line after "
-        f"{search_worker.MAX_LINE_CHARS} bytes, and what is in {', '.join(sorted(SKIPPED_FOLDERS))}, "
-        "unless path names them."
+        "Search the text files of the workspace for a regular expression (Python's), line by line. "
+        "Each line found comes as PATH:NUMBER:TEXT. path is a folder or one file. "
+        f"At most {MAX_RESULTS} lines and {MAX_SEARCH_SECS} seconds. "
+        f"Left out: binary files, files over {search_worker.MAX_FILE_BYTES} bytes, the rest of a "
+        f"line after {search_worker.MAX_LINE_CHARS} bytes, and what is in "
+        f"{', '.join(sorted(SKIPPED_FOLDERS))}, unless path names them."
     ),
     parameters=PARAMETERS,
     run=search_files,

@@ -46,9 +46,10 @@ PARAMETERS = parameters_of(
     },
 )
 _DESCRIPTION = (
-    "Run a bash command. It starts in the workspace; working directory, exported variables and functions last from "
-    "call to call. There is no standard input and no terminal, so nothing can ask back. Output and errors come "
-    "together, then the exit code; of a long output the middle is left out. "
+    "Run a bash command. It starts in the workspace; working directory, exported variables and "
+    "functions last from call to call. There is no standard input and no terminal, so nothing can "
+    "ask back. Output and errors come together, then the exit code; of a long output the middle is "
+    "left out. "
     f"Stopped after timeout seconds (default {DEFAULT_TIMEOUT_SECS}, at most {MAX_TIMEOUT_SECS}). "
     "Background processes end with the call."
 )
@@ -72,8 +73,8 @@ def make_terminal(mode: str, limits: Limits = DEFAULT_LIMITS) -> Tool | None:
         run=partial(_run, is_sandboxed, limits),
         # Outside the sandbox another call can rewrite the script that a command runs.
         can_keep_consent=is_sandboxed,
-        time_limit_secs=MAX_TIMEOUT_SECS
-        + 30,  # it stops commands itself, and tells what they said until then
+        # The tool stops a command itself, earlier, and returns its output up to then.
+        time_limit_secs=MAX_TIMEOUT_SECS + 30,
     )
 
 
@@ -102,9 +103,11 @@ async def _run(
             f"the argument 'command' may have at most {MAX_COMMAND_BYTES} bytes; write a script and run it"
         )
     workspace = await asyncio.to_thread(prepared, context.workspace)
-    wrapper = await asyncio.to_thread(bubblewrap) if is_sandboxed else None
-    if is_sandboxed and wrapper is None:
-        raise RuntimeError(f"{NO_SANDBOX}; the command was not run")
+    wrapper: str | None = None
+    if is_sandboxed:
+        wrapper = await asyncio.to_thread(bubblewrap)
+        if wrapper is None:
+            raise RuntimeError(f"{NO_SANDBOX}; the command was not run")
     file = state_file(workspace, is_sandboxed=wrapper is not None)
     with ShellState(file, await asyncio.to_thread(read_state, file)) as state:
         plain = Program(
@@ -117,10 +120,11 @@ async def _run(
             return await _execute(plain, values["timeout"], state, context)
         group = await asyncio.to_thread(new_group, limits)
         with Sandbox(wrapper, workspace, limits, group) as sandbox:
+            prefix = await asyncio.to_thread(sandbox.argv)
             program = replace(
                 plain,
-                argv=(*await asyncio.to_thread(sandbox.argv), *plain.argv),
-                pass_fds=(*plain.pass_fds, *sandbox.descriptors),
+                argv=prefix + plain.argv,
+                pass_fds=plain.pass_fds + sandbox.descriptors,
                 is_wrapper=True,
                 group=group,
             )
@@ -140,7 +144,8 @@ async def _execute(
         remarks.append(
             "[the shell ended before it could keep its directory and variables: they are as before]"
         )
-    return "\n".join([*filter(None, remarks), f"[exit code {ending.exit_code}]"])
+    remarks.append(f"[exit code {ending.exit_code}]")
+    return "\n".join(filter(None, remarks))
 
 
 def _environment(workspace: Path) -> dict[str, str]:

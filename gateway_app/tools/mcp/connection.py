@@ -16,17 +16,17 @@ from mcp.client import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from pydantic import ValidationError
 
-from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.agent.tools import Approver, AsksApproval, Tool, ToolContext
 from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.results import as_text, progress_text
-from gateway_app.tools.mcp.transport import Line, open_transport, redacted
+from gateway_app.tools.mcp.transport import Transport, open_transport, redacted
 
 logger = logging.getLogger(__name__)
 
 CONNECTING, READY, DOWN = "connecting", "ready", "down"
 GATHER_SECS = 0.05  # servers announce ten new tools with ten notifications
-CLOSE_SECS = 3.0  # a server that does not take its leave must not hold up ours
+CLOSE_SECS = 3.0  # a server that does not close must not delay the end of this process
 MAX_PAGES = 100  # a server whose last page names a next one would be listed forever
 
 
@@ -34,9 +34,8 @@ MAX_PAGES = 100  # a server whose last page names a next one would be listed for
 class Limits:
     connect_secs: float = 60  # npx and uvx download the server first
     list_secs: float = 30
-    refresh_secs: float = (
-        60  # finds what no notification told of: a restarted HTTP server, a lost list_changed
-    )
+    # Finds changes without a notification: a restarted HTTP server, a lost list_changed.
+    refresh_secs: float = 60
     first_retry_secs: float = 1
     last_retry_secs: float = 60
 
@@ -44,7 +43,7 @@ class Limits:
 class Connection:
     """The task that holds the connection is the only one to open and close it.
 
-    The scopes of anyio, on which the ``mcp`` package is built, must be left by the task that entered them.
+    The ``mcp`` package uses scopes of anyio, which the task that entered them must leave.
     """
 
     def __init__(self, server: McpServer, limits: Limits, version: str) -> None:
@@ -56,7 +55,7 @@ class Connection:
         self._info = types.Implementation(name="hermes-site", version=version)
         self._mode = "auto"
         self._client: Client | None = None
-        self._line: Line | None = None
+        self._transport: Transport | None = None
         self._calls = 0
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
@@ -71,13 +70,14 @@ class Connection:
         )
 
     async def stop(self) -> None:
-        """Take leave of the server, or cut it short; afterwards no process of it is left."""
+        """Close the connection, by force if need be; afterwards no process of the server is left."""
         if self._scope is None or self._task is None:
             return
         self._closing.set()
         self._wake.set()
-        if self._line is not None:
-            await self._line.opened.wait()  # a cancellation in mid-spawn may leave the child behind
+        if self._transport is not None:
+            # A cancellation while the child starts may leave it behind.
+            await self._transport.opened.wait()
         if self._client is None:
             self._scope.cancel()
         await asyncio.wait({self._task}, timeout=CLOSE_SECS)
@@ -101,67 +101,70 @@ class Connection:
 
     async def _attempt(self) -> None:
         self.state = CONNECTING
-        self._line = line = Line(self.server, on_end=self._forget)
+        self._transport = transport = Transport(self.server, on_end=self._forget)
         try:
-            await self._live(line)
+            await self._live(transport)
         except Exception as error:  # whatever a server does costs its own tools and nothing else
-            self._complain(_reason(error, line), line.last_words)
-            if self.server.command and line.has_ended and not line.was_ready:
+            self._report_down(_reason(error, transport), transport.error_output)
+            if self.server.command and transport.has_ended and not transport.was_ready:
                 # Some servers exit at the newer protocol's first question instead of refusing it.
                 self._mode = "legacy" if self._mode == "auto" else "auto"
         finally:
             self.state = DOWN
-            line.opened.set()
+            transport.opened.set()
 
     def _forget(self) -> None:
         self._client, self.tools = None, ()
         self.state = DOWN
         self._wake.set()
 
-    async def _live(self, line: Line) -> None:
-        with anyio.CancelScope() as patience:
+    async def _live(self, transport: Transport) -> None:
+        with anyio.CancelScope() as limit:
             client = Client(
-                self._open(line, patience),
+                self._open(transport, limit),
                 mode=self._mode,
-                message_handler=partial(self._hear, line),
+                message_handler=partial(self._receive, transport),
                 client_info=self._info,
                 cache=None,
             )
             async with client:
                 tools = await self._list(client)
-                patience.deadline = math.inf
+                limit.deadline = math.inf
                 try:
-                    self._become_ready(client, line, tools)
-                    await self._follow(client, line)
+                    self._become_ready(client, transport, tools)
+                    await self._follow(client, transport)
                 finally:
                     self._forget()
-                    patience.deadline = anyio.current_time() + CLOSE_SECS
-        if patience.cancelled_caught:
+                    limit.deadline = anyio.current_time() + CLOSE_SECS
+        if limit.cancelled_caught:
             raise TimeoutError("it does not answer")
 
     @asynccontextmanager
-    async def _open(self, line: Line, patience: anyio.CancelScope) -> AsyncIterator[Any]:
-        async with open_transport(line) as streams:
-            line.opened.set()
-            patience.deadline = anyio.current_time() + self._limits.connect_secs
+    async def _open(self, transport: Transport, limit: anyio.CancelScope) -> AsyncIterator[Any]:
+        async with open_transport(transport) as streams:
+            transport.opened.set()
+            limit.deadline = anyio.current_time() + self._limits.connect_secs
             yield streams
 
-    def _become_ready(self, client: Client, line: Line, tools: tuple[Tool, ...]) -> None:
+    def _become_ready(self, client: Client, transport: Transport, tools: tuple[Tool, ...]) -> None:
         self._client, self.tools = client, tools
         self.state, self.error = READY, ""
-        line.was_ready, line.last_words = True, ""
+        transport.was_ready = True
+        transport.error_output = ""
         logger.info("MCP server %s is ready with %d tools", self.server.label, len(tools))
 
-    def _complain(self, reason: str, last_words: str) -> None:
-        """Its last words may quote the arguments of a call: health shows them, the log does not."""
-        shown = f"{reason} (its last words: {last_words})" if last_words else reason
-        if shown != self.error:  # the same at every retry would fill the log
+    def _report_down(self, reason: str, error_output: str) -> None:
+        """Error output may quote the arguments of a call: health shows it, the log does not."""
+        error = reason
+        if error_output:
+            error = f"{reason} (its last error output: {error_output})"
+        if error != self.error:  # the same at every retry would fill the log
             logger.warning("MCP server %s is down: %s", self.server.label, reason)
-        self.error = shown
+        self.error = error
 
     # -- what it offers -----------------------------------------------------------------
-    async def _follow(self, client: Client, line: Line) -> None:
-        """Keep the tools up to date until the connection ends or we do."""
+    async def _follow(self, client: Client, transport: Transport) -> None:
+        """Keep the tools up to date until the connection ends or is closed."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._subscribe, client)
             while not self._closing.is_set():
@@ -169,7 +172,7 @@ class Connection:
                     await self._wake.wait()
                     await anyio.sleep(GATHER_SECS)
                 self._wake.clear()
-                if line.has_ended:
+                if transport.has_ended:
                     raise ConnectionError("the connection ended")
                 if not self._closing.is_set():
                     await self._refresh(client)
@@ -180,17 +183,15 @@ class Connection:
             with anyio.fail_after(self._limits.list_secs):
                 self.tools = await self._list(client)
         except TimeoutError:
-            if (
-                not self._calls
-            ):  # many servers do one thing at a time, and this one has something to do
+            if not self._calls:  # many servers do one thing at a time, and this one runs a call
                 raise
 
     async def _subscribe(self, client: Client) -> None:
-        """The newer protocol sends notifications only to those who listen."""
+        """The newer protocol sends notifications only to subscribers."""
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as events:
-                    self._wake.set()  # the list may have changed before we listened
+                    self._wake.set()  # the list may have changed before the subscription
                     async for _ in events:
                         self._wake.set()
             except ListenNotSupportedError:
@@ -201,13 +202,13 @@ class Connection:
             self._wake.set()  # it may have gone
             await anyio.sleep(self._limits.refresh_secs)
 
-    async def _hear(self, line: Line, message: IncomingMessage) -> None:
+    async def _receive(self, transport: Transport, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._wake.set()
-        elif isinstance(message, Exception) and not line.is_garbled:
-            line.is_garbled = True
+        elif isinstance(message, Exception) and not transport.is_garbled:
+            transport.is_garbled = True
             logger.warning(
-                "MCP server %s sends what is no message of the protocol", self.server.label
+                "MCP server %s sends data that is no message of the protocol", self.server.label
             )
 
     async def _list(self, client: Client) -> tuple[Tool, ...]:
@@ -225,39 +226,41 @@ class Connection:
                 found.setdefault(tool.name, tool)
             cursor = page.next_cursor
             if not cursor:
-                break
-        else:
-            logger.warning(
-                "MCP server %s lists more than %d pages of tools", self.server.label, MAX_PAGES
-            )
+                return tuple(found.values())
+        logger.warning("MCP server %s lists too many pages of tools", self.server.label)
         return tuple(found.values())
 
     def _tool(self, listed: types.Tool) -> Tool:
         hints = listed.annotations
+        is_replay_safe = False
+        if hints is not None:
+            is_replay_safe = bool(hints.read_only_hint or hints.idempotent_hint)
+        asks_approval: AsksApproval | None = self._asks_approval
+        if self.server.approval == "none":
+            asks_approval = None
+        approver: Approver = "client" if self.server.approval == "client" else "operator"
         return Tool(
             name=public_name(self.server.label, listed.name),
             description=listed.description or listed.title or "",
             parameters=listed.input_schema,
             run=partial(self.call, listed.name),
-            is_replay_safe=hints is not None
-            and bool(hints.read_only_hint or hints.idempotent_hint),
-            asks_approval=None if self.server.approval == "none" else self._asks,
-            approver="client" if self.server.approval == "client" else "operator",
+            is_replay_safe=is_replay_safe,
+            asks_approval=asks_approval,
+            approver=approver,
             time_limit_secs=self.server.timeout_secs,
             server_label=self.server.label,
         )
 
-    def _asks(self, arguments: dict[str, Any]) -> str:
+    def _asks_approval(self, arguments: dict[str, Any]) -> str:
         return f"Every call of the MCP server {self.server.label} needs approval."
 
     # -- calls --------------------------------------------------------------------------
     async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> str:
-        """Cancelling the caller's task cancels the request, and the server is told."""
+        """Cancelling the caller's task cancels the request at the server too."""
         client, label = self._client, self.server.label
         if client is None:
-            raise RuntimeError(
-                f"The MCP server {label} is not connected: {self.error or 'it is starting'}."
-            )
+            error = self.error or "it is starting"
+            raise RuntimeError(f"The MCP server {label} is not connected: {error}.")
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             context.report(progress_text(progress, total, message))
@@ -269,9 +272,7 @@ class Connection:
             self._wake.set()  # it may have gone
             raise RuntimeError(self._failure(error)) from error
         except ValidationError as error:
-            raise RuntimeError(
-                f"The MCP server {label} answered with something that is no result."
-            ) from error
+            raise RuntimeError(f"The answer of the MCP server {label} is no result.") from error
         finally:
             self._calls -= 1
         text = as_text(result)
@@ -284,15 +285,16 @@ class Connection:
     def _failure(self, error: MCPError) -> str:
         label = self.server.label
         if error.code == types.CONNECTION_CLOSED:
-            return f"The MCP server {label} went away during the call; whether the call had an effect is unknown."
+            effect = "whether the call had an effect is unknown"
+            return f"The MCP server {label} went away during the call; {effect}."
         if error.code == types.REQUEST_TIMEOUT:
             return f"The MCP server {label} did not answer within {self.server.timeout_secs:g} s."
         return f"The MCP server {label} refused the call: {redacted(self.server, error.message)}"
 
 
-def _reason(error: BaseException, line: Line) -> str:
+def _reason(error: BaseException, transport: Transport) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, FileNotFoundError):
-        return f"there is no command {line.server.command}"
-    return redacted(line.server, str(error)) or type(error).__name__
+        return f"there is no command {transport.server.command}"
+    return redacted(transport.server, str(error)) or type(error).__name__

@@ -1,10 +1,10 @@
-"""What a tool of an MCP server is called here: ``label.tool``."""
+"""The name of an MCP server's tool: ``label.tool``."""
 
 import hashlib
 import re
 
 MAX_NAME_CHARS = 64  # what model APIs take as the name of a function
-MAX_LABEL_CHARS = 24  # of a name that is too long: the tool's own part tells more
+MAX_LABEL_CHARS = 24  # of a name that is too long: the tool's own part matters more
 DIGEST_CHARS = 8
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -12,8 +12,8 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")
 def public_name(label: str, tool: str) -> str:
     """The same for the same tool at every start, and another for every other tool.
 
-    A name that models would not take is cut and cleaned, and ends in a digest of the whole: cleaning alone
-    would give ``a/b`` and ``a b`` one name.
+    A name that models would not take is cut and cleaned, and ends in a digest of the whole name:
+    cleaning alone would give ``a/b`` and ``a b`` one name.
     """
     name = f"{label}.{tool}"
     if tool and len(name) <= MAX_NAME_CHARS and not _ODD.search(tool):

@@ -1,4 +1,4 @@
-"""The result of a tool of an MCP server as text, which is what models are shown."""
+"""The result of an MCP server's tool as text for the model."""
 
 import json
 
@@ -14,18 +14,20 @@ Block = (
 
 
 def as_text(result: types.CallToolResult) -> str:
-    """Texts as they are, what is no text as a line that names it; structured content where there is no text."""
+    """Texts as they are, other content as a line that names it; structured content if there is no text."""
     parts = [_block(block) for block in result.content]
-    if result.structured_content is not None and not any(
-        _is_text(block) for block in result.content
-    ):
+    has_text = any(_is_text(block) for block in result.content)
+    if result.structured_content is not None and not has_text:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    return "\n".join(part for part in parts if part)
+    return "\n".join(filter(None, parts))
 
 
 def progress_text(progress: float, total: float | None, message: str | None) -> str:
-    count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-    return f"{message or count}\n"
+    if message:
+        return f"{message}\n"
+    if total is None:
+        return f"{progress:g}\n"
+    return f"{progress:g}/{total:g}\n"
 
 
 def _is_text(block: Block) -> bool:
@@ -41,7 +43,9 @@ def _block(block: Block) -> str:
         case types.ImageContent() | types.AudioContent():
             return f"[{block.type}, {block.mime_type}, {_decoded_bytes(block.data)} bytes]"
         case types.ResourceLink():
-            size = "" if block.size is None else f", {block.size} bytes"
+            size = ""
+            if block.size is not None:
+                size = f", {block.size} bytes"
             return f"[link to {block.uri}, {block.mime_type or 'unknown type'}{size}]"
         case types.EmbeddedResource():
             return _resource(block.resource)

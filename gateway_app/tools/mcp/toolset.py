@@ -36,15 +36,19 @@ class McpToolset:
         await asyncio.gather(*(connection.stop() for connection in self._connections))
 
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for connection in self._connections for tool in connection.tools)
+        tools: list[Tool] = []
+        for connection in self._connections:
+            tools += connection.tools
+        return tuple(tools)
 
     def states(self) -> list[ServerState]:
-        return [
-            ServerState(
+        states = []
+        for connection in self._connections:
+            state = ServerState(
                 label=connection.server.label,
                 state=connection.state,
                 tools=len(connection.tools),
                 error=connection.error,
             )
-            for connection in self._connections
-        ]
+            states.append(state)
+        return states

@@ -1,4 +1,4 @@
-"""One control group for each command: what all of its processes use together, and a way to end every one.
+"""One control group for each command limits all of its processes together, and ends every one.
 
 Version 2 is used where a folder with the controllers is delegated to the server, version 1 where its
 folders can be written to. Groups that exist already, the server's own among them, keep their limits.
@@ -25,7 +25,7 @@ _CONTROLLERS = ("memory", "pids")
 
 @dataclass(frozen=True, slots=True)
 class Parents:
-    """The folders in which groups are made: one in version 2, one for each controller in version 1."""
+    """The folders for new groups: one in version 2, one for each controller in version 1."""
 
     version: int
     folders: tuple[Path, ...]
@@ -87,13 +87,14 @@ def usable_parents() -> Parents | None:
 
 def _group_in(parents: Parents, limits: Limits) -> ControlGroup:
     name = f"{PREFIX}-{os.getpid()}-{secrets.token_hex(8)}"
-    return ControlGroup(parents.version, tuple(folder / name for folder in parents.folders), limits)
+    folders = tuple(folder / name for folder in parents.folders)
+    return ControlGroup(parents.version, folders, limits)
 
 
 def _candidates() -> Iterator[Parents]:
     own = _own_folders()
     if "" in own:
-        # A group of version 2 that has processes can't have groups with limits below it; the one above it can.
+        # A group of version 2 with processes can't have groups with limits below it; its parent can.
         yield Parents(2, (own[""],))
         if not own[""].is_mount():
             yield Parents(2, (own[""].parent,))
@@ -114,13 +115,17 @@ def _own_folders() -> dict[str, Path]:
         for name in names.split(","):
             if name in mounts:
                 root, mount = mounts[name]
-                folder = (
-                    mount / Path(path).relative_to(root)
-                    if Path(path).is_relative_to(root)
-                    else mount
-                )
-                found[name] = folder if folder.is_dir() and ".." not in folder.parts else mount
+                found[name] = _own_folder(path, root, mount)
     return found
+
+
+def _own_folder(path: str, root: str, mount: Path) -> Path:
+    if not Path(path).is_relative_to(root):
+        return mount
+    folder = mount / Path(path).relative_to(root)
+    if folder.is_dir() and ".." not in folder.parts:
+        return folder
+    return mount
 
 
 def _mounts() -> dict[str, tuple[str, Path]]:
@@ -176,9 +181,8 @@ def _end_all(folder: Path) -> None:
             return
         for line in (folder / "cgroup.procs").read_text().split():
             pid = int(line)
-            if (
-                pid > 0
-            ):  # 0 stands for a process that the server can't see, and would mean its own group
+            # 0 stands for a process that the server can't see; kill(0) would end its own group.
+            if pid > 0:
                 os.kill(pid, signal.SIGKILL)
 
 

@@ -8,15 +8,14 @@ from gateway_app.config.terminal_limits import Limits
 
 MIB = 1024 * 1024
 SHARED_MEMORY_MB = 64  # as much as Docker gives a container
-# From here on the kernel counts the processes of each user namespace, before that all of the account's.
+# From this version on the kernel counts the processes of each user namespace, before all of the account's.
 _COUNTS_PER_NAMESPACE = (5, 14)
-
 
 DEFAULT_LIMITS = Limits()
 
 
 def limited(limits: Limits, groups: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What comes before a program that is to have these limits, in these control groups.
+    """The arguments in front of a program that is to have these limits, in these control groups.
 
     A shell sets them: code of our own between fork and exec could hang in a server with threads.
     The data limit stands for memory. Programs such as Node, Java and Go reserve
@@ -30,7 +29,8 @@ def limited(limits: Limits, groups: tuple[str, ...] = ()) -> tuple[str, ...]:
     for position in range(1, len(groups) + 1):
         steps.append(f'echo 0 > "${position}/cgroup.procs"')  # 0 is the process that writes
     steps.append(f"shift {len(groups)}")
-    script = " && ".join([*steps, 'exec "$@"'])
+    steps.append('exec "$@"')
+    script = " && ".join(steps)
     return ("/bin/bash", "--norc", "--noprofile", "-c", script, "bash", *groups)
 
 
@@ -43,18 +43,22 @@ def entry(limits: Limits, server: int) -> tuple[str, ...]:
     steps = [f"if read -t 0 -u {server}; then exit 1; fi", f"exec {server}<&-"]
     if counts_processes():
         steps.append(f"ulimit -u {_reachable(resource.RLIMIT_NPROC, limits.processes)} || exit 1")
-    script = "; ".join([*steps, 'exec "$@"'])
+    steps.append('exec "$@"')
+    script = "; ".join(steps)
     return ("/bin/bash", "--norc", "--noprofile", "-c", script, "bash")
 
 
 def counts_processes() -> bool:
     """The kernel lets root have any number of processes, whatever the limit is."""
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    version = tuple(int(part) for part in found.groups()) if found else (0, 0)
-    return os.geteuid() != 0 and version >= _COUNTS_PER_NAMESPACE
+    if found is None or os.geteuid() == 0:
+        return False
+    return (int(found[1]), int(found[2])) >= _COUNTS_PER_NAMESPACE
 
 
 def _reachable(kind: int, value: int) -> int:
     """A limit that the server itself has can't be raised."""
     _, hard = resource.getrlimit(kind)
-    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+    if hard == resource.RLIM_INFINITY:
+        return value
+    return min(value, hard)

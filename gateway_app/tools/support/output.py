@@ -1,12 +1,11 @@
-"""What a model gets to read: bounded, and saying so where it was cut."""
+"""Output for the model: bounded, with a note where it was cut."""
 
 import codecs
 from collections.abc import Callable
 
-MAX_RESULT_CHARS = 1_000_000  # what the ledger keeps of one call; the model is shown less
-MAX_REPORTED_CHARS = (
-    1_000_000  # of one call, to those who watch; a runaway command must not fill the event log
-)
+MAX_RESULT_CHARS = 1_000_000  # what the ledger keeps of one call; the model gets less
+# Of one call, to its readers; a runaway command must not fill the event log.
+MAX_REPORTED_CHARS = 1_000_000
 
 
 def shown(name: str) -> str:
@@ -32,9 +31,10 @@ class Output:
     def _add(self, piece: str) -> None:
         room = MAX_REPORTED_CHARS - self._chars
         if piece and room > 0:
-            self._report(
-                piece if len(piece) <= room else piece[:room] + "\n[the rest is not shown live]\n"
-            )
+            reported = piece
+            if len(piece) > room:
+                reported = piece[:room] + "\n[the rest is not shown live]\n"
+            self._report(reported)
         self._chars += len(piece)
         room = self._half - len(self._head)
         self._head += piece[:room]

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gateway_app.tools.support.cgroups import ControlGroup
@@ -21,16 +22,15 @@ class Program:
     cwd: Path
     env: dict[str, str]
     pass_fds: tuple[int, ...] = ()
-    # It starts its child in a session of its own and takes that down with itself, as bubblewrap does.
+    # It starts its child in a new session and ends it with itself, as bubblewrap does.
     is_wrapper: bool = False
-    group: ControlGroup | None = (
-        None  # it puts itself into this one, which is made before and removed after
-    )
+    # The program puts itself into this group, which is made before and removed after.
+    group: ControlGroup | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    exit_code: int  # 128 + N after signal N, as a shell tells it
+    exit_code: int  # 128 + N after signal N, as in a shell
     is_out_of_time: bool
 
 
@@ -66,7 +66,7 @@ async def _supervise(
 async def _supervise_process(
     program: Program, limit_secs: float, take: Callable[[bytes], None], stop: asyncio.Event
 ) -> Ending:
-    # A pipe of our own: asyncio's would make waiting for the program wait for whoever holds its output, too.
+    # With a pipe of asyncio, waiting for the program would wait for every process that holds its output.
     reading, writing = os.pipe()
     try:
         process = await _start(program, writing)
@@ -90,7 +90,9 @@ async def _supervise_process(
     pump.cancel()
     with suppress(asyncio.CancelledError):
         await pump
-    return Ending(code if code >= 0 else 128 - code, is_out_of_time)
+    if code < 0:
+        code = 128 - code
+    return Ending(code, is_out_of_time)
 
 
 async def _start(program: Program, output: int) -> asyncio.subprocess.Process:
@@ -119,7 +121,10 @@ async def _first_of(
 
 
 async def _ask_to_end(process: asyncio.subprocess.Process, is_wrapper: bool) -> None:
-    for leader in _children(process.pid) if is_wrapper else [process.pid]:
+    leaders = [process.pid]
+    if is_wrapper:
+        leaders = _children(process.pid)
+    for leader in leaders:
         _signal(leader, signal.SIGTERM)
     with suppress(TimeoutError):
         async with asyncio.timeout(GRACE_SECS):
@@ -128,11 +133,10 @@ async def _ask_to_end(process: asyncio.subprocess.Process, is_wrapper: bool) -> 
 
 def _children(pid: int) -> list[int]:
     try:
-        return [
-            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        ]
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:
         return []
+    return [int(child) for child in children.split()]
 
 
 def _signal(group: int, number: signal.Signals) -> None:
@@ -142,9 +146,9 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 async def _pump(reading: int, take: Callable[[bytes], None]) -> None:
     reader = asyncio.StreamReader(limit=CHUNK_BYTES)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
-    )
+    make_protocol = partial(asyncio.StreamReaderProtocol, reader)
+    pipe = os.fdopen(reading, "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(make_protocol, pipe)
     try:
         while chunk := await reader.read(CHUNK_BYTES):
             take(chunk)

@@ -1,14 +1,13 @@
-"""A view of the machine with the system's programs and one workspace, of which only the latter can be written to.
+"""A sandbox with the system's programs and one workspace, of which only the workspace can be written to.
 
-It is bubblewrap's work; a bubblewrap that can't make namespaces here counts as not installed. The limits are set
-before it starts, so that nothing inside can raise them.
+Bubblewrap makes it; a bubblewrap that can't make namespaces here counts as not installed. The limits
+are set before it starts, so that nothing inside can raise them.
 """
 
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +20,7 @@ from gateway_app.tools.support.private_files import PrivateFiles
 
 PROBE_SECS = 20  # a machine that is busy while the server starts must not lose its terminal
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_SHOWN = (Path("/usr"), Path("/etc"), *(Path(name) for name in _SYSTEM))
+_VISIBLE = ("/usr", "/etc", *_SYSTEM)
 _PRIVATE_SETTINGS = PrivateFiles(Path("/etc"))
 
 
@@ -34,8 +33,9 @@ def bubblewrap() -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with Sandbox(program, Path(folder).resolve(), DEFAULT_LIMITS) as sandbox:
+                argv = (*sandbox.argv(), "/bin/bash", "-c", "exit 42")
                 done = subprocess.run(  # noqa: S603 - every word of it is ours
-                    [*sandbox.argv(), "/bin/bash", "-c", "exit 42"],
+                    argv,
                     pass_fds=sandbox.descriptors,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
@@ -44,11 +44,13 @@ def bubblewrap() -> str | None:
                 )
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return None
-    return program if done.returncode == 42 else None
+    if done.returncode != 42:
+        return None
+    return program
 
 
 class Sandbox:
-    """For one command: what comes before it, and the descriptors that this needs."""
+    """For one command: the arguments in front of it, and the descriptors that these need."""
 
     def __init__(
         self,
@@ -67,17 +69,19 @@ class Sandbox:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """Those that the program inherits."""
-        return (self._server,) if self._filter is None else (self._server, self._filter)
+        if self._filter is None:
+            return (self._server,)
+        return (self._server, self._filter)
 
     def argv(self) -> tuple[str, ...]:
-        groups = () if self.group is None else tuple(str(folder) for folder in self.group.folders)
-        filtered = () if self._filter is None else ("--seccomp", str(self._filter))
-        return (
-            *limits.limited(self.limits, groups),
-            *wrapped(self.program, self.workspace, self.limits),
-            *filtered,
-            *limits.entry(self.limits, self._server),
-        )
+        groups: tuple[str, ...] = ()
+        if self.group is not None:
+            groups = tuple(str(folder) for folder in self.group.folders)
+        argv = limits.limited(self.limits, groups)
+        argv += wrapped(self.program, self.workspace, self.limits)
+        if self._filter is not None:
+            argv += ("--seccomp", str(self._filter))
+        return argv + limits.entry(self.limits, self._server)
 
     def __enter__(self) -> Self:
         return self
@@ -88,59 +92,45 @@ class Sandbox:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        for descriptor in (self._kept_open, *self.descriptors):
+        os.close(self._kept_open)
+        for descriptor in self.descriptors:
             os.close(descriptor)
 
 
 def wrapped(program: str, workspace: Path, limits: Limits) -> tuple[str, ...]:
-    """Bubblewrap with its options: the view of the machine, without any limit but those of the memory file systems."""
-    for folder in _SHOWN:
+    """Bubblewrap with its options. The only limits among them are those of file systems in memory."""
+    for folder in _VISIBLE:
         if workspace.is_relative_to(folder):
             raise ValueError(
                 f"the workspace lies in {folder}, where the sandbox can't hide what is beside it"
             )
-    network = ("--share-net", *_resolver()) if limits.has_network else ()
-    return (
-        *(
-            program,
-            "--unshare-all",
-            "--unshare-user",
-            "--disable-userns",
-            "--die-with-parent",
-            "--new-session",
-        ),
-        *("--cap-drop", "ALL"),  # a server that runs as root would pass all of them on
-        *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"),
-        *_system_folders(),
-        *_PRIVATE_SETTINGS.options(),
-        *network,
-        *("--dev", "/dev", *_memory_folder("/dev/shm", SHARED_MEMORY_MB)),  # noqa: S108
-        *_memory_folder("/tmp", limits.temporary_mb),  # noqa: S108
-        *("--proc", "/proc"),
-        *(
-            "--remount-ro",
-            "/proc",
-        ),  # root could set the machine's sysctls even without capabilities
-        *("--bind", str(workspace), str(workspace), "--chdir", str(workspace)),
-        # Both are file systems in memory, without a limit of their size.
-        *("--remount-ro", "/dev", "--remount-ro", "/"),
-    )
+    argv = [program, "--unshare-all", "--unshare-user", "--disable-userns"]
+    argv += ["--die-with-parent", "--new-session"]
+    argv += ["--cap-drop", "ALL"]  # a server that runs as root would pass all of them on
+    argv += ["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"]
+    for name in _SYSTEM:
+        if os.path.islink(name):
+            argv += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            argv += ["--ro-bind", name, name]
+    argv += _PRIVATE_SETTINGS.options()
+    if limits.has_network:
+        argv.append("--share-net")
+        # Names must resolve also where this file is a link to another folder.
+        resolver = os.path.realpath("/etc/resolv.conf")
+        if not resolver.startswith("/etc/"):
+            argv += ["--ro-bind-try", resolver, resolver]
+    argv += ["--dev", "/dev"]
+    argv += _memory_folder("/dev/shm", SHARED_MEMORY_MB)  # noqa: S108
+    argv += _memory_folder("/tmp", limits.temporary_mb)  # noqa: S108
+    argv += ["--proc", "/proc"]
+    # Root could set the machine's sysctls even without capabilities.
+    argv += ["--remount-ro", "/proc"]
+    argv += ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
+    # Both are file systems in memory, without a limit of their size.
+    argv += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    return tuple(argv)
 
 
 def _memory_folder(path: str, size_mb: int) -> tuple[str, ...]:
     return ("--perms", "1777", "--size", str(size_mb * MIB), "--tmpfs", path)
-
-
-def _system_folders() -> Iterator[str]:
-    for name in _SYSTEM:
-        if os.path.islink(name):
-            yield from ("--symlink", os.readlink(name), name)
-        elif os.path.isdir(name):
-            yield from ("--ro-bind", name, name)
-
-
-def _resolver() -> Iterator[str]:
-    """Names must resolve where the file that says how is a link to elsewhere."""
-    real = os.path.realpath("/etc/resolv.conf")
-    if not real.startswith("/etc/"):
-        yield from ("--ro-bind-try", real, real)

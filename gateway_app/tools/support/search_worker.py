@@ -1,4 +1,4 @@
-"""The searching itself, in a process of its own: a regular expression can run for ever and holds the GIL meanwhile."""
+"""The search in a process of its own: a regular expression can run for ever, and holds the GIL."""
 
 import io
 import re
@@ -22,7 +22,7 @@ from gateway_app.tools.support.workspace import (
 MAX_FILE_BYTES = 50_000_000
 MAX_LINE_CHARS = 10_000  # of a line, that are searched
 MAX_SHOWN_CHARS = 300  # of a line, that are shown
-MAX_CPU_SECS = 60  # the net under a server that is killed and can't stop its worker
+MAX_CPU_SECS = 60  # in case the server is killed and can't stop its worker
 IS_REFUSED = 2
 
 
@@ -59,7 +59,7 @@ def _lines(name: str, folder: int) -> Iterator[tuple[int, str]]:
     try:
         file = open_regular(name, folder)
     except (OSError, PathRefused):
-        return  # gone, changed or not ours to read
+        return  # gone, changed or not readable
     with file:
         if is_binary(file.read(SNIFFED_BYTES)):
             return
@@ -71,7 +71,11 @@ def _lines(name: str, folder: int) -> Iterator[tuple[int, str]]:
 def _excerpt(line: str, position: int) -> str:
     start = max(0, position - MAX_SHOWN_CHARS // 3)
     cut = line[start : start + MAX_SHOWN_CHARS]
-    return ("..." if start else "") + cut + ("..." if start + len(cut) < len(line) else "")
+    if start + len(cut) < len(line):
+        cut += "..."
+    if start:
+        cut = "..." + cut
+    return cut
 
 
 def main() -> int:

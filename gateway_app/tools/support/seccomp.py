@@ -1,7 +1,7 @@
 """The system calls that a sandboxed command may not make, as a program for the kernel's filter.
 
-Every file descriptor, namespace and mount of the sandbox stays as bubblewrap made it, and the parts of the kernel
-in which most escapes were found are out of reach. All else is allowed.
+Every file descriptor, namespace and mount of the sandbox stays as bubblewrap made it, and the
+parts of the kernel in which most escapes were found are out of reach. All else is allowed.
 """
 
 import errno
@@ -23,7 +23,7 @@ _TIME_NAMESPACE = 0x80  # a flag of unshare; in clone its bit belongs to the sig
 SET_ID_BITS = 0o6000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # both put characters into the input of a terminal
 _CURRENT_PERSONALITY = 0xFFFFFFFF
-# UNIX, INET, INET6, NETLINK. Others are kernel interfaces, or reach the host of a virtual machine (VSOCK).
+# UNIX, INET, INET6, NETLINK. Others are kernel interfaces, or reach a virtual machine's host (VSOCK).
 _FAMILIES = (1, 2, 10, 16)
 
 # Numbers since Linux 5.1 are the same on every machine.
@@ -43,6 +43,7 @@ _NEWER = {
     "quotactl_fd": 443,
     "open_tree_attr": 467,
 }
+_HIDDEN = {"clone3": 435, "openat2": 437}
 _X86_64 = {
     "ptrace": 101,
     "syslog": 103,
@@ -123,8 +124,8 @@ class Machine:
     personality: int
     socket: int
     has_x32: bool = False
-    # Their arguments lie in memory, where no filter sees them; every program falls back to the older call.
-    hidden: dict[str, int] = field(default_factory=lambda: {"clone3": 435, "openat2": 437})
+    # Their arguments are in memory, out of a filter's sight; programs fall back to the older call.
+    hidden: dict[str, int] = field(default_factory=_HIDDEN.copy)
 
 
 MACHINES = {
@@ -176,7 +177,9 @@ def is_available() -> bool:
 def filter_program() -> bytes:
     """For this machine; empty where its numbers are not known."""
     machine = MACHINES.get(platform.machine())
-    return b"" if machine is None else b"".join(_instructions(machine))
+    if machine is None:
+        return b""
+    return b"".join(_instructions(machine))
 
 
 def filter_file() -> int | None:
@@ -215,7 +218,7 @@ def _instructions(machine: Machine) -> Iterator[bytes]:
 
 
 def _for_call(number: int, argument: int, check: list[bytes]) -> Iterator[bytes]:
-    """The check sees the lower half of the argument: the kernel ignores the upper one for all of these."""
+    """The check has the lower half of the argument: the kernel ignores the upper one for these calls."""
     body = [_load(_ARGUMENTS_AT + 8 * argument), *check, _load(_NUMBER_AT)]
     yield _step(_EQUAL, number, 0, len(body))
     yield from body
@@ -237,7 +240,8 @@ def _allow_values(values: tuple[int, ...], error: int) -> list[bytes]:
     checks = []
     for position, value in enumerate(values):
         checks.append(_step(_EQUAL, value, len(values) - position, 0))
-    return [*checks, _refuse(error)]
+    checks.append(_refuse(error))
+    return checks
 
 
 def _load(offset: int) -> bytes:

@@ -37,7 +37,7 @@ class Entry:
 
 
 class Walk:
-    """Folder by folder, sorted by name, links not followed; ``is_cut`` tells that not all was seen."""
+    """Folder by folder, sorted by name, links not followed; ``is_cut`` if not all of it was read."""
 
     def __init__(self, workspace: Path, start: Parts, *, is_recursive: bool) -> None:
         self._workspace = workspace
@@ -72,7 +72,7 @@ class Walk:
         except OSError:
             if parts == self._start:
                 raise
-            self.is_cut = True  # gone, or not ours to read; the rest is still worth telling
+            self.is_cut = True  # gone, or not readable; the rest is still listed
 
     def _names(self, folder: int) -> list[str]:
         with os.scandir(folder) as found:
@@ -92,28 +92,30 @@ def _entry(parts: Parts, name: str, folder: int) -> Iterator[Entry]:
 
 
 def is_match(parts: Parts, pattern: str) -> bool:
-    """Whether a glob fits: without a slash the name alone, else the whole path, where ``**`` spans folders.
+    """Without a slash a glob is compared with the name, else with the whole path: ``**`` spans folders.
 
     All ways to read the ``**`` are followed at once, so that no pattern takes long.
     """
-    wanted = tuple(part for part in pattern.split("/") if part not in ("", "."))
     if "/" not in pattern:
         return fnmatchcase(parts[-1], pattern)
-    states = _spread({0}, wanted)
+    globs = tuple(part for part in pattern.split("/") if part not in ("", "."))
+    states = _spread({0}, globs)
     for part in parts:
-        reached = {state for state in states if state < len(wanted) and wanted[state] == "**"}
-        reached |= {
-            s + 1
-            for s in states
-            if s < len(wanted) and wanted[s] != "**" and fnmatchcase(part, wanted[s])
-        }
-        states = _spread(reached, wanted)
-    return len(wanted) in states
+        reached = set()
+        for state in states:
+            if state == len(globs):
+                continue
+            if globs[state] == "**":
+                reached.add(state)
+            elif fnmatchcase(part, globs[state]):
+                reached.add(state + 1)
+        states = _spread(reached, globs)
+    return len(globs) in states
 
 
-def _spread(states: set[int], wanted: Parts) -> set[int]:
-    """With the states that a ``**`` which stands for nothing leads to."""
-    for state in range(len(wanted)):
-        if state in states and wanted[state] == "**":
+def _spread(states: set[int], globs: Parts) -> set[int]:
+    """With the states behind each ``**``, which may stand for no folder at all."""
+    for state in range(len(globs)):
+        if state in states and globs[state] == "**":
             states = states | {state + 1}
     return states

@@ -16,7 +16,7 @@ PATH = {
 }
 Parts = tuple[str, ...]
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a FIFO that nobody writes to would hold the thread for ever.
+# Without O_NONBLOCK a FIFO without a writer would block the thread for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _REASONS = {
     errno.ENOENT: "there is no such file or folder",
@@ -65,7 +65,7 @@ def explained(path: str) -> Iterator[None]:
 def opened_folder(workspace: Path, parts: Parts, *, is_made: bool = False) -> Iterator[int]:
     """A descriptor of the folder, walked to step by step without following a single link.
 
-    ``locate`` has resolved the links, so one that is met here was put there since, perhaps to lead outside.
+    ``locate`` has resolved the links: one that is met here is newer, and may lead outside.
     """
     folder = os.open(prepared(workspace), _FOLDER)
     try:
@@ -84,7 +84,7 @@ def _make(name: str, folder: int) -> None:
     try:
         os.mkdir(name, dir_fd=folder)
     except FileExistsError:
-        return  # opening it tells what it is
+        return  # the caller opens it, which fails if it is no folder
 
 
 def open_regular(name: str, folder: int) -> BinaryIO:
