@@ -68,7 +68,7 @@ class EventStore:
         connection alive. Raises ResponseInterrupted when this process ends before the response.
         """
         tail = self.tails.of(response_id)
-        with self.watcher.watching(response_id, tail), tail.has_reader():
+        with self.watcher.watching(response_id, tail), tail.reading():
             async for segments in self._follow(tail, response_id, position, idle_secs):
                 yield segments
 

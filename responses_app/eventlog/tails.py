@@ -119,8 +119,8 @@ class Tail:
         return self._packed.whole() + list(self._segments)
 
     @contextmanager
-    def has_reader(self) -> Iterator[None]:
-        """For as long as the block lasts."""
+    def reading(self) -> Iterator[None]:
+        """Counts as a reader for as long as the block lasts."""
         self.readers += 1
         try:
             yield
