@@ -82,7 +82,7 @@ class Runtime:
             self._draining = loop.create_task(self._drain(), context=contextvars.Context())
 
     async def drain(self) -> None:
-        """Finish what fits into the grace, leave the rest to the next start, and end its streams."""
+        """Finish what fits into the grace; leave the rest to the next start and end its streams."""
         self.begin_drain()
         assert self._draining is not None
         await asyncio.shield(self._draining)

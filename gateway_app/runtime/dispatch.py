@@ -20,7 +20,7 @@ MAX_WAITING = 20_000  # twice the most slots a process can have; a message is an
 
 
 class InProcessDispatcher:
-    """Sends in the order of the calls, and waits where the channel is full: it holds 100 messages."""
+    """Sends in the order of the calls, and waits while the channel is full, at 100 messages."""
 
     def __init__(self) -> None:
         self._waiting: deque[dict[str, Any]] = deque()

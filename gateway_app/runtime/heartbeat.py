@@ -8,8 +8,9 @@ from responses_app.services.lifecycle.claim import lease
 class Heartbeat:
     """By the monotonic clock of this process.
 
-    After an outage the database has no fresh heartbeat of any process. The first process to return would
-    take the work of all others, so each waits one lease before it judges. A start counts as a return.
+    After an outage the database has no fresh heartbeat of any process. The first process to return
+    would take the work of all others, so each waits one lease before it judges. A start counts as a
+    return.
     """
 
     def __init__(self) -> None:

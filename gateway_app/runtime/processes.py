@@ -104,8 +104,8 @@ def live() -> QuerySet[RuntimeProcess, str]:
 def find_dead(me: str, *, judges_silence: bool) -> Dead:
     """Processes that ended without retiring.
 
-    Those of this machine are known at once: their leases need not run out first. The others are known
-    by their silence; one that only slept is fenced by the attempt when it wakes up.
+    Those of this machine are known at once, before their leases run out. The others are known by
+    their silence; one that only slept is fenced by the attempt when it wakes up.
     """
     others = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk=me)
     gone = [process.pk for process in others.filter(machine=MACHINE) if is_dead_here(process)]

@@ -111,7 +111,7 @@ class _AttemptsLog:
         self.last_round: RoundFinished | None = None
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
-        # The index of an item, the event of a hidden call, or None at the end of a round or attempt.
+        # The index of an item, the event of a hidden call, or None where a round or attempt ends.
         self.steps: list[int | Event | None] = []
         self.deviations: list[str] = []
         self.noted: set[tuple[str, str]] = set()
@@ -216,7 +216,7 @@ class _ModelItems:
 
 
 def _uncounted_tokens(output: list[Item], round_start: int) -> int:
-    """About as many as no usage counts: of the round that a crash cut off, and of other cut items."""
+    """An estimate of what no usage counts: the round that a crash cut off, and other cut items."""
     tokens = 0
     for index, item in enumerate(output):
         if index >= round_start or item.get("status") == "incomplete":

@@ -1,4 +1,4 @@
-"""The runner: claims responses, runs their turns, keeps their leases, sweeps for what was missed."""
+"""The runner: claims responses, runs their turns, keeps their leases, sweeps for missed work."""
 
 import asyncio
 import logging
@@ -107,7 +107,7 @@ class Runner:
         return not unfinished
 
     async def retire(self) -> None:
-        """Give the leases back. Without it, another process frees them when it finds this one gone."""
+        """Give the leases back. A crashed process can't: another one has to find it gone first."""
         await database.write(partial(processes.retire, PROCESS_ID))
 
     # -- loops --------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Runner:
                 break
 
     async def _release_dead(self) -> None:
-        """Free the work of dead processes, and never that of a live one, whatever its leases are."""
+        """Free the work of dead processes; a live one keeps its work even when its leases end."""
         judges_silence = self.heartbeat.judges_silence
         find_dead = partial(processes.find_dead, PROCESS_ID, judges_silence=judges_silence)
         dead = await database.read(find_dead)

@@ -100,8 +100,8 @@ class ToolProgress:
 class ToolRunner:
     """The calls of one attempt.
 
-    ``known`` are the calls that earlier attempts stored in the ledger, ``noted`` the events that they
-    appended. A process may die between the two: the next attempt appends the missing event.
+    ``known`` are the calls that earlier attempts stored in the ledger, ``noted`` the events that
+    they appended. A process may die between the two: the next attempt appends the missing event.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class ToolRunner:
         self._noted = noted  # types of NOTED_ONCE, with call ids
 
     async def run(self, call: ToolCall) -> ToolResult | None:
-        """The output of a call; a failure is an output too. None means that it waits for approval."""
+        """The output of a call; a failure is an output too. None while it waits for approval."""
         known = self._known.get(ledger_call_id(self._row, call.call_id))
         if known is None:
             return await self._first_time(call)
@@ -203,7 +203,7 @@ class ToolRunner:
         return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED)
 
     async def _write(self, step: Callable[[], T]) -> T:
-        """Behind the events that led to it: after a crash, the log explains every row of the ledger."""
+        """Written behind the events that led to it, so that the log explains every row."""
         return await database.write_with_retry(step, response_id=self._row.pk)
 
     def _note_request(

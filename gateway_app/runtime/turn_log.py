@@ -134,11 +134,11 @@ class TurnLog:
 
     @property
     def needs_end(self) -> bool:
-        """Only this process has the log of an unstored response: its readers have no other source."""
+        """Only this process has the log of an unstored response, and can end it for its readers."""
         return self._tail.is_volatile and not self._is_ended
 
     def close(self) -> None:
-        """Readers look for what another process may append."""
+        """From here on, readers poll the log: another process may append to it."""
         self._tail.is_written_here = self._tail.is_volatile
         self._tail.wake()
 

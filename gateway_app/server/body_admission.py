@@ -48,7 +48,7 @@ class Head:
         return BearerAuthentication in getattr(view, "authentication_classes", ())
 
     def refusal(self, error: ApiError) -> ApiError:
-        """The error that the application would return: it checks the other headers before the key."""
+        """The error of the application, which checks the other headers before the key."""
         try:
             check_headers(self.headers)
         except ApiError as found:

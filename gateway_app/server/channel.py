@@ -16,8 +16,8 @@ from gateway_app.server.slow_readers import WriteLimitedChannel
 from responses_app.http.principals import missing_key
 from responses_app.protocol.errors import ApiError, BodyTooLarge
 
-# A connection that is closed with unread bytes is reset, and the client loses the refusal. So what the
-# client still sends is read and dropped, until it pauses or the second limit is over.
+# A connection that is closed with unread bytes is reset, and the client loses the refusal. So what
+# the client still sends is read and dropped, until it pauses or the second limit is over.
 LINGER_IDLE_SECS = 2
 LINGER_SECS = 30
 MAX_LENGTH_DIGITS = 18  # Python refuses to read numbers of thousands of digits

@@ -76,7 +76,7 @@ class GatewayServer(Server):
         super().run()
 
     def kill_all_applications(self) -> Deferred[None]:
-        """The reactor calls this when it is to stop, and waits for the result while the loop runs."""
+        """The reactor calls this before it stops, and waits for the result while the loop runs."""
         for port in self._ports:
             port.stopListening()
         return Deferred.fromFuture(asyncio.ensure_future(_drain()))

@@ -47,7 +47,7 @@ class GatewayRequest(WebRequest):
 
     # -- the body -----------------------------------------------------------------------
     def gotLength(self, length: int | None) -> None:
-        """Keep the body in memory: Twisted's temporary file has no limit and may outlive the request."""
+        """Keep the body in memory: Twisted's temporary file has no limit, and would be on disk."""
         self.content = BytesIO()
 
     def belongs_to(self, principal: Principal) -> None:

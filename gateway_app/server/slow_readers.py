@@ -18,7 +18,7 @@ BYTES_ACKED = slice(120, 128)  # tcpi_bytes_acked
 
 
 def acknowledged_bytes(transport: Any) -> int:
-    """How many of the written bytes the client's side has received; 0 where only Linux could count."""
+    """How many of the written bytes the client's machine has received; always 0 outside Linux."""
     if sys.platform != "linux" or not transport.connected:
         return 0
     info = transport.getHandle().getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)

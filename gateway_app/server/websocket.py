@@ -34,7 +34,7 @@ class GatewayWebSocket(WebSocketProtocol):
         self.is_writable.set()
         if self._poll is not None:
             self._poll.cancel()
-        # This object is part of a reference cycle, and would keep half a message until it is collected.
+        # This object is in a reference cycle, and would keep half a message until it is collected.
         self.data, self.message_data, self.frame_data = b"", [], []
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:

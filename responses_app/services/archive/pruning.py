@@ -59,7 +59,7 @@ class Search:
         return not self._ends and not self._walks
 
     def next_batch(self) -> list[str]:
-        """Ends of chains and the turns before them, which go together; empty if this page has none."""
+        """Ends of chains and the turns before them, which go together; empty if there are none."""
         if not self._ends and self._walks:
             self._ends = self._walks[0].next_ends()
             if self._walks[0].is_over:
@@ -97,7 +97,7 @@ class Search:
         return list(rows.values_list("pk", flat=True))
 
     def remove(self, batch: Sequence[str]) -> int:
-        """In the caller's transaction: a batch, without rows that were continued or locked meanwhile."""
+        """In the caller's transaction: a batch without rows that were continued or locked since."""
         rows = free(self._rows.filter(pk__in=batch)).select_for_update(
             skip_locked=True, of=("self",)
         )

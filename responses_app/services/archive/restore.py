@@ -1,4 +1,4 @@
-"""Restores the records of an archive: each is checked, then stored in one transaction, only once."""
+"""Restores the records of an archive: each is checked, then stored once, in one transaction."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

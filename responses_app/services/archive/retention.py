@@ -35,7 +35,7 @@ class Rules:
         return rows
 
     def kept(self) -> ResponseQuerySet:
-        """What counts towards the number to keep: no tombstones, and nothing that never had content."""
+        """What counts towards the number to keep: stored responses that were not deleted."""
         return self.within().filter(is_stored=True, deleted_at__isnull=True)
 
 

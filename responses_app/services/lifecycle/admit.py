@@ -18,17 +18,18 @@ from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
 
 
 async def admit(admission: Admission) -> Admitted:
-    """Store the request and its first events, then say that there is work; or join the response it has already."""
+    """Store the request and its first events and announce the work, or join an earlier response."""
     response_id = new_response_id()
     tail = event_store.tails.of(response_id, is_volatile=not admission.is_stored)
     joined: list[Joined] = []
     try:
-        outcome = await _write_admission(response_id, await _prepared(admission), tail, joined)
+        prepared = await _prepared(admission)
+        outcome = await _write_admission(response_id, prepared, tail, joined)
         if isinstance(outcome, Stored):
             return outcome.admitted
         return await _admitted_by_joining(outcome, response_id)
     except BaseException:
-        # The client gets an error: it must not stay among those that the response runs for.
+        # The client gets an error: it must not stay among the clients of the response.
         for other in joined:
             if other.tail is not None:
                 leave(other.row.pk, other.tail, response_id)
@@ -38,14 +39,16 @@ async def admit(admission: Admission) -> Admitted:
 async def _write_admission(
     response_id: str, admission: Admission, tail: Tail, joined: list[Joined]
 ) -> Stored | Joined:
-    """``joined`` gets what was joined as soon as it is, also where the transaction then fails."""
+    """Appends to ``joined`` what was joined, also where the transaction fails after that."""
     reads = ReadAhead()
 
     def store_or_join() -> Stored | Joined:
-        outcome = _store_or_join(response_id, admission, tail, reads)
-        if isinstance(outcome, Joined):
-            joined.append(outcome)
-        return outcome
+        if admission.identity is not None:
+            earlier = join_or_note(admission.owner_id, admission.identity, response_id)
+            if earlier is not None:
+                joined.append(earlier)
+                return earlier
+        return store_admission(response_id, admission, tail, reads)
 
     def announce(outcome: Stored | Joined) -> None:
         if isinstance(outcome, Stored):
@@ -62,16 +65,22 @@ async def _write_admission(
 
 
 async def _admitted_by_joining(joined: Joined, reader: str) -> Admitted:
-    row, body = joined.row, await joined.body()
-    tail = joined.tail or event_store.tails.of(row.pk)
-    on_disconnect = OnDisconnect(row.on_disconnect)
+    row = joined.row
     return Admitted(
-        row.pk, row.session.public_id, body, on_disconnect, (), (), tail, reader, is_replayed=True
+        row.pk,
+        row.session.public_id,
+        await joined.body(),
+        OnDisconnect(row.on_disconnect),
+        skipped_turns=(),
+        interrupted=(),
+        tail=joined.tail or event_store.tails.of(row.pk),
+        reader=reader,
+        is_replayed=True,
     )
 
 
 async def _prepared(admission: Admission) -> Admission:
-    """With references resolved and history hashed: that takes longer the larger the request is."""
+    """Prepare it in a reader thread: the larger the request, the longer it takes."""
     has_references = any(item["type"] == "item_reference" for item in admission.items)
     has_history = admission.may_repeat_history and len(admission.items) > 1
     if not has_references and not has_history:
@@ -80,20 +89,9 @@ async def _prepared(admission: Admission) -> Admission:
 
 
 def prepare(admission: Admission) -> Admission:
-    """What needs no transaction."""
+    """Resolve item references and hash the history; neither needs a transaction."""
     items = resolve_references(admission.owner_id, admission.items)
-    ends = possible_ends(items) if admission.may_repeat_history else {}
+    ends: dict[str, int] = {}
+    if admission.may_repeat_history:
+        ends = possible_ends(items)
     return replace(admission, items=items, history_ends=ends)
-
-
-def _store_or_join(
-    response_id: str,
-    admission: Admission,
-    tail: Tail,
-    reads: ReadAhead,
-) -> Stored | Joined:
-    if admission.identity is not None:
-        joined = join_or_note(admission.owner_id, admission.identity, response_id)
-        if joined is not None:
-            return joined
-    return store_admission(response_id, admission, tail, reads)

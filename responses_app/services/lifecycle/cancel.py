@@ -15,7 +15,7 @@ from responses_app.services.audit import record
 def request_cancel(
     response_id: str, actor: str = "", operator: User | None = None
 ) -> "Future[bool]":
-    """Record the request and its actor; True for the first request to cancel a response that runs."""
+    """Record the request and its actor; True for the first request while the response runs."""
 
     def request() -> bool:
         is_first = Response.objects.request_cancel(response_id, actor)

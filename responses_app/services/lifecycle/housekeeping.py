@@ -43,7 +43,7 @@ async def tidy_next() -> bool:
 
 
 def _merged(response_id: str) -> list[tuple[Segment, bytes]]:
-    """Nothing for a damaged log: joined to its neighbour, a broken event would break that one too."""
+    """Nothing for a damaged log: a broken event would break the one it is joined to."""
     segments = read_stored(response_id)
     if not all(segment.is_whole for segment in segments):
         return []

@@ -1,24 +1,17 @@
 """Retry: the same request once more, as a new response behind the same history."""
 
-from typing import Any, cast
-
 from django.contrib.auth.models import User
 
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
-from responses_app.eventlog import read_segments
 from responses_app.eventlog.store import event_store
-from responses_app.models import Kind, Response
+from responses_app.models import Response
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import new_response_id
-from responses_app.protocol.items import Item, without_fields
-from responses_app.protocol.response_object import ECHO_DEFAULTS
-from responses_app.protocol.sse import decode_frame, split_frames
 from responses_app.services.audit import record
-from responses_app.services.history.chain import input_of
-from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.admission_rows import Stored, store_admission
 from responses_app.services.lifecycle.read_ahead import NotRead, ReadAhead
+from responses_app.services.lifecycle.stored_admission import retried_admission
 from responses_app.services.lookup import owner_of
 
 
@@ -32,7 +25,7 @@ def retry_response(response_id: str, actor: User | None = None) -> str:
     def store() -> Stored:
         row = Response.objects.get(pk=response_id)
         _check(row)
-        stored = store_admission(new_id, _again(row), tail, reads)
+        stored = store_admission(new_id, retried_admission(row), tail, reads)
         record(actor, row, f"Tried again as {new_id}.")
         return stored
 
@@ -54,24 +47,3 @@ def _check(row: Response) -> None:
         raise InvalidRequest(f"The request of {row.pk} is not stored.")
     if row.conversation_id is not None:
         raise InvalidRequest(f"{row.pk} is part of its conversation by now; send it there again.")
-
-
-def _again(row: Response) -> Admission:
-    opening = read_segments(row.pk, -1, limit=1)[0]
-    body = cast(dict[str, Any], decode_frame(split_frames(opening.data)[0])["response"])
-    return Admission(
-        owner_id=row.owner_id,
-        model=row.model,
-        items=[_unnamed(item) for item in input_of(row.pk)],
-        echo={name: body[name] for name in ECHO_DEFAULTS if name in body},
-        request=row.request,
-        ignored=tuple(row.ignored),
-        kind=Kind(row.kind),
-        retry_of=row.pk,
-        tool_items=row.tool_items,
-        is_background=row.is_background,
-    )
-
-
-def _unnamed(item: Item) -> Item:
-    return without_fields(item, "id")

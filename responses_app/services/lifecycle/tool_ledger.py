@@ -17,7 +17,7 @@ from responses_app.models import ApprovalGrant, Approver, Response, ToolEvent, T
 class Intent:
     """A call that is about to run, and why it may need an approval first.
 
-    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: a name that a model invents is content.
+    ``name`` is that of a tool the server has, or ``UNKNOWN_TOOL``: an invented name is content.
     """
 
     call_id: str
@@ -40,7 +40,7 @@ class Recorded:
 
 
 def record_intent(row: Response, intent: Intent) -> Recorded:
-    """Store the call: it runs, waits for an approval, or is denied as an unstored call can't wait."""
+    """Store the call: it runs, or waits for an approval, or is denied where it can't wait."""
     _check_fence(row)
     event = ToolEvent(
         response_id=row.pk,
