@@ -6,7 +6,7 @@ open in one step and close in one step, so that a cut never falls between them.
 
 import time
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from responses_app.protocol import events
 from responses_app.protocol.closing import INTERRUPTED, closing_events, mcp_error
@@ -110,12 +110,12 @@ class OutputBuilder:
 
     def annotation(self, annotation: Annotation) -> None:
         index = self._message_of("output_text")
-        part = cast(ContentPart, self.snapshot.item(index)["content"][0])
+        parts: Any = self.snapshot.item(index)["content"]
         self._add_at(
             index,
             events.ANNOTATION_ADDED,
             content_index=0,
-            annotation_index=len(part["annotations"]),
+            annotation_index=len(parts[0]["annotations"]),
             annotation=annotation,
         )
 
@@ -147,7 +147,7 @@ class OutputBuilder:
         self._close_item(index, str(item.get("status") or "completed"))
 
     def compaction_started(self, content: str) -> None:
-        """Open a compaction item; ``compacted`` replaces its content, which stands for nothing."""
+        """Open a compaction item with an empty content, which ``compacted`` replaces."""
         self.close("completed")
         index = self._add_item({"type": COMPACTION, "encrypted_content": content})
         self._add_at(index, events.COMPACTING)
@@ -164,8 +164,8 @@ class OutputBuilder:
     # -- tool calls ---------------------------------------------------------------------
     def call_started(self, call_id: str, name: str, kind: str = "function_call") -> None:
         self._close_content()
-        call = {"type": kind, "call_id": call_id, "name": name, ARGUMENTS_OF[kind]: ""}
-        self._add_item(cast(Item, call))
+        call: Any = {"type": kind, "call_id": call_id, "name": name, ARGUMENTS_OF[kind]: ""}
+        self._add_item(call)
 
     def mcp_call_started(self, call_id: str, server_label: str, name: str) -> None:
         """A call and its result as one item, which no client takes for a call of its own."""
@@ -219,8 +219,8 @@ class OutputBuilder:
     # -- the steps ----------------------------------------------------------------------
     def _add_at(self, index: int, kind: str, **fields: Any) -> None:
         item = self.snapshot.item(index)
-        event = {"type": kind, "item_id": item["id"], "output_index": index, **fields}
-        self.add(cast(Event, event))
+        event: Any = {"type": kind, "item_id": item["id"], "output_index": index, **fields}
+        self.add(event)
 
     def _add_item(self, item: Item) -> int:
         index = self.snapshot.item_count
@@ -239,15 +239,16 @@ class OutputBuilder:
         index = self._open[-1]
         item = self.snapshot.item(index)
         open_kind = item["type"]
-        if open_kind == "message" and item["content"]:
-            # A message has one part: text or a refusal, never both.
-            open_kind = cast(ContentPart, item["content"][0])["type"]
+        if open_kind == "message":
+            parts: Any = item["content"]
+            if parts:  # a message has one part: text or a refusal, never both
+                open_kind = parts[0]["type"]
         if open_kind == kind:
             return index
         return None
 
     def _message_of(self, kind: str) -> int:
-        """The output index of the open message with such a part, which is made if needed."""
+        """The output index of the open message with such a part; opens one if there is none."""
         index = self._last_open(kind)
         if index is not None:
             return index

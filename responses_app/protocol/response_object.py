@@ -36,8 +36,8 @@ class ResponseBody(TypedDict, total=False):
     tools: list[dict[str, Any]]
 
 
-# What the object says where the request was silent; strict clients reject a missing key,
-# and null for most of these.
+# The value of each field that the request leaves out: strict clients reject a missing key, and
+# null for most of these.
 ECHO_DEFAULTS: dict[str, Any] = {
     "background": False,
     "conversation": None,
@@ -86,9 +86,9 @@ def initial_body(
 
 def json_body(body: ResponseBody) -> ResponseBody:
     """The object as JSON bodies have it: tool outputs as plain strings, not as parts."""
-    shown = body.copy()
-    shown["output"] = [_with_plain_output(item) for item in body["output"]]
-    return shown
+    plain = body.copy()
+    plain["output"] = [_with_plain_output(item) for item in body["output"]]
+    return plain
 
 
 def _with_plain_output(item: Item) -> Item:

@@ -23,7 +23,7 @@ def encode_frame(event: Event, sequence: int | None) -> bytes:
 
 def split_frames(data: bytes) -> list[bytes]:
     frames = data.split(FRAME_END)
-    frames.pop()  # the empty rest behind the last blank line
+    frames.pop()  # the empty rest after the last blank line
     return [frame + FRAME_END for frame in frames]
 
 

@@ -33,10 +33,14 @@ def newest_that_fit(older: list[Item], room: int) -> list[Item]:
         return older
     for start, item in enumerate(older):
         if start and item.get("role") == "user" and tokens <= room:
-            return [kept for kept in older[:start] if MARK in kept] + older[start:]
+            return _summaries(older[:start]) + older[start:]
         if MARK not in item:
             tokens -= sizes[start]
-    return [item for item in older if MARK in item]
+    return _summaries(older)
+
+
+def _summaries(items: list[Item]) -> list[Item]:
+    return [item for item in items if MARK in item]
 
 
 def _item_tokens(item: Item) -> int:

@@ -29,7 +29,7 @@ class RequestIdentity:
 
     digest: str
     key: str | None = None  # from Idempotency-Key
-    is_retry: bool = False  # an SDK says that it has sent this before
+    is_retry: bool = False  # the SDK marks it as a retry
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _open_in_conversation(conversation_id: str, calls: list[Item]) -> set[str]:
     positions = dict(rows.values_list("item_id", "position"))
     if not positions:
         return set()
-    present = {ids[item_id] for item_id in positions}
     first = min(positions.values())
     later = readable_items(conversation_id).filter(position__gt=first).order_by("position")
-    return present - output_ids(resolved(list(later)))
+    answered = output_ids(resolved(list(later)))
+    return {ids[item_id] for item_id in positions} - answered

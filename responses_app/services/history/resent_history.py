@@ -31,7 +31,7 @@ LOOK_BACK = 50
 
 # -- hashes -----------------------------------------------------------------------------
 def running_hashes(start: str, items: Iterable[Item]) -> Iterator[str]:
-    """The hash behind each item."""
+    """The hash after each item."""
     current = start
     for item in items:
         essence = _essence(item)
@@ -51,17 +51,20 @@ def hash_after(start: str, items: Iterable[Item]) -> str:
 def chat_form(output: list[Item]) -> list[Item]:
     """An output as most chat clients send it back: one message of all its text, and their calls."""
     answered = output_ids(output)
-    messages = [item for item in output if item["type"] == "message"]
-    form: list[Item] = []
-    if messages:
-        text = "".join(content_text(item["content"]) for item in messages)
-        message = messages[0].copy()
-        message["content"] = [{"type": "output_text", "text": text, "annotations": []}]
-        form.append(message)
+    texts: list[str] = []
+    message: Item | None = None
+    calls: list[Item] = []
     for item in output:
-        if item["type"] in CALLS and item["call_id"] not in answered:
-            form.append(item)
-    return form
+        if item["type"] == "message":
+            texts.append(content_text(item["content"]))
+            message = message or item.copy()
+        elif item["type"] in CALLS and item["call_id"] not in answered:
+            calls.append(item)
+    if message is None:
+        return calls
+    text = "".join(texts)
+    message["content"] = [{"type": "output_text", "text": text, "annotations": []}]
+    return [message, *calls]
 
 
 def _essence(item: Item) -> list[Any] | None:
@@ -108,7 +111,7 @@ class Repeated:
 
 
 def possible_ends(items: list[Item]) -> dict[str, int]:
-    """Hashes behind the newest items that can end a repeated history, with its number of items."""
+    """Hashes after the newest items that can end a repeated history, with its number of items."""
     counts: dict[str, int] = {}
     for index, hashed in enumerate(running_hashes(EMPTY, items[:-1])):
         # Reasoning alone has the hash of an empty history.
