@@ -1,4 +1,4 @@
-"""Questions of monitors to the database: answered soon, or not at all."""
+"""Queries for monitors: the database answers within two seconds, or counts as unavailable."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +12,15 @@ from responses_app.protocol.errors import StorageUnavailable
 
 T = TypeVar("T")
 
-PROBE_SECS = 2.0  # a monitor waits little longer before it takes the server for dead
+PROBE_SECS = 2.0  # a monitor that waits much longer takes the server for dead
 TROUBLE = (Error, StorageUnavailable)
 
-# However many monitors ask a database that hangs, one thread and one connection are tied up.
+# A database that hangs ties up one thread and one connection, however many monitors ask.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="database-probe", initializer=limit_waits)
 
 
 def ask(query: Callable[[], T]) -> T:
-    """Raises one of ``TROUBLE`` when the database is away or does not answer in time."""
+    """Raises one of ``TROUBLE`` when the database is unavailable or does not answer in time."""
     asked = _thread.submit(run_query, query)
     try:
         return asked.result(PROBE_SECS)

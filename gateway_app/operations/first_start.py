@@ -1,4 +1,4 @@
-"""The first start: an admin login beside the generated key, and a line to try."""
+"""The first start: an admin login beside the generated key, and a command to try."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def ensure_admin() -> bool:
     users = get_user_model().objects
     if users.filter(is_superuser=True).exists():
         return False
-    # Kept first: nobody would know the password of a login that is made and then can't be written down.
+    # Stored first: if the file can't be written, there must be no login with an unknown password.
     name, password = kept_secret(
         settings.HERMES_HOME / LOGIN_FILE, f"{ADMIN_NAME} ", PASSWORD_BYTES
     ).split()
@@ -27,17 +27,19 @@ def ensure_admin() -> bool:
 
 def greeting(*, shows_secrets: bool) -> str:
     """What the server prints once it listens."""
-    url = (
-        settings.HERMES_PUBLIC_URL
-        or f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
-    )
+    address = f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+    url = settings.HERMES_PUBLIC_URL or address
     key_file = settings.HERMES_HOME / "api_key"
     is_generated = key_file.exists() and key_file.read_text().strip() == settings.API_SERVER_KEY
     login_file = settings.HERMES_HOME / LOGIN_FILE
-    bearer = f"$(cat {_shown(key_file)})" if is_generated else "$API_SERVER_KEY"
+    bearer = "$API_SERVER_KEY"
+    key = "as set in API_SERVER_KEY"
+    if is_generated:
+        bearer = f"$(cat {_shown(key_file)})"
+        key = _secret(key_file, shows_secrets)
     lines = [
         f"Hermes Site {settings.HERMES_VERSION} on {url}",
-        f"  API key      {_secret(key_file, shows_secrets) if is_generated else 'as set in API_SERVER_KEY'}",
+        f"  API key      {key}",
         f"  admin login  {_secret(login_file, shows_secrets)}, at {url}/admin/",
         "Try it:",
         f'curl -N {url}/v1/responses -H "Authorization: Bearer {bearer}" '
@@ -49,12 +51,11 @@ def greeting(*, shows_secrets: bool) -> str:
 
 
 def warning() -> str:
-    where = (
-        settings.DATABASES["default"]["NAME"]
-        if "sqlite" in settings.DATABASES["default"]["ENGINE"]
-        else ""
-    )
-    kept = f"Responses are kept in {where}" if where else f"Keys are kept in {settings.HERMES_HOME}"
+    """For a server that stores data in a temporary folder."""
+    database = settings.DATABASES["default"]
+    kept = f"Keys are kept in {settings.HERMES_HOME}"
+    if "sqlite" in database["ENGINE"]:
+        kept = f"Responses are kept in {database['NAME']}"
     remedy = "which may be gone after a reboot. Correct it and start again."
     return f"DEGRADED: {settings.HERMES_DEGRADED}. {kept}, {remedy}"
 
@@ -62,11 +63,9 @@ def warning() -> str:
 def _secret(path: Path, shows_secret: bool) -> str:
     if not path.exists():
         return "as you set it"
-    return (
-        f"{path.read_text().strip()}  (kept in {_shown(path)})"
-        if shows_secret
-        else f"in {_shown(path)}"
-    )
+    if shows_secret:
+        return f"{path.read_text().strip()}  (kept in {_shown(path)})"
+    return f"in {_shown(path)}"
 
 
 def _shown(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""How the gateway is: what ``/health/detailed`` says and the dashboard shows."""
+"""The state of the gateway, for ``/health/detailed`` and the dashboard."""
 
 import shutil
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -31,23 +32,21 @@ DISK_PERCENT = 90
 SHOWN_PROCESSES = 12
 SHOWN_NEWER = 20
 PLATFORMS = {"api_server": {"state": "connected"}}
-LAG_SECS = 5  # a commit takes milliseconds; behind somebody else's lock it waits longer
+LAG_SECS = 5  # a commit takes milliseconds, or longer while another process holds the lock
 LAYER_SECS = 1.0
-UPSTREAM_SECS = 300  # an older failure says nothing about now
-UPSTREAM_CODES = ("server_error", "rate_limit_exceeded")  # the others are about what was asked
+UPSTREAM_SECS = 300  # an older failure does not describe the present
+UPSTREAM_CODES = ("server_error", "rate_limit_exceeded")  # others are the fault of the request
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is not ended yet, and who has it."""
+    """The responses that have not ended."""
 
     running: int
     queued: int
     awaiting_approval: int
     oldest_queued_secs: float | None
-    oldest_ready_secs: (
-        float | None
-    )  # of those that wait for a process, not for an earlier turn of their session
+    oldest_ready_secs: float | None  # of those that wait for a process, not for an earlier turn
 
 
 @dataclass(frozen=True)
@@ -92,22 +91,24 @@ def current_work() -> Work:
 
 
 def newer_logs() -> list[str]:
-    """Responses that only a newer version can go on with."""
+    """Responses that only a newer version of this server can continue."""
     waiting = Response.objects.open().in_newer_format().order_by("created_at")
     return list(waiting.values_list("pk", flat=True)[:SHOWN_NEWER])
 
 
 def _age(since: datetime | None, now: datetime) -> float | None:
-    return None if since is None else round((now - since).total_seconds(), 3)
+    if since is None:
+        return None
+    return round((now - since).total_seconds(), 3)
 
 
 def processes() -> list[Process]:
-    """The running ones, then those that ended last."""
+    """The running processes, then those that ended last."""
     silence = Case(When(is_silent(), then=Value(True)), default=Value(False))
     rows = RuntimeProcess.objects.annotate(silence=silence).order_by("-heartbeat_at")
     running = rows.filter(state=ProcessState.RUNNING)
     ended = rows.exclude(state=ProcessState.RUNNING)[:SHOWN_PROCESSES]
-    return [_process(row) for row in (*running, *ended)]
+    return [_process(row) for row in chain(running, ended)]
 
 
 def _process(row: RuntimeProcess) -> Process:
@@ -148,7 +149,7 @@ def _database_bytes() -> int:
 
 @dataclass(frozen=True)
 class Health:
-    """Everything at one moment; what could not be found out is None."""
+    """Everything at one moment; None where the database or the disk did not answer."""
 
     work: Work | None
     processes: list[Process] | None
@@ -158,7 +159,9 @@ class Health:
 
     @property
     def status(self) -> str:
-        return DEGRADED if self.degraded else OK
+        if self.degraded:
+            return DEGRADED
+        return OK
 
     @property
     def degraded(self) -> list[str]:
@@ -166,14 +169,13 @@ class Health:
 
     @property
     def running_processes(self) -> list[Process]:
-        return [
-            process for process in self.processes or [] if process.state == ProcessState.RUNNING
-        ]
+        known = self.processes or []
+        return [process for process in known if process.state == ProcessState.RUNNING]
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What only the database knows; ``trouble`` is why it could not be asked."""
+    """What the database knows; ``trouble`` is the error where it did not answer."""
 
     work: Work | None = None
     processes: list[Process] | None = None
@@ -187,12 +189,12 @@ def read_stored() -> Stored:
 
 
 def look() -> Health:
-    """For a page that needs the database for itself."""
+    """For a page that queries the database itself."""
     return _assess_found(read_stored)
 
 
 def look_soon() -> Health:
-    """For monitors: answers within two seconds, with or without the database."""
+    """For monitors: returns within two seconds, with or without the database."""
     return _assess_found(partial(ask, read_stored))
 
 
@@ -231,7 +233,10 @@ def assess(found: Stored) -> Health:
 
 
 def _check(is_ok: bool, **details: Any) -> dict[str, Any]:
-    return {"status": OK if is_ok else DEGRADED, **details}
+    status = DEGRADED
+    if is_ok:
+        status = OK
+    return {"status": status} | details
 
 
 def _layer_check() -> dict[str, Any]:
@@ -240,13 +245,13 @@ def _layer_check() -> dict[str, Any]:
         return _check(True, backend=backend)
     try:
         async_to_sync(layer_round_trip)(LAYER_SECS)
-    except Exception as error:  # whatever a backend raises, it is what the check found
+    except Exception as error:  # whatever a backend raises, it is the finding
         return _check(False, backend=backend, error=str(error) or type(error).__name__)
     return _check(True, backend=backend)
 
 
 def _model_check() -> dict[str, Any]:
-    """By its last answer: asking only to know would cost tokens, or a limit of the upstream."""
+    """From its last answer: a request of its own would cost tokens, or count towards a rate limit."""
     model = settings.HERMES_MODELS[0]
     last = last_outcomes.get((model["provider"], model["model"]))
     is_failing = (
@@ -262,20 +267,21 @@ def _model_check() -> dict[str, Any]:
 
 
 def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
-    running = [process for process in found or [] if process.state == ProcessState.RUNNING]
-    silent = sum(process.is_silent for process in running)
-    is_ready = len(running) > silent and not request_gate.is_closed
-    return _check(is_ready, running=len(running), silent=silent, draining=request_gate.is_closed)
+    running = 0
+    silent = 0
+    for process in found or []:
+        if process.state == ProcessState.RUNNING:
+            running += 1
+            silent += process.is_silent
+    is_ready = running > silent and not request_gate.is_closed
+    return _check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)
 
 
 def _terminal_check() -> dict[str, Any]:
-    is_missing = lacks_sandbox(settings.HERMES_TERMINAL)
-    return _check(
-        not is_missing,
-        mode=settings.HERMES_TERMINAL,
-        error=NO_SANDBOX if is_missing else None,
-        remedy=NO_SANDBOX_REMEDY if is_missing else None,
-    )
+    mode = settings.HERMES_TERMINAL
+    if lacks_sandbox(mode):
+        return _check(False, mode=mode, error=NO_SANDBOX, remedy=NO_SANDBOX_REMEDY)
+    return _check(True, mode=mode, error=None, remedy=None)
 
 
 def _queue_check(work: Work | None) -> dict[str, Any]:
@@ -286,4 +292,6 @@ def _queue_check(work: Work | None) -> dict[str, Any]:
 
 
 def living_state() -> str:
-    return "draining" if request_gate.is_closed else "running"
+    if request_gate.is_closed:
+        return "draining"
+    return "running"

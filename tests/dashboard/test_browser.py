@@ -127,7 +127,7 @@ def test_what_models_tools_and_clients_write_stays_text(server: Server, operator
     ask(server, {"fail": HOSTILE})
     server.ended(response_id)
     page = operator.goto(f"/live/{response_id}")
-    expect(page.locator("#log .said-assistant .text").first).to_have_text(HOSTILE)
+    expect(page.locator("#log .from-assistant .text").first).to_have_text(HOSTILE)
     expect(page.locator("#log .reasoning .text")).to_have_text(HOSTILE)
     expect(page.locator("#log .tool pre").last).to_have_text(HOSTILE)
     expect(page.locator(".asked .text")).to_contain_text(HOSTILE)

@@ -1,4 +1,4 @@
-"""``/chat``: a playground over the public API, with a token of the operator's own."""
+"""``/chat``: a playground that uses the public API, with a token for the operator."""
 
 import re
 from dataclasses import dataclass
@@ -26,13 +26,16 @@ SESSION_ID = re.compile(r"playground-[a-z0-9]{8,40}")
 @require_GET
 @staff_page(PLAYGROUND)
 def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpResponseBase:
-    """The chat of that id; without one, the newest, so that whoever closed the tab finds the answer."""
+    """The chat of that id. Without an id, the newest: an operator who closed the tab finds the answer."""
     chats = _chats(request)
     if session_id is None and chats and "new" not in request.GET:
         return redirect("chat-session", chats[0].session.public_id)
     if session_id is not None and SESSION_ID.fullmatch(session_id) is None:
         return redirect("chat")
     turns = _turns(request, session_id)
+    model = default_model()
+    if turns:
+        model = turns[-1]["model"]
     return render(
         request,
         "dashboard/chat.html",
@@ -43,7 +46,7 @@ def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpRespon
             "prefix": SESSION_PREFIX,
             "turns": turns,
             "models": [default_model(), *profile_names()],
-            "model": turns[-1]["model"] if turns else default_model(),
+            "model": model,
         },
     )
 
@@ -51,7 +54,7 @@ def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpRespon
 @require_POST
 @staff_page(PLAYGROUND)
 def token(request: HttpRequest) -> HttpResponseBase:
-    """A POST, and so safe from other sites; the root key never reaches a browser."""
+    """By POST, so that CSRF protection applies; the root key never reaches a browser."""
     token = operator_token(operator_of(request), request.session.session_key or "")
     return JsonResponse({"token": token, "expires_in": OPERATOR_SECS})
 
@@ -59,33 +62,30 @@ def token(request: HttpRequest) -> HttpResponseBase:
 @dataclass(frozen=True)
 class Chat:
     session: Session
-    name: str  # what it began with
+    name: str  # its title, or the start of its first message
 
 
 def _chats(request: HttpRequest) -> list[Chat]:
-    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")[
-        :SEARCHED_SESSIONS
-    ]
-    chosen = [session for session in mine if session.public_id.startswith(SESSION_PREFIX)][
-        :SHOWN_CHATS
-    ]
-    openings = Session.objects.filter(pk__in=[session.pk for session in chosen]).annotate(
-        opening=opening_excerpt()
-    )
-    names = dict(openings.values_list("pk", "opening"))
-    return [
-        Chat(session, session.title or names.get(session.pk) or session.public_id)
-        for session in chosen
-    ]
+    mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")
+    newest = mine[:SEARCHED_SESSIONS]
+    played = [session for session in newest if session.public_id.startswith(SESSION_PREFIX)]
+    chosen = played[:SHOWN_CHATS]
+    openings = Session.objects.filter(pk__in=[session.pk for session in chosen])
+    names = dict(openings.annotate(opening=opening_excerpt()).values_list("pk", "opening"))
+    chats = []
+    for session in chosen:
+        name = session.title or names.get(session.pk) or session.public_id
+        chats.append(Chat(session, name))
+    return chats
 
 
 def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]:
-    """What was asked; the answers come from the log, through the API."""
-    mine = Response.objects.visible_to(operator_of(request).pk).filter(deleted_at__isnull=True)
-    found = mine.filter(
-        session__public_id=session_id, session__owner=operator_of(request)
-    ).order_by("-turn")
-    rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])[::-1]
+    """The questions. The page reads the answers from the log, through the API."""
+    operator = operator_of(request)
+    mine = Response.objects.visible_to(operator.pk).filter(deleted_at__isnull=True)
+    found = mine.filter(session__public_id=session_id, session__owner=operator).order_by("-turn")
+    rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])
+    rows.reverse()
     inputs = inputs_of([row.pk for row in rows])
     turns = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""The dashboard's lists: short, newest or worst first, each read along an index."""
+"""The lists of the dashboard: short, the newest or the worst first, each read by an index."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,21 +26,24 @@ SHOWN_SESSIONS = 10
 SHOWN_ENDED = 8
 SHOWN_APPROVALS = 25
 
-# Enough for a line of a list: the rows hold whole requests and answers.
+# What a line shows. Whole rows would also read the requests and the outputs.
 LINE = (
-    *(
-        "id",
-        "status",
-        "kind",
-        "model",
-        "created_at",
-        "finished_at",
-        "total_ms",
-        "first_output_ms",
-        "attempt",
-    ),
-    *("cancel_requested_at", "incomplete_reason", "error", "requested_by"),
-    *("session__public_id", "session__title", "owner__username"),
+    "id",
+    "status",
+    "kind",
+    "model",
+    "created_at",
+    "finished_at",
+    "total_ms",
+    "first_output_ms",
+    "attempt",
+    "cancel_requested_at",
+    "incomplete_reason",
+    "error",
+    "requested_by",
+    "session__public_id",
+    "session__title",
+    "owner__username",
 )
 
 
@@ -57,10 +60,11 @@ def open_responses() -> list[Running]:
     lines = _lines(Response.objects.open()).annotate(asked=question_excerpt(), state=_state())
     rows = list(lines.order_by("created_at")[:SHOWN_OPEN])
     names = actor_names(row.requested_by for row in rows)
-    return [
-        Running(row, row.state, now - row.created_at, names.get(row.requested_by, row.requested_by))
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        asked_by = names.get(row.requested_by, row.requested_by)
+        found.append(Running(row, row.state, now - row.created_at, asked_by))
+    return found
 
 
 def _state() -> Case:
@@ -83,22 +87,19 @@ def waiting_approvals() -> list[ToolEvent]:
 
 
 def slowest(window: Window) -> list[Response]:
-    return _found(ended_in(window).order_by("-total_ms", "id").values_list("pk", flat=True))
+    ended = ended_in(window).order_by("-total_ms", "id")
+    return _read_lines(ended.values_list("pk", flat=True))
 
 
 def failed(window: Window) -> list[Response]:
-    return _found(
-        ended_in(window)
-        .filter(status=Status.FAILED)
-        .order_by("-finished_at")
-        .values_list("pk", flat=True)
-    )
+    ended = ended_in(window).filter(status=Status.FAILED).order_by("-finished_at")
+    return _read_lines(ended.values_list("pk", flat=True))
 
 
-def _found(ids: "QuerySet[Response, str]") -> list[Response]:
-    """Chosen in the index, then read: a sort over whole rows would read them all."""
+def _read_lines(ids: "QuerySet[Response, str]") -> list[Response]:
+    """First the ids, from the index, then these rows: a sort over whole rows would read them all."""
     chosen = list(ids[:SHOWN_ENDED])
-    rows = {row.pk: row for row in _lines(Response.objects.filter(pk__in=chosen))}
+    rows = _lines(Response.objects.filter(pk__in=chosen)).in_bulk()
     return [rows[pk] for pk in chosen if pk in rows]
 
 

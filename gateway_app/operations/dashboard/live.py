@@ -1,4 +1,4 @@
-"""``/live/{response_id}``: any stored response as it happens, and the operator's two words in it."""
+"""``/live/{response_id}``: any stored response while it runs and after, with the operator's two actions."""
 
 import re
 import time
@@ -50,6 +50,9 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
         session_id=row.session_id, turn__in=(row.turn - 1, row.turn + 1)
     )
     turns = dict(neighbours.values_list("turn", "pk"))
+    decisions = []
+    if request.user.has_perm(DECIDE):
+        decisions = Decision.values
     return render(
         request,
         "dashboard/live.html",
@@ -60,7 +63,7 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
             "earlier": turns.get(row.turn - 1),
             "later": turns.get(row.turn + 1),
             "may_cancel": request.user.has_perm(OPERATE),
-            "decisions": Decision.values if request.user.has_perm(DECIDE) else [],
+            "decisions": decisions,
             "server_ms": round(time.time() * 1000),
         },
     )
@@ -68,23 +71,21 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
 
 def _card(item: Item) -> dict[str, Any]:
     """An input item as the page shows it: its title and its texts."""
-    content = (
-        item.get("content")
-        or item.get("output")
-        or item.get("arguments")
-        or item.get("input")
-        or ""
-    )
-    parts = content if isinstance(content, list) else [{"text": str(content)}]
-    texts = [
-        part.get("text") or part.get("refusal") or f"[{part.get('type', 'content')}]"
-        for part in parts
-    ]
+    content: Any = ""
+    for field in ("content", "output", "arguments", "input"):
+        content = content or item.get(field)
+    if not isinstance(content, list):
+        content = [{"text": content}]
     return {
         "role": item.get("role", "item"),
         "title": item.get("role") or item["type"],
-        "texts": texts,
+        "texts": [_part_text(part) for part in content],
     }
+
+
+def _part_text(part: dict[str, Any]) -> str:
+    text = part.get("text") or part.get("refusal") or f"[{part.get('type', 'content')}]"
+    return str(text)
 
 
 @require_POST
@@ -93,12 +94,11 @@ def cancel(request: HttpRequest, response_id: str) -> HttpResponseBase:
     try:
         row = any_response(response_id, must_be_stored=False)
         operator = operator_of(request)
-        is_asked = request_cancel(
-            row.pk, operator_actor(operator.get_username()), operator
-        ).result()
+        actor = operator_actor(operator.get_username())
+        is_requested = request_cancel(row.pk, actor, operator).result()
     except ApiError as error:
         return _refused(error)
-    return JsonResponse({"response_id": row.pk, "requested": is_asked})
+    return JsonResponse({"response_id": row.pk, "requested": is_requested})
 
 
 @require_POST
@@ -132,12 +132,12 @@ def _refused(error: ApiError) -> HttpResponse:
 
 
 def _viewers(cookies: Collection[str]) -> set[str]:
-    """In a reader's thread: both the sessions and the permissions are read from the database."""
+    """For a reader thread: sessions and permissions are in the database."""
     return {header for header in cookies if may_view(user_of_cookies(header))}
 
 
 class LiveConsumer(HttpConsumer):
-    """The log for a browser of the staff: the pump of every reader, by cookie instead of by key."""
+    """The log for a browser of the staff, which logs in by cookie instead of by key."""
 
     async def respond(self, body: bytes) -> None:
         cookies = self.header("cookie") or ""
@@ -149,7 +149,9 @@ class LiveConsumer(HttpConsumer):
         row = await database.read(any_response, self.path_args["response_id"])
         seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
         await self.start_stream([])
-        await pump(self, row.pk, -1 if seen is None else seen, TimedLogView())
+        if seen is None:
+            seen = -1
+        await pump(self, row.pk, seen, TimedLogView())
 
 
 LIVE_ROUTES = (

@@ -1,4 +1,4 @@
-"""A limit for failed logins: each costs a slow hash, and a password must not be guessed."""
+"""A limit of failed logins: a password must not be guessed, and each attempt costs a slow hash."""
 
 import unicodedata
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from django.http.response import HttpResponseBase
 
 WINDOW_SECS = 60
 FAILURES_PER_NAME = 5  # from one address
-FAILURES_PER_ADDRESS = 20  # with any names: a hash takes half a second of a core
+FAILURES_PER_ADDRESS = 20  # with any names; a hash takes half a second of a core
 LOGIN = "admin:login"
 
 
 class LoginThrottle:
-    """Refuses a login before its password is hashed; each process counts for itself."""
+    """Refuses a login before its password is hashed. Each process has its own counters."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -31,12 +31,11 @@ class LoginThrottle:
         match = request.resolver_match
         if request.method != "POST" or match is None or match.view_name != LOGIN:
             return None
-        # Counted before the hash: logins that come at the same time would all pass.
-        is_over = [
-            _count(key) > limit
-            for key, limit in _counters(request, request.POST.get("username", ""))
-        ]
-        if not any(is_over):
+        # Counted before the hash, or simultaneous logins would all pass.
+        is_over = False
+        for key, limit in _counters(request, request.POST.get("username", "")):
+            is_over |= _count(key) > limit
+        if not is_over:
             return None
         return HttpResponse(
             "Too many failed logins. Try again in a minute.",
@@ -47,13 +46,13 @@ class LoginThrottle:
 
 
 @receiver(user_logged_in)
-def _forgive(user: Any, request: HttpRequest | None = None, **signal: Any) -> None:
-    """A login that succeeds is no failure; those before it, with other names, still count."""
+def _uncount(user: Any, request: HttpRequest | None = None, **signal: Any) -> None:
+    """A login that succeeds does not count. Earlier failures with other names still do."""
     if request is None:
         return
     (by_name, _), (by_address, _) = _counters(request, user.get_username())
     cache.delete(by_name)
-    with suppress(ValueError):  # its minute has ended
+    with suppress(ValueError):  # the counter has expired
         cache.decr(by_address)
 
 
@@ -61,7 +60,7 @@ def _count(key: str) -> int:
     cache.add(key, 0, WINDOW_SECS)
     try:
         return cache.incr(key)
-    except ValueError:  # its minute has just ended
+    except ValueError:  # the counter has just expired
         return 1
 
 
@@ -72,7 +71,7 @@ def _counters(request: HttpRequest, name: str) -> list[tuple[str, int]]:
 
 
 def _address(request: HttpRequest) -> str:
-    """Behind a proxy all connections are the proxy's; the last entry is what it saw itself."""
+    """Behind a proxy all connections come from the proxy; it appends the address that it saw."""
     forwarded = request.headers.get("X-Forwarded-For", "")
     if settings.HERMES_PUBLIC_URL and forwarded:
         return forwarded.rpartition(",")[2].strip()

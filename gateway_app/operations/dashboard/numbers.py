@@ -1,12 +1,13 @@
 """Counts over a window of time: throughput, latency, errors, tokens and the use of tools.
 
-The database counts, from indexes alone; what leaves it is a row per slot and class, however many responses there
-were. Latencies are counted in classes, as a percentile of many values needs no more, and every database can do it.
+The database counts, from indexes alone. It returns one row per slot and class, however many responses
+there are. Latencies are counted in classes: that is exact enough for a percentile, and works on every database.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from django.core.cache import cache
@@ -17,17 +18,19 @@ from responses_app.models import Response, ToolEvent, ToolStatus
 from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
 
-# Upper bounds in milliseconds; each is at most twice the one before, and a percentile is read between two.
+# Upper bounds in milliseconds. Each is at most twice the one before; percentiles are interpolated between two.
+# fmt: off
 CLASSES_MS = (
-    *(10, 20, 35, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 1500, 2000, 3000, 4000, 5000),
-    *(7500, 10_000, 15_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000),
-    *(600_000, 1_200_000, 2_400_000, 3_600_000, 7_200_000, 86_400_000),
+    10, 20, 35, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 1500, 2000, 3000, 4000, 5000,
+    7500, 10_000, 15_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000,
+    600_000, 1_200_000, 2_400_000, 3_600_000, 7_200_000, 86_400_000,
 )
+# fmt: on
 SHOWN_ROWS = 12
 
 
 class Slot(Func):
-    """The number of the slot a time lies in."""
+    """The number of the slot that a time belongs to."""
 
     output_field = IntegerField()
 
@@ -52,17 +55,20 @@ class Point:
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    total_classes: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    first_classes: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    # How many responses are in each class of CLASSES_MS: by their whole time, by their first output.
+    total_classes: Counter[int] = field(default_factory=Counter)
+    first_classes: Counter[int] = field(default_factory=Counter)
 
     @property
     def error_percent(self) -> float | None:
-        return round(100 * self.failed / self.ended, 1) if self.ended else None
+        if not self.ended:
+            return None
+        return round(100 * self.failed / self.ended, 1)
 
 
 @dataclass
 class Use:
-    """What one model, key or operator used."""
+    """The use of one model, key or operator."""
 
     name: str
     responses: int = 0
@@ -95,19 +101,17 @@ class Numbers:
         """The window as if it were one slot."""
         whole = Point(0)
         for point in self.points:
-            for name in ("ended", "failed", "input_tokens", "output_tokens"):
-                setattr(whole, name, getattr(whole, name) + getattr(point, name))
-            for mine, its in (
-                (whole.total_classes, point.total_classes),
-                (whole.first_classes, point.first_classes),
-            ):
-                for upper, count in its.items():
-                    mine[upper] += count
+            whole.ended += point.ended
+            whole.failed += point.failed
+            whole.input_tokens += point.input_tokens
+            whole.output_tokens += point.output_tokens
+            whole.total_classes.update(point.total_classes)
+            whole.first_classes.update(point.first_classes)
         return whole
 
 
 def numbers(window: Window) -> Numbers:
-    """Counted at most once in a while, however many people look."""
+    """Cached for a while, so that the cost does not grow with the number of open dashboards."""
     key = f"dashboard.numbers.{window.name}"
     found: Numbers | None = cache.get(key)
     if found is None:
@@ -121,16 +125,16 @@ def ended_in(window: Window) -> QuerySet[Response]:
 
 
 def percentile(classes: Mapping[int, int], share: float) -> int | None:
-    """The value below which this share lies, read between the bounds of its class."""
+    """The value below which this share of the responses is, interpolated within its class."""
     rank = share * sum(classes.values())
     if not rank:
         return None
     below = 0
-    for upper in sorted(classes):
-        if below + classes[upper] >= rank:
-            lower = max((bound for bound in CLASSES_MS if bound < upper), default=0)
-            return round(lower + (upper - lower) * (rank - below) / classes[upper])
-        below += classes[upper]
+    for lower, upper in pairwise((0, *CLASSES_MS)):
+        count = classes.get(upper, 0)
+        if count and below + count >= rank:
+            return round(lower + (upper - lower) * (rank - below) / count)
+        below += count
     return max(classes)
 
 
@@ -151,18 +155,25 @@ def _count(window: Window) -> Numbers:
         )
     )
     names = actor_names(row["requested_by"] for row in used)
+    by_model: dict[str, Use] = {}
+    by_key: dict[str, Use] = {}
+    for row in used:
+        actor = row["requested_by"]
+        _add_use(by_model, row["model"], row)
+        _add_use(by_key, names.get(actor, actor or "unknown"), row)
     return Numbers(
         points=list(points.values()),
-        by_model=_folded((row["model"], row) for row in used),
-        by_key=_folded(
-            (names.get(row["requested_by"], row["requested_by"] or "unknown"), row) for row in used
-        ),
+        by_model=_most_used(by_model),
+        by_key=_most_used(by_key),
         tools=_tools(window),
     )
 
 
 def _class_of(column: str) -> Case:
-    bounds = [When(**{f"{column}__lte": upper}, then=Value(upper)) for upper in CLASSES_MS]
+    bounds = []
+    for upper in CLASSES_MS:
+        is_below = Q((f"{column}__lte", upper))
+        bounds.append(When(is_below, then=Value(upper)))
     return Case(*bounds, default=Value(CLASSES_MS[-1]), output_field=IntegerField())
 
 
@@ -176,12 +187,13 @@ def _add_ends(points: dict[int, Point], window: Window) -> None:
     )
     for row in rows:
         point = points.get(row["slot"])
-        if point is None:  # ended while this was counted
+        if point is None:  # it ended after the slots were computed
             continue
         point.ended += row["count"]
-        point.failed += row["count"] if row["status"] == Status.FAILED else 0
         point.input_tokens += row["input"]
         point.output_tokens += row["output"]
+        if row["status"] == Status.FAILED:
+            point.failed += row["count"]
         if row["status"] == Status.COMPLETED:
             point.total_classes[row["speed"]] += row["count"]
 
@@ -201,18 +213,21 @@ def _add_first_outputs(points: dict[int, Point], window: Window) -> None:
             point.first_classes[row["speed"]] += row["count"]
 
 
-def _folded(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Use]:
-    uses: dict[str, Use] = {}
-    for name, row in rows:
-        use = uses.setdefault(name, Use(name))
-        use.responses += row["responses"]
-        use.failed += row["failures"]
-        use.input_tokens += row["input"]
-        use.output_tokens += row["output"]
-        use.tool_calls += row["calls"]
-    return sorted(uses.values(), key=lambda use: (-use.tokens, -use.responses, use.name))[
-        :SHOWN_ROWS
-    ]
+def _add_use(uses: dict[str, Use], name: str, row: Mapping[str, Any]) -> None:
+    use = uses.setdefault(name, Use(name))
+    use.responses += row["responses"]
+    use.failed += row["failures"]
+    use.input_tokens += row["input"]
+    use.output_tokens += row["output"]
+    use.tool_calls += row["calls"]
+
+
+def _most_used(uses: dict[str, Use]) -> list[Use]:
+    return sorted(uses.values(), key=_use_order)[:SHOWN_ROWS]
+
+
+def _use_order(use: Use) -> tuple[int, int, str]:
+    return (-use.tokens, -use.responses, use.name)
 
 
 def _tools(window: Window) -> list[ToolUse]:

@@ -1,12 +1,12 @@
-"""What every page of ours may load: its own files, and nothing else."""
+"""What a page may load: files of this server, and nothing else."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-# No inline script and no other origin: text of a model that slipped through as markup could still do nothing, not
-# even load a picture that tells somebody it was read.
+# No inline script and no other origin: text of a model that a page failed to escape can run nothing,
+# and can't load a picture that reports to its server that the text was read.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -23,7 +23,7 @@ POLICY = "; ".join(
 
 
 class ContentSecurityPolicy:
-    """A middleware for all that Django answers: the admin, the dashboard and errors alike."""
+    """A middleware for every response of Django: the admin, the dashboard and errors."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

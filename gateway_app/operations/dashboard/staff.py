@@ -1,6 +1,7 @@
-"""Who may use the operators' pages: staff, by Django's own login and permissions."""
+"""Access to the operators' pages: staff, by Django's login and permissions."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
@@ -28,7 +29,11 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def staff_page(permission: str) -> Callable[[View[P]], View[P]]:
-    """Guard a page. Django's own decorators know nothing of the parts that htmx loads."""
+    """Lets staff with this permission in.
+
+    ``staff_member_required`` would redirect the parts that htmx loads, and POSTs, to the login page;
+    ``permission_required`` can't name the missing permission.
+    """
 
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
@@ -45,7 +50,7 @@ def staff_page(permission: str) -> Callable[[View[P]], View[P]]:
 
 
 def _login(request: HttpRequest) -> HttpResponseBase:
-    """A part of a page makes the browser load the whole page again, which leads to the login."""
+    """HX-Refresh reloads the whole page, and the reload leads to the login."""
     if "HX-Request" in request.headers:
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
     if request.method != "GET":
@@ -79,14 +84,13 @@ def operator_of(request: HttpRequest) -> User:
 
 def user_of_cookies(header: str | None) -> User | AnonymousUser:
     """The user behind a Cookie header, where no middleware runs; Django checks the session as on any page."""
-    try:
+    session_key = None
+    with suppress(CookieError):
         found = SimpleCookie(header or "").get(settings.SESSION_COOKIE_NAME)
-    except CookieError:
-        found = None
+        if found is not None:
+            session_key = found.value
     request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(
-        found.value if found else None
-    )
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     user = get_user(request)
     assert isinstance(user, User | AnonymousUser)
     return user

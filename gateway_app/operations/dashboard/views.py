@@ -1,5 +1,6 @@
-"""``/`` and its parts: what the gateway does now, and what it did."""
+"""The dashboard, ``/``, and the parts that it refreshes: the work of this moment, and of a window of time."""
 
+from collections import defaultdict
 from typing import Any
 
 from django.http import HttpRequest
@@ -12,7 +13,7 @@ from gateway_app.operations.dashboard import lists
 from gateway_app.operations.dashboard.numbers import Point, numbers, percentile
 from gateway_app.operations.dashboard.staff import VIEW, staff_page
 from gateway_app.operations.dashboard.windows import DEFAULT_WINDOW, WINDOWS, Window
-from gateway_app.operations.monitoring.remote import NOBODY, watch
+from gateway_app.operations.monitoring.remote import UNREACHABLE, Remote, watch
 from gateway_app.operations.monitoring.status import Local, gateway, local
 
 
@@ -20,8 +21,8 @@ from gateway_app.operations.monitoring.status import Local, gateway, local
 @staff_page(VIEW)
 def dashboard(request: HttpRequest) -> HttpResponseBase:
     window = _window(request)
-    context = {"windows": WINDOWS.values(), "window": window, **_now(), **_past(window)}
-    return render(request, "dashboard/dashboard.html", context | {"page": "dashboard"})
+    context = {"page": "dashboard", "windows": WINDOWS.values()} | _now() | _past(window)
+    return render(request, "dashboard/dashboard.html", context)
 
 
 @require_GET
@@ -52,31 +53,33 @@ def _now() -> dict[str, Any]:
 
 
 def _gateway(found: Local) -> dict[str, Any]:
-    """As in /api/status, without waiting for a gateway elsewhere."""
-    remote = watch.latest() if found.needs_probe else NOBODY
-    return {**gateway(found, remote or NOBODY), "is_asked": remote is None}
+    """As in /api/status, but a page does not wait for a gateway on another host."""
+    remote: Remote | None = UNREACHABLE
+    if found.needs_probe:
+        remote = watch.latest()
+    return gateway(found, remote or UNREACHABLE) | {"is_unknown": remote is None}
 
 
 def _past(window: Window) -> dict[str, Any]:
     counted = numbers(window)
-    whole = counted.whole
+    tokens = [use.tokens for use in counted.by_model + counted.by_key]
+    calls = [tool.calls for tool in counted.tools]
     return {
         "window": window,
         "numbers": counted,
-        "whole": {"point": whole, **_percentiles(whole)},
-        "most_tokens": max((use.tokens for use in (*counted.by_model, *counted.by_key)), default=0),
-        "most_calls": max((tool.calls for tool in counted.tools), default=0),
-        "points": [
-            {"point": point, **_percentiles(point)} for point in counted.points if point.ended
-        ],
+        "whole": _with_percentiles(counted.whole),
+        "most_tokens": max(tokens, default=0),
+        "most_calls": max(calls, default=0),
+        "points": [_with_percentiles(point) for point in counted.points if point.ended],
         "plots": _plots(counted.points),
         "slowest": lists.slowest(window),
         "failed": lists.failed(window),
     }
 
 
-def _percentiles(point: Point) -> dict[str, int | None]:
+def _with_percentiles(point: Point) -> dict[str, Any]:
     return {
+        "point": point,
         "first_p50": percentile(point.first_classes, 0.5),
         "first_p95": percentile(point.first_classes, 0.95),
         "total_p50": percentile(point.total_classes, 0.5),
@@ -86,17 +89,21 @@ def _percentiles(point: Point) -> dict[str, int | None]:
 
 def _plots(points: list[Point]) -> dict[str, list[Any]]:
     """One list per line of a plot, all of the same length."""
-    middle = [_percentiles(point) for point in points]
-    secs = {
-        name: [None if (ms := each[name]) is None else ms / 1000 for each in middle]
-        for name in ("first_p50", "first_p95", "total_p50", "total_p95")
-    }
-    return {
-        "at": [point.at for point in points],
-        "ended": [point.ended for point in points],
-        "failed": [point.failed for point in points],
-        "error_percent": [point.error_percent for point in points],
-        "input_tokens": [point.input_tokens for point in points],
-        "output_tokens": [point.output_tokens for point in points],
-        **secs,
-    }
+    plots: dict[str, list[Any]] = defaultdict(list)
+    for point in points:
+        plots["at"].append(point.at)
+        plots["ended"].append(point.ended)
+        plots["failed"].append(point.failed)
+        plots["error_percent"].append(point.error_percent)
+        plots["input_tokens"].append(point.input_tokens)
+        plots["output_tokens"].append(point.output_tokens)
+        for name, value in _with_percentiles(point).items():
+            if name != "point":
+                plots[name].append(_secs(value))
+    return dict(plots)
+
+
+def _secs(ms: int | None) -> float | None:
+    if ms is None:
+        return None
+    return ms / 1000

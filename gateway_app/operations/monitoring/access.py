@@ -1,4 +1,4 @@
-"""Who may read what: a key or staff read all; a direct connection on loopback reads the public part."""
+"""Access to monitoring: a key or staff read everything; a direct connection on loopback, the public part."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -25,7 +25,7 @@ def access_of(request: HttpRequest) -> Access:
     """Raises ``Unauthenticated`` for a caller that may read nothing."""
     authorization = request.headers.get("Authorization")
     if is_root(authorization):
-        return Access.ALL  # known without the database
+        return Access.ALL  # decided without the database
     is_direct = _is_direct(request)
     if is_direct and settings.HERMES_OPEN_MONITORING:
         return Access.ALL
@@ -44,12 +44,12 @@ def no_key() -> Unauthenticated:
 
 
 def _has_key(authorization: str | None) -> bool:
-    """A wrong key raises; HERMES_AUTH=off lets callers in that have no authority of their own."""
+    """A wrong key raises. With HERMES_AUTH=off a caller without a key has no authority."""
     return authorization is not None and authenticate(authorization).authority is not None
 
 
 def _is_direct(request: HttpRequest) -> bool:
-    """A proxy makes every caller look like loopback; each adds at least one of these headers."""
+    """A proxy makes every client look like loopback; each proxy adds at least one of these headers."""
     if not settings.IS_PRIVATE:
         return False
     if any(name in request.headers for name in PROXY_HEADERS):
@@ -60,7 +60,7 @@ def _is_direct(request: HttpRequest) -> bool:
 @dataclass(frozen=True)
 class Watcher:
     access: Access
-    is_authenticated: bool = True  # for REST framework's permission
+    is_authenticated: bool = True  # REST framework's IsAuthenticated reads it
 
 
 class WatcherAuthentication(BaseAuthentication):

@@ -1,4 +1,4 @@
-"""``/health/detailed``, ``/api/status`` and ``/metrics``, described."""
+"""The OpenAPI description of ``/health/detailed``, ``/api/status`` and ``/metrics``."""
 
 from responses_app.requests.json_schema import (
     OPEN_OBJECT,

@@ -1,4 +1,4 @@
-"""The gateway elsewhere, asked over HTTP when none lives here."""
+"""The gateway on another host, asked over HTTP when none runs here."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from django.conf import settings
 
 SUFFIXES = ("/health/detailed", "/health")
 MAX_BODY_BYTES = 1_000_000
-FRESH_SECS = 5.0  # the dashboard looks every two seconds, however slow the other server is
+FRESH_SECS = 5.0  # the dashboard refreshes every two seconds, however slow the other server is
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,19 @@ class Remote:
     body: dict[str, Any] | None
 
 
-NOBODY = Remote(False, None)
+UNREACHABLE = Remote(False, None)
 
 
 def probe() -> Remote:
-    """The first of the two addresses that answers 200 with a JSON object; blocks as long as the time limits allow."""
+    """Asks both addresses and takes the first answer that is 200 with a JSON object; blocks up to both timeouts."""
     if not settings.GATEWAY_HEALTH_URL:
-        return NOBODY
+        return UNREACHABLE
     base = base_url(settings.GATEWAY_HEALTH_URL)
     for suffix in SUFFIXES:
         body = _ask(base + suffix, settings.GATEWAY_HEALTH_TIMEOUT)
         if body is not None:
             return Remote(True, body)
-    return NOBODY
+    return UNREACHABLE
 
 
 def base_url(url: str) -> str:
@@ -43,28 +43,32 @@ def base_url(url: str) -> str:
 
 
 def _ask(url: str, timeout_secs: float) -> dict[str, Any] | None:
-    import httpx2  # comes with the SDK, and takes its time to load
+    import httpx2  # comes with the SDK, and loads slowly
 
     key = settings.GATEWAY_HEALTH_KEY
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = {}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     deadline = time.monotonic() + timeout_secs
     received = b""
     try:
-        with httpx2.stream("GET", url, headers=headers, timeout=timeout_secs) as answer:
-            if answer.status_code != 200:
+        with httpx2.stream("GET", url, headers=headers, timeout=timeout_secs) as response:
+            if response.status_code != 200:
                 return None
-            for chunk in answer.iter_bytes():
+            for chunk in response.iter_bytes():
                 received += chunk
                 if time.monotonic() > deadline or len(received) > MAX_BODY_BYTES:
-                    return None  # a drip of bytes keeps every single read in its limit
+                    return None  # single bytes keep each read within its timeout
         body = orjson.loads(received)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError):
         return None
-    return body if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        return None
+    return body
 
 
 class Watch:
-    """The last finding for those who may not wait; looking at it starts the next probe when it is old."""
+    """The last finding, for pages that must not wait; reading it starts a new probe when it is old."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""What ``/api/status`` says: the gateway of this host, or the one elsewhere."""
+"""The body of ``/api/status``: the gateway of this host, or one on another host."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from gateway_app.operations import health
 from gateway_app.operations.database_probe import TROUBLE, ask
-from gateway_app.operations.monitoring.remote import NOBODY, Remote
+from gateway_app.operations.monitoring.remote import UNREACHABLE, Remote
 from gateway_app.runtime.processes import HOST
 from responses_app.models import Session
 
@@ -19,7 +19,7 @@ PRIVATE_FIELDS = ("hermes_home", "config_path", "gateway_pid", "gateway_health_u
 
 @dataclass(frozen=True)
 class Local:
-    """The newest process of this host; None where nothing is known of any."""
+    """The newest process of this host; None where none is known."""
 
     process: health.Process | None
     is_alive: bool
@@ -31,12 +31,16 @@ class Local:
 
 def local(processes: list[health.Process] | None) -> Local:
     here = [process for process in processes or [] if process.host == HOST]
-    alive = [process for process in here if process.is_alive_here]
-    return Local(next(iter(alive or here), None), bool(alive))
+    for process in here:
+        if process.is_alive_here:
+            return Local(process, True)
+    if here:
+        return Local(here[0], False)
+    return Local(None, False)
 
 
 def look() -> tuple[Local, int | None]:
-    """The gateway of this host, and how many sessions were used lately, if the database tells."""
+    """The gateway of this host and the number of recent sessions; None where the database is unavailable."""
     try:
         processes, active = ask(_read)
     except TROUBLE:
@@ -50,56 +54,72 @@ def _read() -> tuple[list[health.Process], int]:
 
 
 def status(found: Local, remote: Remote, active_sessions: int | None) -> dict[str, Any]:
-    return {
+    body = {
         "version": settings.HERMES_VERSION,
         "hermes_home": str(settings.HERMES_HOME),
         "config_path": str(settings.HERMES_HOME / "config.yaml"),
         "active_sessions": active_sessions,
-        **gateway(found, remote),
     }
+    return body | gateway(found, remote)
 
 
 def public_status(body: dict[str, Any]) -> dict[str, Any]:
-    """Without paths, pids and addresses; what another server sends may hold any of them."""
+    """Without paths, pids and addresses; the body of another server may contain any of them."""
     public = {name: value for name, value in body.items() if name not in PRIVATE_FIELDS}
     if body["gateway_is_remote"]:
         public |= {"gateway_platforms": {}, "gateway_exit_reason": None}
     return public
 
 
-def gateway(found: Local, remote: Remote = NOBODY) -> dict[str, Any]:
-    seen = _remote_gateway(remote.body or {}) if remote.is_alive else _local_gateway(found)
-    return {"gateway_health_url": settings.GATEWAY_HEALTH_URL or None, **seen}
+def gateway(found: Local, remote: Remote = UNREACHABLE) -> dict[str, Any]:
+    fields = _local_gateway(found)
+    if remote.is_alive:
+        fields = _remote_gateway(remote.body or {})
+    return {"gateway_health_url": settings.GATEWAY_HEALTH_URL or None} | fields
 
 
 def _local_gateway(found: Local) -> dict[str, Any]:
-    process = found.process
-    return {
+    fields: dict[str, Any] = {
         "gateway_running": found.is_alive,
         "gateway_is_remote": False,
-        "gateway_pid": process.pid if process and found.is_alive else None,
-        "gateway_state": health.living_state() if found.is_alive else (process and "stopped"),
-        "gateway_platforms": health.PLATFORMS if found.is_alive else {},
-        "gateway_exit_reason": (process.exit_reason or None)
-        if process and not found.is_alive
-        else None,
-        "gateway_updated_at": process.heartbeat_at.isoformat() if process else None,
+        "gateway_pid": None,
+        "gateway_state": None,
+        "gateway_platforms": {},
+        "gateway_exit_reason": None,
+        "gateway_updated_at": None,
     }
+    process = found.process
+    if process is None:
+        return fields
+    fields["gateway_updated_at"] = process.heartbeat_at.isoformat()
+    if found.is_alive:
+        fields["gateway_pid"] = process.pid
+        fields["gateway_state"] = health.living_state()
+        fields["gateway_platforms"] = health.PLATFORMS
+    else:
+        fields["gateway_state"] = "stopped"
+        fields["gateway_exit_reason"] = process.exit_reason or None
+    return fields
 
 
 def _remote_gateway(body: dict[str, Any]) -> dict[str, Any]:
-    """Whatever another server says is only shown; a plain ``/health`` says next to nothing."""
-    pid, state, platforms = body.get("pid"), body.get("gateway_state"), body.get("platforms")
+    """Another server may send anything, and a plain ``/health`` has hardly any of these fields."""
+    state = _typed(body, "gateway_state", str)
+    if state is None or state == "stopped":
+        state = "running"
     return {
         "gateway_running": True,
         "gateway_is_remote": True,
-        "gateway_pid": pid if isinstance(pid, int) else None,
-        "gateway_state": state if isinstance(state, str) and state != "stopped" else "running",
-        "gateway_platforms": platforms if isinstance(platforms, dict) else {},
-        "gateway_exit_reason": _text(body.get("exit_reason")),
-        "gateway_updated_at": _text(body.get("updated_at")),
+        "gateway_pid": _typed(body, "pid", int),
+        "gateway_state": state,
+        "gateway_platforms": _typed(body, "platforms", dict) or {},
+        "gateway_exit_reason": _typed(body, "exit_reason", str),
+        "gateway_updated_at": _typed(body, "updated_at", str),
     }
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _typed(body: dict[str, Any], name: str, kind: type) -> Any:
+    value = body.get(name)
+    if not isinstance(value, kind):
+        return None
+    return value

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import View
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from rest_framework.request import Request
-from rest_framework.response import Response as JsonAnswer
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway_app.operations import health
@@ -19,7 +19,7 @@ from gateway_app.operations.monitoring.access import (
     no_key,
 )
 from gateway_app.operations.monitoring.detailed import all_fields, public_fields
-from gateway_app.operations.monitoring.remote import NOBODY, probe
+from gateway_app.operations.monitoring.remote import UNREACHABLE, probe
 from gateway_app.operations.monitoring.status import (
     Local,
     look,
@@ -34,11 +34,11 @@ from responses_app.protocol.errors import ApiError
 class DetailedHealthView(APIView):
     authentication_classes = (WatcherAuthentication,)
 
-    def get(self, request: Request) -> JsonAnswer:
+    def get(self, request: Request) -> Response:
         found = health.look_soon()
         if _access(request) is Access.ALL:
-            return JsonAnswer(all_fields(found))
-        return JsonAnswer(public_fields(found))
+            return Response(all_fields(found))
+        return Response(public_fields(found))
 
 
 class MetricsView(APIView):
@@ -58,7 +58,7 @@ def _access(request: Request) -> Access:
 
 
 def _measure_now() -> None:
-    """What is looked up when somebody asks, and not counted as it happens."""
+    """The metrics that are read when Prometheus asks, and not counted as they happen."""
     metrics.log_lag_seconds.set(database.writer.lag_secs)
     metrics.log_pending_bytes.set(database.writer.pending_bytes)
     unknown = float("nan")
@@ -75,18 +75,23 @@ def _measure_now() -> None:
 
 
 class StatusView(View):
-    """Asynchronous: a silent remote server must not hold up the thread of the other views."""
+    """Asynchronous: a remote server that does not answer must not hold a thread."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         try:
             access, found, active_sessions = await sync_to_async(_admitted)(request)
         except ApiError as error:
             return JsonResponse(error.body(), status=error.status, headers=error.headers)
-        remote = await asyncio.to_thread(probe) if found.needs_probe else NOBODY
+        remote = UNREACHABLE
+        if found.needs_probe:
+            remote = await asyncio.to_thread(probe)
         body = status(found, remote, active_sessions)
-        return JsonResponse(body if access is Access.ALL else public_status(body))
+        if access is not Access.ALL:
+            body = public_status(body)
+        return JsonResponse(body)
 
 
 def _admitted(request: HttpRequest) -> tuple[Access, Local, int | None]:
     access = access_of(request)
-    return access, *look()
+    found, active_sessions = look()
+    return access, found, active_sessions

@@ -1,4 +1,7 @@
-"""Amounts as people read them."""
+"""Durations and counts as people read them.
+
+``django.contrib.humanize`` has no durations, and its ``intword`` is too wide for a column: "1.2 million".
+"""
 
 from datetime import datetime, timedelta
 
@@ -9,9 +12,7 @@ from django.utils import timezone
 from gateway_app.operations.first_start import warning
 
 register = template.Library()
-LONG = 100_000
-# Name, seconds, and up to how many of it.
-UNITS = (("s", 1, 60), ("min", 60, 60), ("h", 3600, 48), ("d", 86_400, 0))
+LONG = 100_000  # from here on, the last three digits are left out
 
 
 @register.filter
@@ -27,7 +28,9 @@ def milliseconds(value: int | None) -> str:
 def duration(value: timedelta | float | None) -> str:
     if value is None:
         return "–"
-    secs = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    secs = float(value)
     if secs < 60:
         return f"{secs:.1f} s"
     if secs < 3600:
@@ -38,24 +41,13 @@ def duration(value: timedelta | float | None) -> str:
 
 
 @register.filter
-def ago(value: datetime | None) -> str:
-    if value is None:
-        return "–"
-    secs = max(0.0, (timezone.now() - value).total_seconds())
-    if secs < 10:
-        return f"{secs:.1f} s ago"
-    unit, size = next((each for each in UNITS if secs < each[1] * each[2]), UNITS[-1])[:2]
-    return f"{secs / size:.0f} {unit} ago"
-
-
-@register.filter
 def epoch_time(value: int) -> datetime:
     return datetime.fromtimestamp(value, timezone.get_current_timezone())
 
 
 @register.filter
 def count(value: int | None) -> str:
-    """With narrow spaces, and shortened where nobody reads the last digits."""
+    """With narrow spaces between thousands; large numbers are shortened."""
     if value is None:
         return "–"
     for unit, size in (("G", 10**9), ("M", 10**6)):
@@ -68,5 +60,7 @@ def count(value: int | None) -> str:
 
 @register.simple_tag
 def degraded_warning() -> str:
-    """Why everything may be gone after a reboot; empty when all is well."""
-    return warning() if settings.HERMES_DEGRADED else ""
+    """Why a reboot may lose everything; empty while the server can write to its home."""
+    if not settings.HERMES_DEGRADED:
+        return ""
+    return warning()

@@ -6,14 +6,14 @@ const find = (id) => document.getElementById(id);
 const csrf = page.querySelector("[name=csrfmiddlewaretoken]").value;
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 5000;
-const APPROVAL_LOOK_MS = 1500; // a call that is quiet for so long may wait for consent
+const APPROVAL_LOOK_MS = 1500; // a call without events for this long may wait for approval
 const RENEW_MS = 60_000; // before the token ends
 const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
 
 let token = null;
 let tokenEnds = 0;
 let session = page.dataset.session;
-let running = null; // the turn whose answer grows
+let running = null; // the turn whose answer is being streamed
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -32,13 +32,13 @@ async function api(path, options = {}) {
   const headers = { Authorization: `Bearer ${await bearer()}`, "Content-Type": "application/json", ...options.headers };
   const answer = await fetch(path, { ...options, headers });
   if (answer.ok) return answer;
-  const said = await answer.json().catch(() => null);
-  const error = new Error(said?.error?.message || `The server answered ${answer.status}.`);
+  const body = await answer.json().catch(() => null);
+  const error = new Error(body?.error?.message || `The server answered ${answer.status}.`);
   error.status = answer.status;
   throw error;
 }
 
-// The events of a stream; it ends early where the connection does.
+// The events of a stream, up to its end or to the end of the connection.
 async function* events(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";
@@ -75,7 +75,7 @@ function isAtBottom() {
   return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 }
 
-// One turn: its place in the page, and how far its log was read.
+// One turn: its section of the page, and the position up to which its log was read.
 class Turn {
   constructor(section, id = null) {
     this.section = section;
@@ -105,10 +105,10 @@ class Turn {
     const link = element("a", "note", "Watch it in the live view");
     link.href = page.dataset.live.replace("RESPONSE", encodeURIComponent(id));
     if (!this.section.querySelector("a.note")) this.section.append(link);
-    if (!page.querySelector("aside [aria-current]")) listChat(this.section.querySelector(".said-user .text").textContent);
+    if (!page.querySelector("aside [aria-current]")) listChat(this.section.querySelector(".from-user .text").textContent);
   }
 
-  // From wherever the connection broke, until the last event.
+  // Resumes after the last event that was read, until the response ends.
   async follow() {
     let wait = RETRY_MS;
     while (!this.isOver) {
@@ -157,7 +157,7 @@ class Turn {
   }
 }
 
-// A new chat takes its place in the list as soon as the server has it.
+// Lists a new chat as soon as the server has stored it.
 function listChat(name) {
   const list = page.querySelector("aside ul");
   const link = element("a", "", name.length > 60 ? `${name.slice(0, 59)}…` : name);
@@ -191,7 +191,7 @@ async function send(text) {
   if (!session) newSession();
   find("hint").hidden = true;
   const section = element("section", "turn");
-  const asked = element("article", "card said-user");
+  const asked = element("article", "card from-user");
   asked.append(element("h3", "", "user"), element("p", "text", text));
   section.append(asked);
   find("turns").append(section);
@@ -201,7 +201,7 @@ async function send(text) {
   try {
     const body = JSON.stringify({ model: find("model").value, input: text, stream: true });
     const answer = await api("/v1/responses", { method: "POST", body, headers: { "X-Hermes-Session-Id": session } });
-    await turn.read(answer).catch(() => null); // what was cut is followed below
+    await turn.read(answer).catch(() => null); // finish() resumes a stream that was cut
   } catch (error) {
     trouble(error.message);
   }
@@ -232,7 +232,7 @@ find("stop").addEventListener("click", async () => {
   await api(path, { method: "POST" }).catch((error) => trouble(error.message));
 });
 
-// What was asked before is in the page; the answers are in the log.
+// The page has the earlier questions; the answers come from the log.
 const turns = [...document.querySelectorAll(".turn")].map((section) => new Turn(section, section.dataset.response));
 const newest = turns.pop();
 if (newest) finish(newest);

@@ -1,14 +1,14 @@
-// Refreshes while somebody looks, and draws the plots. The tables are the server's.
+// Refreshes the page while it is visible, and draws the plots. The server renders the tables.
 "use strict";
 
 const CHART_HEIGHT = 150;
-const ANNOUNCE_EVERY_MS = 15000; // a screen reader that hears every change hears nothing else
+const ANNOUNCE_EVERY_MS = 15000; // a screen reader that read out every change would read nothing else
 
-// What a person opened stays open when the server's next version of it arrives.
+// A <details> that the operator opened stays open when the part is refreshed.
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.tagName === "DETAILS");
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// A value between two gaps is no line; it is drawn as a dot.
+// A value between two gaps has no line, so it is drawn as a dot.
 const alone = (chart, row) => chart.data[row].flatMap((value, at, all) =>
   value != null && all[at - 1] == null && all[at + 1] == null ? [at] : []);
 const line = (label, stroke) => ({
@@ -37,16 +37,16 @@ function options(plot, width) {
   return {
     width, height: CHART_HEIGHT, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range } }, axes: [{ ...axis }, { ...axis, size: 46, values: (_, ticks) => ticks.map((tick) => COMPACT.format(tick)) }], series: [{}, ...plot.series],
-    hooks: { setCursor: [tell] },
+    hooks: { setCursor: [showValues] },
   };
 }
 
-// The values under the pointer, in words.
-function tell(chart) {
+// The values under the pointer, as the tooltip of the plot.
+function showValues(chart) {
   const at = chart.cursor.idx;
-  const said = at == null ? "" : chart.series.slice(1)
+  const values = at == null ? "" : chart.series.slice(1)
     .map((series, n) => `${series.label}: ${chart.data[n + 1][at] ?? "–"}`).join("\n");
-  chart.root.title = said && `${new Date(chart.data[0][at] * 1000).toLocaleString()}\n${said}`;
+  chart.root.title = values && `${new Date(chart.data[0][at] * 1000).toLocaleString()}\n${values}`;
 }
 
 function draw() {
@@ -62,12 +62,12 @@ function draw() {
 }
 
 function announce() {
-  const spoken = document.getElementById("announce");
+  const announced = document.getElementById("announce");
   const summary = document.getElementById("summary");
   const now = Date.now();
-  if (!summary || summary.textContent === spoken.textContent || now - (announce.last || 0) < ANNOUNCE_EVERY_MS) return;
+  if (!summary || summary.textContent === announced.textContent || now - (announce.last || 0) < ANNOUNCE_EVERY_MS) return;
   announce.last = now;
-  spoken.textContent = summary.textContent;
+  announced.textContent = summary.textContent;
 }
 
 function setStale(isStale) {

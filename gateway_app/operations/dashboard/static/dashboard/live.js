@@ -1,4 +1,4 @@
-// Follows one response from its first event; when it has ended, its time can be wound back.
+// Follows one response from its first event. After its end, a slider shows any earlier moment.
 import { LogPanel, seconds } from "./log.js";
 
 const page = document.getElementById("live");
@@ -16,8 +16,8 @@ async function post(url, fields) {
   try {
     const answer = await fetch(url, { method: "POST", body, headers: { "X-CSRFToken": csrf } });
     if (answer.ok) return true;
-    const said = await answer.json().catch(() => null);
-    throw new Error(said?.error?.message || `The server answered ${answer.status}.`);
+    const refusal = await answer.json().catch(() => null);
+    throw new Error(refusal?.error?.message || `The server answered ${answer.status}.`);
   } catch (error) {
     find("trouble").textContent = error.message;
     find("trouble").hidden = false;

@@ -29,7 +29,7 @@ function outputText(output) {
   return (output || []).map((part) => part.text ?? `[${part.type}]`).join("");
 }
 
-// A call of a tool: its state, how long it has been in it, what went in and what came out.
+// A tool call: its state and for how long it has been in it, its arguments and its output.
 class ToolCard {
   constructor(panel, name) {
     this.panel = panel;
@@ -155,7 +155,7 @@ export class LogPanel {
     const shown = { kind: item.type, texts: new Map() };
     this.items.set(index, shown);
     if (item.type === "message") {
-      shown.root = element("article", "card said-assistant");
+      shown.root = element("article", "card from-assistant");
       shown.root.append(element("h3", "", "assistant"));
       this.root.append(shown.root);
     } else if (item.type === "reasoning") {
@@ -208,10 +208,10 @@ export class LogPanel {
 
   end(event) {
     const body = event.response;
-    const told = body.error?.message || body.incomplete_details?.message || body.incomplete_details?.reason || "";
+    const reason = body.error?.message || body.incomplete_details?.message || body.incomplete_details?.reason || "";
     const usage = body.usage ? `${body.usage.input_tokens} tokens in, ${body.usage.output_tokens} out` : "";
     const line = element("p", "end");
-    line.append(element("span", `badge ${body.status}`, body.status), ` ${[told, usage].filter(Boolean).join(" · ")}`);
+    line.append(element("span", `badge ${body.status}`, body.status), ` ${[reason, usage].filter(Boolean).join(" · ")}`);
     this.root.append(line);
     this.tools.forEach((tool) => tool.since != null && tool.ended("interrupted"));
     this.setStatus(body.status, body);
@@ -238,7 +238,7 @@ const STEPS = {
   "response.mcp_call_arguments.delta": grows(),
   "response.custom_tool_call_input.delta": grows(),
   "hermes.tool.called": (panel, event) => {
-    // An MCP item knows no call id; this event ties the two together.
+    // An mcp_call item has no call id; this event has both the call id and the output index.
     const shown = panel.items.get(event.output_index);
     if (shown?.tool) panel.tools.set(event.call_id, shown.tool);
     const card = panel.tool(event.call_id, event.name);
