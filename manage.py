@@ -13,11 +13,10 @@ if __name__ == "__main__":
     except ImproperlyConfigured as error:
         sys.exit(
             f"FAIL settings  {error}"
-        )  # the message names the variable: a traceback would bury it
+        )  # the message names the variable; a traceback would hide it
     except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)  # as shells count it; the command has told how far it came
+        sys.exit(128 + signal.SIGINT)  # as shells do; the command has reported its progress
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or the last flush would complain
-        sys.exit(128 + signal.SIGPIPE)  # whoever read the output has seen enough
+        # The reader of the output has closed it. Without this, the last flush would fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)

@@ -1,9 +1,10 @@
-"""What is measured. Every case checks what it received before it says how long that took."""
+"""The cases of the benchmark. Each checks what it received before it reports how long that took."""
 
 import asyncio
 import sqlite3
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -23,7 +24,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def commit_floor(home: Path, rounds: int = 200) -> Figures:
-    """What one durable SQLite commit costs here: no event can be faster than that."""
+    """The time of one durable SQLite commit on this machine: no event can be faster."""
     took: list[float] = []
     with sqlite3.connect(home / "floor.sqlite3", isolation_level=None) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -41,28 +42,34 @@ async def first_text(server: Server, requests: int = 40) -> Figures:
     cpu_before = cpu_secs(server)
     downloads = [await ask(server, words=3, pace=PACE) for _ in range(requests)]
     cpu = cpu_secs(server) - cpu_before
-    firsts = [_checked(download, 3).words()[0] for download in downloads]
-    pairs = zip(firsts, downloads, strict=True)
+    delays = []
+    since_request = []
+    for download in downloads:
+        first = _checked(download, 3).words()[0]
+        delays.append(first.delay_ms)
+        since_request.append((first.arrived_ns - download.started_ns) / 1e6)
     return {
         "requests": requests,
-        "p50_ms": median(word.delay_ms for word in firsts),
-        "max_ms": max(word.delay_ms for word in firsts),
-        "since_request_p50_ms": median((word.arrived_ns - download.started_ns) / 1e6 for word, download in pairs),
+        "p50_ms": median(delays),
+        "max_ms": max(delays),
+        "since_request_p50_ms": median(since_request),
         "server_cpu_ms_per_request": cpu / requests * 1e3,
     }
 
 
 async def replays(server: Server, rounds: int = 3) -> Figures:
     """The whole log of an ended response, before and after it is merged."""
-    live = _checked(await ask(server, REPLAY_EVENTS - FRAMING_EVENTS, REPLAY_PACE), REPLAY_EVENTS - FRAMING_EVENTS)
+    words = REPLAY_EVENTS - FRAMING_EVENTS
+    live = _checked(await ask(server, words, REPLAY_PACE), words)
     segments = count_segments(server, live.response_id)
     unmerged = [await replay(server, live.response_id) for _ in range(rounds)]
     if count_segments(server, live.response_id) != segments:
-        raise RuntimeError("The log was merged while it was to be read unmerged; this machine is too busy.")
+        raise RuntimeError("The log was merged before it was read; this machine is too busy.")
     wait_until_tidy(server)
     merged = [await replay(server, live.response_id) for _ in range(rounds)]
-    if any(download.events() != live.events() for download in unmerged + merged):
-        raise RuntimeError("A replay differs from what was streamed.")
+    for download in unmerged + merged:
+        if download.events() != live.events():
+            raise RuntimeError("A replay differs from what was streamed.")
     return {
         "events": REPLAY_EVENTS,
         "unmerged_segments": segments,
@@ -75,18 +82,20 @@ async def replays(server: Server, rounds: int = 3) -> Figures:
 
 
 async def streams(server: Server, count: int, secs: int = 10) -> Figures:
-    """So many answers at once, each at the pace of a fast model."""
+    """Several answers at once, each at the pace of a fast model."""
     words = int(PACE * secs)
-    # A little more than a word's time apart: real answers do not speak in step.
+    # A little more than the time of a word apart: real answers are not in step.
     apart_secs = (1 + 1 / count) / PACE
     cpu_before, own_before, start = cpu_secs(server), time.process_time(), time.perf_counter()
-    downloads = await asyncio.gather(*(_later(number * apart_secs, server, words) for number in range(count)))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_later(number * apart_secs, server, words)) for number in range(count)]
+    downloads = [task.result() for task in tasks]
     took = time.perf_counter() - start
     cpu, own_cpu = cpu_secs(server) - cpu_before, time.process_time() - own_before
     events = sum(len(_checked(download, words).events()) for download in downloads)
-    return {
+    delays = _delays([download.words() for download in downloads])
+    return delays | {
         "streams": count,
-        **_delays([download.words() for download in downloads]),
         "events": events,
         "server_cpu_us_per_event": cpu / events * 1e6,
         "server_cpu_share": cpu / took,
@@ -103,29 +112,35 @@ async def _later(secs: float, server: Server, words: int) -> Download:
 def _checked(download: Download, words: int) -> Download:
     found = (len(download.words()), len(download.events()))
     if found != (words, words + FRAMING_EVENTS):
-        raise RuntimeError(f"{download.response_id}: of {words} words came {found[0]}, in {found[1]} events.")
+        raise RuntimeError(f"{download.response_id}: {found[0]} of {words} words, in {found[1]} events.")
     return download
 
 
 def _delays(streams: list[list[Word]]) -> Figures:
-    """Apart for the time in which streams were still starting: there, admissions compete with words."""
-    heard = [word for words in streams for word in words]
+    """Words that arrive while streams still start count apart: they compete with admissions."""
     all_started_ns = max(words[0].arrived_ns for words in streams)
-    steady = [word.delay_ms for word in heard if word.arrived_ns > all_started_ns]
-    starting = [word.delay_ms for word in heard if word.arrived_ns <= all_started_ns]
+    steady = []
+    starting = []
+    late = []
+    for word in chain.from_iterable(streams):
+        late.append(word.late_ms)
+        if word.arrived_ns > all_started_ns:
+            steady.append(word.delay_ms)
+        else:
+            starting.append(word.delay_ms)
     return {
-        "words": len(heard),
+        "words": len(late),
         "p50_ms": median(steady),
         "p99_ms": percentile(steady, 0.99),
         "max_ms": max(steady),
         "starting_p50_ms": median(starting),
         "starting_p99_ms": percentile(starting, 0.99),
-        "model_late_p99_ms": percentile([word.late_ms for word in heard], 0.99),
+        "model_late_p99_ms": percentile(late, 0.99),
     }
 
 
 def ratios(figures: dict[str, Figures]) -> Figures:
-    """What may be compared between machines, and between runs on a busy one."""
+    """Figures that can be compared between machines, and between runs on a busy one."""
     one, many, replay = figures["one_stream"], figures["many_streams"], figures["replay"]
     commit_ms = figures["commit_floor"]["p50_ms"]
     return {

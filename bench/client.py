@@ -1,4 +1,4 @@
-"""A client that costs little: bytes and their arrival times now, their meaning afterwards."""
+"""A cheap client: it stores bytes with their arrival times, and parses them afterwards."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from tests.support.server import Server
 
 HOST = "127.0.0.1"
 TIMEOUT_SECS = 60
-# Every chunk of the body holds whole frames, so chunk sizes stand on lines of their own.
-_CHUNK_EDGE = re.compile(rb"\r\n[0-9a-f]+\r\n")  # a long frame comes in several chunks; events have no CR
+# A long frame comes in several chunks. Events contain no CR, so this matches only sizes of chunks.
+_CHUNK_EDGE = re.compile(rb"\r\n[0-9a-f]+\r\n")
 _DATA = re.compile(rb"^data: (\{.*\})$", re.MULTILINE)
 _WORD = re.compile(rb'"delta":"(\d+)\+(\d+) ".*\n\n')
 _RESPONSE_ID = re.compile(rb'"id":"(resp_[^"]+)"')
@@ -29,7 +29,7 @@ class Word:
 
 @dataclass
 class Download(asyncio.Protocol):
-    """One request on one connection, read to its end."""
+    """One request on its own connection, read to the end."""
 
     request: bytes
     ended: "asyncio.Future[None]"
@@ -68,7 +68,7 @@ class Download(asyncio.Protocol):
         return _DATA.findall(_CHUNK_EDGE.sub(b"", self.answer))
 
     def words(self) -> list[Word]:
-        """A word has arrived when the last byte of its frame has."""
+        """A word arrives with the last byte of its frame."""
         ends = list(accumulate(len(data) for _, data in self.arrivals))
         found = []
         for word in _WORD.finditer(self.answer):

@@ -1,4 +1,4 @@
-"""The speaking clock: a model whose words are the times at which they are said."""
+"""A model whose words are the times at which they are generated."""
 
 import asyncio
 import json
@@ -11,10 +11,10 @@ from responses_app.protocol.items import item_text
 
 
 class ClockProvider:
-    """Plays ``{"words": count, "pace": words per second}``.
+    """Generates words as the input asks: ``{"words": count, "pace": words per second}``.
 
-    A word is ``<epoch ns when it was said>+<how many µs after its time that was>``. Times count from
-    the first word, so that an event loop which stalls shows as lateness and not as a slower model.
+    A word is ``<time of its generation in epoch ns>+<lateness in µs>``. Each word is due at a fixed time
+    after the first one, so that a stalled event loop appears as lateness and not as a slower model.
     """
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:

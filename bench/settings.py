@@ -1,4 +1,4 @@
-"""The product's settings, with a model whose words tell when they were said."""
+"""The product's settings, with a model whose words are the times of their generation."""
 
 from hermes_site import settings as product
 from hermes_site.settings import *  # noqa: F403

@@ -33,15 +33,16 @@ class RuntimeProcessAdmin(ReadOnlyAdmin):
 
 
 class ProfileForm(forms.ModelForm):
-    """As strict as config.yaml: what is wrong is said here, and not to the first client."""
+    """As strict as config.yaml: the form shows an error that the first client would get otherwise."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
-        profile = profile_of_row(Profile(**{**cleaned, "toolset": cleaned.get("toolset") or []}))
+        values = cleaned | {"toolset": cleaned.get("toolset") or []}
+        profile = profile_of_row(Profile(**values))
         try:
-            read_toolset({"toolset": cleaned.get("toolset") or []}, profile.location)
+            read_toolset(values, profile.location)
             models_of(profile, settings.HERMES_MODELS, tuple(settings.HERMES_PROVIDERS))
         except ImproperlyConfigured as error:
             raise ValidationError(str(error)) from error

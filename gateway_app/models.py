@@ -9,11 +9,11 @@ class ProcessState(models.TextChoices):
 
 
 class RuntimeProcess(models.Model):
-    """One web or worker process: who may hold leases, and whether it still lives."""
+    """One web or worker process, which may hold leases, with its last sign of life."""
 
     id = models.CharField(primary_key=True, max_length=64)
     host = models.CharField(max_length=255)
-    # A default in the database: the version before this column can still start after a rollback.
+    # A default in the database: an older version, which has no such column, can start after a rollback.
     machine = models.CharField(
         max_length=255,
         blank=True,
@@ -22,7 +22,7 @@ class RuntimeProcess(models.Model):
         help_text="Kernel and PID namespace in which the pid counts.",
     )
     pid = models.PositiveIntegerField()
-    # Start time in clock ticks since boot: the kernel gives a pid out again.
+    # In clock ticks since boot: the kernel reuses pids.
     pid_started = models.CharField(max_length=64)
     role = models.CharField(max_length=20)
     state = models.CharField(
@@ -36,7 +36,7 @@ class RuntimeProcess(models.Model):
     class Meta:
         verbose_name_plural = "runtime processes"
         indexes = [
-            # The sweep's look for dead processes, and health.
+            # For the sweep, which looks for dead processes, and for health.
             models.Index(
                 fields=["host"],
                 condition=models.Q(state=ProcessState.RUNNING.value),

@@ -1,4 +1,4 @@
-"""The ASGI application: one edge, two doors, and the runner behind them."""
+"""The ASGI application: the middleware, the routes that stream, and Django for everything else."""
 
 import os
 from typing import Any
@@ -38,7 +38,7 @@ async def _lifespan(receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             runtime.ensure_started()
-            # A server waits for its streams before it says anything to the application.
+            # A server sends lifespan.shutdown only after its streams have ended.
             handle_signals(runtime.begin_drain, is_guest=True)
             await send({"type": "lifespan.startup.complete"})
         else:

@@ -1,4 +1,4 @@
-"""The settings of a database, from its address."""
+"""Django's settings of a database, from its URL."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ Database = dict[str, Any]
 
 
 def read_database(url: str, timeout_secs: float, pool_size: int) -> tuple[Database, str]:
-    """The settings, and why a temporary folder holds the database; empty when all is well."""
+    """The settings, and why the database is in a temporary folder; the reason is empty otherwise."""
     try:
         database: Database = dict(dj_database_url.parse(url))
     except (ValueError, dj_database_url.ParseError) as error:
@@ -37,10 +37,10 @@ def _sqlite(database: Database) -> tuple[Database, str]:
         database["NAME"] = str(temporary_home(folder) / file.name)
     make_private(Path(database["NAME"]))
     database["OPTIONS"] = {
-        # A deferred transaction that turns from reading to writing fails at once, busy timeout or not.
+        # A deferred transaction that first reads and then writes fails at once, whatever the timeout.
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        # Erased content is overwritten, also on pages that are freed; no temporary file has any.
+        # Erased content is overwritten, also on freed pages, and is in no temporary file.
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
         "PRAGMA busy_timeout=20000; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY",
     }
@@ -48,17 +48,18 @@ def _sqlite(database: Database) -> tuple[Database, str]:
 
 
 def _postgresql(database: Database, timeout_secs: float, pool_size: int) -> Database:
-    database["ENGINE"] = "responses_app.postgresql"
-    database["OPTIONS"] = {
-        "connect_timeout": max(2, math.ceil(timeout_secs)),  # libpq takes no less
+    """Options of the URL win over the defaults; the pool is ours."""
+    defaults = {
+        "connect_timeout": max(2, math.ceil(timeout_secs)),  # libpq's minimum is 2 s
         "tcp_user_timeout": math.ceil(1000 * timeout_secs),
         "keepalives_idle": 30,
-        **database.get("OPTIONS", {}),
-        "pool": {
-            "min_size": 0,
-            "max_size": pool_size,
-            "timeout": timeout_secs,
-            "max_waiting": MAX_WAITING,
-        },
     }
+    pool = {
+        "min_size": 0,
+        "max_size": pool_size,
+        "timeout": timeout_secs,
+        "max_waiting": MAX_WAITING,
+    }
+    database["ENGINE"] = "responses_app.postgresql"
+    database["OPTIONS"] = defaults | database.get("OPTIONS", {}) | {"pool": pool}
     return database

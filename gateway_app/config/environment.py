@@ -1,7 +1,7 @@
 """Strict readers for the environment and ``config.yaml``.
 
-Every reader names the variable in its complaint: a server that starts with a value nobody
-meant is worse than one that does not start.
+Every reader names the variable in its error: a server that starts with a wrong value is worse than one
+that does not start.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
-# Extensions and desktop applications have schemes of their own.
+# Browser extensions and desktop applications have their own schemes.
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:[0-9]{1,5})?")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
 
@@ -92,11 +92,13 @@ class Env:
 
     def origins(self, name: str) -> frozenset[str]:
         """A comma-separated list of web origins as browsers write them, or ``*``."""
-        found = [entry.strip().lower() for entry in self.text(name).split(",") if entry.strip()]
+        entries = self.text(name).lower().split(",")
+        found = [entry.strip() for entry in entries if entry.strip()]
         for entry in found:
             if entry != "*" and not _ORIGIN.fullmatch(entry):
                 raise ImproperlyConfigured(
-                    f"{name} must list origins such as https://chat.example.com:8443, without a path, not {entry!r}."
+                    f"{name} must list origins such as https://chat.example.com:8443, "
+                    f"without a path, not {entry!r}."
                 )
         if "*" in found and len(found) > 1:
             raise ImproperlyConfigured(f"{name} must be * alone, or a list of origins without it.")
@@ -112,19 +114,25 @@ class Env:
         return found
 
     def web_origin(self, name: str) -> str:
-        """Where browsers find this server, as they write it: an http or https origin, or nothing."""
+        """An http or https origin as browsers write it, or nothing."""
         found = self.text(name).lower()
-        if found and not (_ORIGIN.fullmatch(found) and found.startswith(("http://", "https://"))):
+        is_web = found.startswith(("http://", "https://"))
+        if found and not (is_web and _ORIGIN.fullmatch(found)):
             raise ImproperlyConfigured(
                 f"{name} must be an origin such as https://hermes.example, not {found!r}."
             )
         return found
 
     def _configured(self, path: str) -> Any:
+        """The value of a dotted path of config.yaml; None where it is absent, or the path is empty."""
+        if not path:
+            return None
         found: Any = self.config
-        for step in path.split(".") if path else ():
-            found = found.get(step) if isinstance(found, Mapping) else None
-        return found if path else None
+        for step in path.split("."):
+            if not isinstance(found, Mapping):
+                return None
+            found = found.get(step)
+        return found
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is worth a line in the log, and what a line may hold."""
+"""The log: which records are written, and what a line may contain."""
 
 import logging
 import re
@@ -13,56 +13,61 @@ from django.db.utils import InterfaceError, OperationalError
 
 ABOUT_CODE = (AttributeError, ImportError, NameError)  # their messages name parts of the program
 DETAILED_LIBRARIES = ("asyncio", "daphne")
-_DETAILS = re.compile(
-    r"[\n:(]"
-)  # what follows is an exception, a task or a callback with its arguments
+# An exception, a task or a callback with its arguments follows one of these.
+_DETAILS = re.compile(r"[\n:(]")
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
 def is_news(record: logging.LogRecord) -> bool:
     """Database outages are logged elsewhere, rate-limited; drop the line and the traceback of each request."""
-    raised = record.exc_info[1] if record.exc_info else None
-    is_refusal = getattr(record, "status_code", None) == HTTPStatus.SERVICE_UNAVAILABLE
-    return not (is_refusal or isinstance(raised, OperationalError | InterfaceError))
+    if getattr(record, "status_code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
+        return False
+    if record.exc_info is None:
+        return True
+    return not isinstance(record.exc_info[1], OperationalError | InterfaceError)
 
 
 def without_details(record: logging.LogRecord) -> bool:
-    """Cuts the messages of libraries that print the exceptions and arguments of our own code."""
+    """Cuts the messages of libraries that print the exceptions and arguments of our code."""
     if record.name.partition(".")[0] in DETAILED_LIBRARIES:
-        record.msg, record.args = _DETAILS.split(record.getMessage(), maxsplit=1)[0], ()
+        record.msg = _DETAILS.split(record.getMessage(), maxsplit=1)[0]
+        record.args = ()
         if record.exc_info is None and sys.exc_info()[0] is not None:
-            record.exc_info = sys.exc_info()  # its message was the traceback
+            record.exc_info = sys.exc_info()  # the message contained the traceback
     return True
 
 
 class ContentFreeFormatter(logging.Formatter):
-    """Tracebacks with types and places, and hardly any messages.
+    """Tracebacks with types and lines, but without most messages.
 
-    The message of an exception may quote a prompt, a row of the database or what an upstream sent.
+    The message of an exception may quote a prompt, a row of the database or the answer of an upstream.
     """
 
     def formatException(self, ei: ExcInfo) -> str:
         if ei[1] is None:
             return ""
-        return "".join(_blamed(ei[1])).rstrip("\n")
+        return "".join(_traceback_lines(ei[1])).rstrip("\n")
 
 
-def _blamed(error: BaseException) -> Iterator[str]:
-    """The error behind what caused it, as Python prints them."""
-    before = error.__cause__
-    if before is None and not error.__suppress_context__:
-        before = error.__context__
-    if before is not None:
-        yield from _blamed(before)
+def _traceback_lines(error: BaseException) -> Iterator[str]:
+    """First the error's cause, then the error, as Python prints them."""
+    cause = error.__cause__
+    if cause is None and not error.__suppress_context__:
+        cause = error.__context__
+    if cause is not None:
+        yield from _traceback_lines(cause)
         yield "\n"
     yield "Traceback (most recent call last):\n"
     yield from traceback.format_tb(error.__traceback__)
     name = f"{type(error).__module__}.{type(error).__qualname__}"
-    yield f"{name}: {error}\n" if isinstance(error, ABOUT_CODE) else f"{name}\n"
+    if isinstance(error, ABOUT_CODE):
+        yield f"{name}: {error}\n"
+    else:
+        yield f"{name}\n"
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
-            yield from _blamed(part)
+            yield from _traceback_lines(part)
 
 
 LOGGING: dict[str, Any] = {
@@ -77,20 +82,20 @@ LOGGING: dict[str, Any] = {
     },
     "filters": {
         "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},
-        "brief": {"()": "django.utils.log.CallbackFilter", "callback": without_details},
+        "short": {"()": "django.utils.log.CallbackFilter", "callback": without_details},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["brief"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["short"]},
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "gateway_app": {"level": "INFO"},
         "responses_app": {"level": "INFO"},
-        # Each 4xx is the client's business; Django would write a line for every one.
+        # Django would write a line for every 4xx, which is the fault of its client.
         "django.request": {"level": "ERROR", "filters": ["news"]},
-        # A traceback for every line a server prints by mistake; gateway_app.tools.mcp says what matters.
+        # It logs a traceback for every line that is no message; gateway_app.tools.mcp logs what matters.
         "mcp": {"level": "CRITICAL"},
-        # A line for each failed attempt; a request that failed for it is logged once in a while.
+        # It logs each failed attempt to connect; outages are logged elsewhere, rate-limited.
         "psycopg.pool": {"level": "ERROR"},
     },
 }

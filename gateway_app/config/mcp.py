@@ -1,4 +1,7 @@
-"""``mcp_servers`` of ``config.yaml``, read strictly: every complaint names the place."""
+"""``mcp_servers`` of ``config.yaml``, read strictly: every error names the entry.
+
+Errors are ``ValueError``: tools import this module, and nothing of Django.
+"""
 
 import re
 from collections.abc import Mapping
@@ -12,22 +15,22 @@ APPROVALS = ("none", "always", "client")
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_COMMAND_KEYS = ("args", "env")
-_URL_KEYS = ("headers",)
-_KEYS = frozenset(("command", "url", "timeout", "approval", "enabled", *_COMMAND_KEYS, *_URL_KEYS))
+_COMMAND_KEYS: tuple[str, ...] = ("args", "env")
+_URL_KEYS: tuple[str, ...] = ("headers",)
+_COMMON_KEYS = ("command", "url", "timeout", "approval", "enabled")
+_KEYS = frozenset(_COMMON_KEYS + _COMMAND_KEYS + _URL_KEYS)
 
 Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class McpServer:
-    """An MCP server: a command that speaks over its pipes, or an address that speaks streamable HTTP."""
+    """An MCP server: a command, which is used over its pipes, or a URL, over streamable HTTP."""
 
     label: str
     command: str = ""
-    args: tuple[str, ...] = field(
-        default=(), repr=False
-    )  # tokens are given in arguments and addresses, too
+    # Not in the repr: arguments, variables, URLs and headers may contain tokens.
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -36,17 +39,21 @@ class McpServer:
 
 
 def read_mcp_servers(config: Mapping[str, Any]) -> tuple[McpServer, ...]:
-    """The servers that ``config`` turns on, in its order; a ``ValueError`` says what is wrong and where."""
+    """The enabled servers, in the order of ``config``; a ``ValueError`` names a wrong entry."""
     found = config.get("mcp_servers")
     if found is None:
         return ()
     if not isinstance(found, Mapping):
         raise ValueError("config.yaml: mcp_servers must be a mapping of labels to servers.")
-    servers = [_server(label, entry) for label, entry in found.items()]
-    return tuple(server for server in servers if server is not None)
+    servers = []
+    for label, entry in found.items():
+        server = _read_server(label, entry)  # a disabled server is checked, too
+        if _read_enabled(f"mcp_servers.{label}", entry):
+            servers.append(server)
+    return tuple(servers)
 
 
-def _server(label: Any, entry: Any) -> McpServer | None:
+def _read_server(label: Any, entry: Any) -> McpServer:
     place = f"mcp_servers.{label}"
     if not isinstance(label, str) or not _LABEL.fullmatch(label):
         raise _wrong(place, "must be named with 1 to 64 letters, digits, _ or -")
@@ -56,26 +63,29 @@ def _server(label: Any, entry: Any) -> McpServer | None:
         raise _wrong(place, "must be a mapping with command or url")
     unknown = sorted(str(key) for key in entry if key not in _KEYS)
     if unknown:
-        raise _wrong(place, f"has keys that nobody knows: {', '.join(unknown)}")
+        raise _wrong(place, f"has unknown keys: {', '.join(unknown)}")
     _check_kind(place, entry)
-    server = McpServer(
+    return McpServer(
         label=label,
         command=_text(place, entry, "command"),
-        args=_texts(place, entry),
-        env=_text_mapping(place, entry, "env"),
+        args=_args(place, entry),
+        env=_texts_by_name(place, entry, "env"),
         url=_url(place, entry),
         headers=_headers(place, entry),
         timeout_secs=_timeout(place, entry),
         approval=_approval(place, entry),
     )
-    return server if _enabled(place, entry) else None
 
 
 def _check_kind(place: str, entry: Entry) -> None:
     if ("command" in entry) == ("url" in entry):
         raise _wrong(place, "must have exactly one of command and url")
-    kind, strangers = ("command", _URL_KEYS) if "command" in entry else ("url", _COMMAND_KEYS)
-    for key in strangers:
+    kind = "url"
+    keys_of_the_other = _COMMAND_KEYS
+    if "command" in entry:
+        kind = "command"
+        keys_of_the_other = _URL_KEYS
+    for key in keys_of_the_other:
         if key in entry:
             raise _wrong(f"{place}.{key}", f"does not go with {kind}")
 
@@ -87,7 +97,7 @@ def _text(place: str, entry: Entry, key: str) -> str:
     return value.strip()
 
 
-def _texts(place: str, entry: Entry) -> tuple[str, ...]:
+def _args(place: str, entry: Entry) -> tuple[str, ...]:
     values = entry.get("args", [])
     if not isinstance(values, list):
         raise _wrong(f"{place}.args", "must be a list of texts")
@@ -97,7 +107,7 @@ def _texts(place: str, entry: Entry) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _text_mapping(place: str, entry: Entry, key: str) -> dict[str, str]:
+def _texts_by_name(place: str, entry: Entry, key: str) -> dict[str, str]:
     values = entry.get(key, {})
     if not isinstance(values, Mapping):
         raise _wrong(f"{place}.{key}", "must be a mapping of names to texts")
@@ -110,7 +120,7 @@ def _text_mapping(place: str, entry: Entry, key: str) -> dict[str, str]:
 
 
 def _headers(place: str, entry: Entry) -> dict[str, str]:
-    values = _text_mapping(place, entry, "headers")
+    values = _texts_by_name(place, entry, "headers")
     for name, value in values.items():
         if not _HEADER_NAME.fullmatch(name):
             raise _wrong(f"{place}.headers", f"has {name!r}, which cannot be the name of a header")
@@ -143,13 +153,13 @@ def _approval(place: str, entry: Entry) -> str:
     return str(value)
 
 
-def _enabled(place: str, entry: Entry) -> bool:
+def _read_enabled(place: str, entry: Entry) -> bool:
     value = entry.get("enabled", True)
     if not isinstance(value, bool):
         raise _wrong(f"{place}.enabled", "must be true or false")
     return value
 
 
-def _wrong(place: str, complaint: str) -> ValueError:
-    """Values are left out: they may be secrets."""
-    return ValueError(f"config.yaml: {place} {complaint}.")
+def _wrong(place: str, problem: str) -> ValueError:
+    """Without the value, which may be a secret."""
+    return ValueError(f"config.yaml: {place} {problem}.")

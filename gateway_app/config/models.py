@@ -1,4 +1,4 @@
-"""Which models are asked: checked before anything starts, with the name of what is wrong."""
+"""The models that answer, and their fallbacks; every error names the setting or the entry."""
 
 import re
 from collections.abc import Callable
@@ -50,28 +50,32 @@ def read_fallbacks(
     providers: tuple[str, ...],
     place: str = "config.yaml: fallback_models",
 ) -> tuple[Model, ...]:
-    """``fallback_models`` of config.yaml: names of models on the same upstream, or upstreams of their own."""
+    """``fallback_models`` of config.yaml: names of models on the same upstream, or other upstreams."""
     if given is None:
         return ()
     if not isinstance(given, list):
         raise ImproperlyConfigured(f"{place} must be a list.")
-    return tuple(
-        read_model(entry, first, providers, f"{place}[{number}]")
-        for number, entry in enumerate(given)
-    )
+    models = []
+    for number, entry in enumerate(given):
+        models.append(read_model(entry, first, providers, f"{place}[{number}]"))
+    return tuple(models)
 
 
 def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str) -> Model:
-    """A model by its name on the same upstream as the first, or an upstream of its own."""
-    fields = _fields({"model": entry} if isinstance(entry, str) else entry, place)
-    if "default" in fields:  # as in the section of the first model
+    """The name of a model on the same upstream as the first, or a mapping with another upstream."""
+    if isinstance(entry, str):
+        entry = {"model": entry}
+    fields = _read_fields(entry, place)
+    if "default" in fields:  # the name that the first model's section has for it
         if "model" in fields:
             raise ImproperlyConfigured(f"{place}: set model or default, not both.")
         fields["model"] = fields.pop("default")
-    # Another server gets nothing of the first one's, least of all its key.
-    is_elsewhere = bool({"provider", "base_url"} & fields.keys())
-    others = {"provider": "custom", "base_url": "", "api_key": "", "api_mode": API_MODES[0]}
-    model = {"model": "", **(others if is_elsewhere else {**first, "model": ""}), **fields}
+    # Another server must not get the first one's settings, least of all its key.
+    is_elsewhere = "provider" in fields or "base_url" in fields
+    inherited = first
+    if is_elsewhere:
+        inherited = {"provider": "custom", "base_url": "", "api_key": "", "api_mode": API_MODES[0]}
+    model = inherited | {"model": ""} | fields
     for name, choices in (("provider", providers), ("api_mode", API_MODES)):
         if model[name] not in choices:
             raise ImproperlyConfigured(
@@ -87,7 +91,7 @@ def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str)
     return model
 
 
-def _fields(entry: Any, place: str) -> Model:
+def _read_fields(entry: Any, place: str) -> Model:
     if not isinstance(entry, dict):
         raise ImproperlyConfigured(f"{place} must be a model's name or a mapping, not {entry!r}.")
     for name, value in entry.items():

@@ -1,4 +1,4 @@
-"""``profiles`` of config.yaml, and which models a profile asks."""
+"""``profiles`` of config.yaml, and the models that a profile uses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,8 @@ from gateway_app.config.models import Model, read_fallbacks, read_model
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 
 _UPSTREAM = ("provider", "model", "base_url", "api_key", "api_mode")
-_FIELDS = ("instructions", "toolset", "tool_items", "fallback_models", "context_length", *_UPSTREAM)
+_OTHERS = ("instructions", "toolset", "tool_items", "fallback_models", "context_length")
+_FIELDS = _OTHERS + _UPSTREAM
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
 
@@ -17,40 +18,41 @@ MAX_CONTEXT_LENGTH = 100_000_000
 def models_of(
     profile: AgentProfile, models: tuple[Model, ...], providers: tuple[str, ...]
 ) -> tuple[Model, ...]:
-    """The model that answers, then those that take over where it fails; ``models`` are the server's own."""
-    first, *others = models
-    own = (
-        read_model(profile.upstream, first, providers, profile.location)
-        if profile.upstream
-        else first
-    )
+    """The model of the profile, then its fallbacks; ``models`` are those of the server."""
+    own = models[0]
+    if profile.upstream:
+        own = read_model(profile.upstream, models[0], providers, profile.location)
     fallbacks = read_fallbacks(
         profile.fallback_models, own, providers, f"{profile.location}: fallback_models"
     )
-    return (own, *(fallbacks or others))
+    return (own, *(fallbacks or models[1:]))
 
 
 def read_profiles(
     given: Any, models: tuple[Model, ...], providers: tuple[str, ...]
 ) -> dict[str, AgentProfile]:
-    """Strictly, and with the place of what is wrong; values are left out, for they may be secrets."""
+    """Every error names the entry, but not its value, which may be a secret."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise ImproperlyConfigured("config.yaml: profiles must be a mapping of names to profiles.")
     found = {}
     for name, entry in given.items():
-        if (
-            not isinstance(name, str)
-            or not 0 < len(name) <= MAX_NAME_CHARS
-            or not name.isprintable()
-        ):
+        if not _is_name(name):
             raise ImproperlyConfigured(
                 f"config.yaml: profiles has {name!r}, which cannot be a name; put it in quotes."
             )
-        found[name] = _read(name, {} if entry is None else entry)
-        models_of(found[name], models, providers)
+        if entry is None:
+            entry = {}
+        found[name] = _read(name, entry)
+        models_of(found[name], models, providers)  # raises where they can't be used
     return found
+
+
+def _is_name(name: Any) -> bool:
+    if not isinstance(name, str) or not name.isprintable():
+        return False
+    return 0 < len(name) <= MAX_NAME_CHARS
 
 
 def _read(name: str, entry: Any) -> AgentProfile:
@@ -65,13 +67,18 @@ def _read(name: str, entry: Any) -> AgentProfile:
         raise ImproperlyConfigured(
             f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}."
         )
+    upstream = {}
+    for field in _UPSTREAM:
+        value = _text(entry, field, place)
+        if value:
+            upstream[field] = value
     return AgentProfile(
         name=name,
         location=place,
         instructions=_text(entry, "instructions", place),
         toolset=read_toolset(entry, place),
         tool_items=form,
-        upstream={field: value for field in _UPSTREAM if (value := _text(entry, field, place))},
+        upstream=upstream,
         fallback_models=entry.get("fallback_models"),
         context_window=_tokens(entry, place),
     )
@@ -102,12 +109,9 @@ def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
 
 def _tokens(entry: Mapping[str, Any], place: str) -> int:
     value = entry.get("context_length", 0)
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or not 0 <= value <= MAX_CONTEXT_LENGTH
-    ):
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= MAX_CONTEXT_LENGTH:
         raise ImproperlyConfigured(
             f"{place}.context_length must be a whole number from 0 to {MAX_CONTEXT_LENGTH}."
         )
-    return value
+    return int(value)

@@ -1,4 +1,4 @@
-"""Secrets that the first start makes and every later one finds."""
+"""Secrets that the first start generates and every later start reads."""
 
 import os
 import secrets
@@ -10,10 +10,10 @@ SECRET_FILE_MODE = 0o600
 
 
 def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
-    """The secret in a file that only its owner can read; made on first use.
+    """The secret in a file that only its owner can read; generated on first use.
 
-    The file appears under its name complete or not at all, and the first writer wins, so that
-    two processes that start together agree.
+    The file appears complete or not at all, and the first writer wins: two processes that start
+    together use the same secret.
     """
     if not path.exists():
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -22,17 +22,16 @@ def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
             with os.fdopen(descriptor, "w") as file:
                 file.write(prefix + secrets.token_urlsafe(random_bytes) + "\n")
                 file.flush()
-                os.fsync(
-                    descriptor
-                )  # after a loss of power, an empty file would be taken for the secret
+                os.fsync(descriptor)  # or the file could be empty after a loss of power
             os.link(draft, path)
         except FileExistsError:
-            pass  # another process was first: its secret is the one
+            pass  # another process was first; its secret is read below
         finally:
             draft.unlink()
     secret = path.read_text().strip()
     if not secret:
         raise ImproperlyConfigured(
-            f"{path} is empty. Put the secret back from a backup, or delete the file to have a new one made."
+            f"{path} is empty. Restore the secret from a backup, "
+            "or delete the file to have a new one generated."
         )
     return secret

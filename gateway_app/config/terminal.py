@@ -1,4 +1,4 @@
-"""The settings of the terminal's sandbox."""
+"""The variables that limit the terminal's commands."""
 
 from gateway_app.config.environment import Env
 from gateway_app.config.terminal_limits import Limits

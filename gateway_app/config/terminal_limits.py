@@ -1,4 +1,4 @@
-"""What one command of the terminal may use."""
+"""What one command of the terminal may use. Apart from its reader: tools import nothing of Django."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Limits:
     has_network: bool = False
-    memory_mb: int = (
-        2048  # of one process, and of all of a command's together where a control group can be had
-    )
+    memory_mb: int = 2048  # of one process; with control groups also of the whole command
     processes: int = 512  # threads count, too
     file_mb: int = 1024
     temporary_mb: int = 512

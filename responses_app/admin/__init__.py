@@ -1,4 +1,4 @@
-"""The operators' view of what is stored: history is read, never edited."""
+"""The admin of everything that is stored. History can be read, not edited."""
 
 from django.contrib import admin
 

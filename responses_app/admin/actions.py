@@ -1,4 +1,4 @@
-"""What operators can do to responses; each step is a service's, and what was left alone is told."""
+"""The operators' actions on responses. Each calls a service and reports what it skipped."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import cast
@@ -26,11 +26,10 @@ from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lifecycle.delete import delete_response
 from responses_app.services.lifecycle.retry import retry_response
 
-MAX_CHOSEN = 1000  # more is a command's work: a browser would give up on it
+MAX_CHOSEN = 1000  # a browser gives up on more; the commands have no limit
 
-Step = Callable[
-    [Response, User], str
-]  # says what it made, if anything; raises ApiError where it must not
+# Returns a link to what it made, or nothing; raises ApiError where the response can't be acted on.
+Step = Callable[[Response, User], str]
 
 
 class ResponseActions(ReadOnlyAdmin):
@@ -60,16 +59,11 @@ class ResponseActions(ReadOnlyAdmin):
         ids = self._ids(request, self.chosen_responses(chosen, "erase"))
         if not ids:
             return None
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Delete content?",
-        }
-        context["rows"] = (
-            Response.objects.filter(pk__in=ids)
-            .only("pk", "status", "created_at")
-            .order_by("created_at")
-        )
+        rows = Response.objects.filter(pk__in=ids).only("pk", "status", "created_at")
+        context = self.admin_site.each_context(request)
+        context["opts"] = self.opts
+        context["title"] = "Delete content?"
+        context["rows"] = rows.order_by("created_at")
         context["chosen"] = request.POST.getlist("_selected_action")
         context["select_across"] = request.POST.get("select_across", "0")
         return TemplateResponse(request, "admin/responses_app/confirm_erase.html", context)
@@ -86,7 +80,7 @@ class ResponseActions(ReadOnlyAdmin):
             "Content-Disposition": f'attachment; filename="{name}"',
             "Cache-Control": "no-store",
         }
-        lines = _beside_the_loop(json_lines(Selection(ids=tuple(ids))))
+        lines = _read_in_threads(json_lines(Selection(ids=tuple(ids))))
         return StreamingHttpResponse(lines, content_type="application/jsonl", headers=headers)
 
     # -- steps --------------------------------------------------------------------------
@@ -98,30 +92,30 @@ class ResponseActions(ReadOnlyAdmin):
         done: list[str] = []
         skipped: list[str] = []
         for response_id in self._ids(request, chosen):
-            row = Response.objects.only("pk", "owner_id", "status", "deleted_at", "is_stored").get(
-                pk=response_id
-            )
+            rows = Response.objects.only("pk", "owner_id", "status", "deleted_at", "is_stored")
+            row = rows.get(pk=response_id)
             try:
                 done.append(step(row, request.user))
             except ApiError as error:
                 skipped.append(f"{row.pk}: {error.message}")
         if done:
-            told = [f"{len(done)} {verb}.", *filter(None, done)]
-            self.message_user(
-                request, format_html_join(" ", "{}", ((part,) for part in told)), messages.SUCCESS
-            )
+            lines = [(f"{len(done)} {verb}.",)]
+            lines.extend((link,) for link in done if link)
+            self.message_user(request, format_html_join(" ", "{}", lines), messages.SUCCESS)
         if skipped:
             self.message_user(
                 request, f"{len(skipped)} skipped. {' '.join(skipped[:10])}", messages.WARNING
             )
         back = request.POST.get("_back")
-        return HttpResponseRedirect(self._page(back)) if back else None
+        if not back:
+            return None
+        return HttpResponseRedirect(self._page(back))
 
     def _ids(self, request: HttpRequest, chosen: QuerySet[Response]) -> list[str]:
         ids = list(chosen.order_by("created_at").values_list("pk", flat=True)[: MAX_CHOSEN + 1])
         if len(ids) > MAX_CHOSEN:
-            told = f"That is more than {MAX_CHOSEN} responses; nothing was done. Choose fewer, or use a command."
-            self.message_user(request, told, messages.ERROR)
+            text = f"That is more than {MAX_CHOSEN} responses; nothing was done. Choose fewer, or use a command."
+            self.message_user(request, text, messages.ERROR)
             return []
         return ids
 
@@ -156,6 +150,7 @@ def _erase(row: Response, actor: User) -> str:
     return ""
 
 
-async def _beside_the_loop(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _read_in_threads(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Each line is made in a reader thread, so that the event loop is not blocked."""
     while (line := await database.read(next, lines, None)) is not None:
         yield line

@@ -1,4 +1,4 @@
-"""Filters whose choices are known without reading the table they filter."""
+"""Filters whose choices are found without reading the filtered table."""
 
 from abc import abstractmethod
 from typing import Any
@@ -16,18 +16,20 @@ MAX_CHOICES = 200
 
 
 class OneValueFilter(admin.SimpleListFilter):
-    """``parameter_name`` equals the choice; one that is not listed can be written into the address."""
+    """``parameter_name`` equals the choice. The URL may also name a value that is not listed."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return queryset if value is None else queryset.filter(**{str(self.parameter_name): value})
+        if value is None:
+            return queryset
+        return queryset.filter(Q((str(self.parameter_name), value)))
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(name, name) for name in self.names()]
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The choices on offer."""
+        """The listed choices."""
 
 
 class OwnerFilter(OneValueFilter):
@@ -35,11 +37,13 @@ class OwnerFilter(OneValueFilter):
     parameter_name = "owner"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """By key: joined with the users, no index would serve both the choice and the order."""
+        """By the owner's id: with a join, no index would serve both the filter and the order."""
         if self.value() is None:
             return queryset
         owner = User.objects.filter(username=self.value()).first()
-        return queryset.none() if owner is None else queryset.filter(owner_id=owner.pk)
+        if owner is None:
+            return queryset.none()
+        return queryset.filter(owner_id=owner.pk)
 
     def names(self) -> list[str]:
         owners = User.objects.filter(Q(api_keys__isnull=False) | Q(is_superuser=True)).distinct()
@@ -51,9 +55,10 @@ class ModelFilter(OneValueFilter):
     parameter_name = "model"
 
     def names(self) -> list[str]:
-        return list(
-            dict.fromkeys([default_model(), *DEFAULT_NAMES, *profile_names()[:MAX_CHOICES]])
-        )
+        names = [default_model()]
+        names.extend(DEFAULT_NAMES)
+        names.extend(profile_names()[:MAX_CHOICES])
+        return list(dict.fromkeys(names))  # each once
 
 
 class SourceFilter(OneValueFilter):

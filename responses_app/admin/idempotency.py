@@ -13,7 +13,7 @@ from responses_app.models import IdempotencyKey, Response
 
 @admin.register(IdempotencyKey)
 class IdempotencyKeyAdmin(ReadOnlyAdmin):
-    """Which response a repeated request would join, and until when."""
+    """The response that a repeated request joins, and until when."""
 
     list_display = ("__str__", "owner", "of_response", "created_at", "expires_at")
     list_filter = (OwnerFilter,)

@@ -23,10 +23,10 @@ class ApiKeyAdmin(admin.ModelAdmin):
     actions = ("revoke",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False  # a revoked key still tells whose it was
+        return False  # a revoked key still records its owner
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Only a superuser makes keys for other accounts; a key of the superuser would be the server."""
+        """Only a superuser makes keys for other accounts: a key of a superuser may do everything."""
         if obj is None and not _is_superuser(request):
             return [name for name in self.fields if name != "owner"]
         return self.fields
@@ -34,26 +34,26 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Model | None = None
     ) -> tuple[str, ...]:
-        """An owner never changes: the key would reach everything of the new one."""
-        return self.readonly_fields if obj is None else ("owner", *self.readonly_fields)
+        """An owner never changes: the key would get access to everything of the new owner."""
+        if obj is None:
+            return self.readonly_fields
+        return ("owner", *self.readonly_fields)
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if not change:
             if not _is_superuser(request):
                 obj.owner = cast(User, request.user)
-            self._shown_once(obj, obj.give_secret())
+            obj.__dict__["shown_secret"] = obj.give_secret()  # for response_add()
         super().save_model(request, obj, form, change)
 
     def response_add(
         self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """The secret is in this one answer: a message would pass it through a cookie, a redirect through the log."""
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "key": obj,
-            "title": "The new key",
-        }
+        """The secret is in this response alone: a message would put it in a cookie, a redirect in the log."""
+        context = self.admin_site.each_context(request)
+        context["opts"] = self.opts
+        context["key"] = obj
+        context["title"] = "The new key"
         context["secret"] = obj.__dict__.pop("shown_secret")
         return TemplateResponse(
             request,
@@ -62,18 +62,16 @@ class ApiKeyAdmin(admin.ModelAdmin):
             headers={"Cache-Control": "no-store"},
         )
 
-    @staticmethod
-    def _shown_once(key: ApiKey, secret: str) -> None:
-        key.__dict__["shown_secret"] = secret
-
     @admin.action(description="Revoke", permissions=["change"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         results = [revoke_key(key, cast(User, request.user)) for key in chosen]
-        revoked, skipped = results.count(True), results.count(False)
-        told = f"{revoked} revoked." + (
-            f" {skipped} skipped: they were revoked before." if skipped else ""
-        )
-        self.message_user(request, told, messages.WARNING if skipped else messages.SUCCESS)
+        text = f"{results.count(True)} revoked."
+        level = messages.SUCCESS
+        skipped = results.count(False)
+        if skipped:
+            text += f" {skipped} skipped: they were revoked before."
+            level = messages.WARNING
+        self.message_user(request, text, level)
 
 
 def _is_superuser(request: HttpRequest) -> bool:

@@ -7,7 +7,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 
-COUNTED_ROWS = 1000  # counting further costs more than the page, and nobody turns that many pages
+COUNTED_ROWS = 1000  # counting more costs more than the page itself
 
 
 def badge(status: str) -> str:
@@ -15,7 +15,7 @@ def badge(status: str) -> str:
 
 
 class CappedPaginator(Paginator):
-    """Counts up to a limit; filters and search lead to what lies behind it."""
+    """Counts up to a limit; filters and search lead to rows beyond it."""
 
     @cached_property
     def count(self) -> int:
@@ -24,7 +24,7 @@ class CappedPaginator(Paginator):
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """Shows rows and changes nothing, whatever the size of the table."""
+    """Shows rows of a table of any size, and changes nothing."""
 
     paginator = CappedPaginator
     show_full_result_count = False
@@ -42,9 +42,8 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
-        if request.resolver_match is None or not str(request.resolver_match.url_name).endswith(
-            "_changelist"
-        ):
+        match = request.resolver_match
+        if match is None or not str(match.url_name).endswith("_changelist"):
             return rows
         rows = rows.prefetch_related(*self.list_prefetch_related).defer(*self.list_defer)
         shown: QuerySet[Any] = rows.annotate(**self.list_annotations)
@@ -54,10 +53,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip().replace("\0", "")
-        return (self.search(queryset, term) if term else queryset), False
+        if term:
+            queryset = self.search(queryset, term)
+        return queryset, False
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """By index, where a list has a search box; matching parts of words would read the whole table."""
+        """By an index, where a list has a search box: a search for parts of words would read the whole table."""
         return rows.none()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -79,7 +80,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """To act on what is shown; looking at it needs less."""
+        """To act on rows; the permission to view them is another one."""
         return request.user.has_perm("responses_app.change_response")
 
     def has_view_responses_permission(self, request: HttpRequest) -> bool:

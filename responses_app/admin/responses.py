@@ -15,7 +15,7 @@ from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
 from responses_app.models import Response, question_excerpt
 
-SHOWN_ID_CHARS = 13  # enough to tell ids apart; the whole one is a click or a hover away
+SHOWN_ID_CHARS = 13  # enough to distinguish ids; the whole id is in the tooltip
 SHOWN_TITLE_CHARS = 60
 SHOWN_SESSION_CHARS = 14
 
@@ -23,8 +23,15 @@ SHOWN_SESSION_CHARS = 14
 @admin.register(Response)
 class ResponseAdmin(ResponseActions):
     list_display = (
-        *("short_id", "state", "created_at", "asked", "in_session", "owner"),
-        *("took", "model", "kind"),
+        "short_id",
+        "state",
+        "created_at",
+        "asked",
+        "in_session",
+        "owner",
+        "took",
+        "model",
+        "kind",
     )
     list_annotations: ClassVar[dict[str, Any]] = {"asked": question_excerpt()}
     list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
@@ -75,10 +82,10 @@ class ResponseAdmin(ResponseActions):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         row = Response.objects.select_related("session").filter(pk=unquote(object_id)).first()
-        turn = None if row is None else read_turns([row])[0]
-        return super().change_view(
-            request, object_id, form_url, {"turn": turn, **(extra_context or {})}
-        )
+        context = {"turn": None} | (extra_context or {})
+        if row is not None:
+            context["turn"] = read_turns([row])[0]
+        return super().change_view(request, object_id, form_url, context)
 
     @admin.display(description="Id")
     def short_id(self, row: Response) -> str:

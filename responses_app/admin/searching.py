@@ -1,4 +1,4 @@
-"""Search that uses indexes: whole ids and names, and the newest requests by their text."""
+"""Search by indexes: whole ids and names, and the text of the newest requests."""
 
 import json
 
@@ -7,8 +7,8 @@ from django.db.models import Q, QuerySet
 
 from responses_app.models import Conversation, InputItem, Response, Session, ToolEvent
 
-SEARCHED_ROWS = 10_000  # whose texts are looked through; older ones are found by their ids
-MAX_NAMED = 1000  # things of the same name; more are found by other words
+SEARCHED_ROWS = 10_000  # whose text is searched; older responses are found by their ids
+MAX_NAMED = 1000  # rows with the same name
 HELP = (
     "A whole id (response, session, conversation or call), an owner's name, "
     f"or text of one of the newest {SEARCHED_ROWS:,} requests."
@@ -16,9 +16,9 @@ HELP = (
 
 
 def search_responses(rows: QuerySet[Response], term: str) -> QuerySet[Response]:
-    """What the term names, by the first kind of thing that has this name; else what asks about it.
+    """The responses of the first kind of object that has this id or name; else those with this text.
 
-    Each step is a condition on one column: joined with OR, no index would serve them.
+    Each step is a condition on one column: no index serves several that are joined with OR.
     """
     if Response.objects.filter(pk=term).exists():
         return rows.filter(pk=term)
@@ -67,17 +67,18 @@ def search_tool_events(rows: QuerySet[ToolEvent], term: str) -> QuerySet[ToolEve
 
 
 def find_conversations(term: str) -> list[Conversation]:
-    named = (
-        Conversation.objects.filter(pk=term) or Conversation.objects.filter(name=term)[:MAX_NAMED]
-    )
-    return list(named)
+    found = list(Conversation.objects.filter(pk=term))
+    if not found:
+        found = list(Conversation.objects.filter(name=term)[:MAX_NAMED])
+    return found
 
 
 def _asked_about(term: str) -> list[str]:
     """The newest responses with this text in their input."""
-    # SQLite keeps the text as it was written, with escapes; PostgreSQL shows it with as few as JSON allows.
-    written, shown = (json.dumps(term, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
-    found = InputItem.objects.filter(Q(item__icontains=written) | Q(item__icontains=shown))
+    # SQLite searches the text as it was written, with escapes; PostgreSQL removes most of them.
+    escaped = json.dumps(term)[1:-1]
+    plain = json.dumps(term, ensure_ascii=False)[1:-1]
+    found = InputItem.objects.filter(Q(item__icontains=escaped) | Q(item__icontains=plain))
     newest = Response.objects.order_by("-created_at").values_list("created_at", flat=True)
     for oldest_searched in newest[SEARCHED_ROWS - 1 : SEARCHED_ROWS]:
         found = found.filter(response__created_at__gte=oldest_searched)

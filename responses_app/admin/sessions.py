@@ -1,7 +1,7 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.text import Truncator
@@ -21,10 +21,7 @@ SHOWN_TITLE_CHARS = 60
 
 @admin.register(Session)
 class SessionAdmin(ResponseActions):
-    list_display = (
-        *("public_id", "about", "owner", "last_active_at", "turns"),
-        *("tokens", "source"),
-    )
+    list_display = ("public_id", "about", "owner", "last_active_at", "turns", "tokens", "source")
     list_annotations: ClassVar[dict[str, Any]] = {"opening": opening_excerpt()}
     list_filter = (SourceFilter, OwnerFilter, "last_active_at")
     list_prefetch_related = ("owner",)
@@ -50,29 +47,29 @@ class SessionAdmin(ResponseActions):
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """A session's page shows its responses."""
-        return super().has_view_permission(request, obj) and self.has_view_responses_permission(
-            request
-        )
+        if not self.has_view_responses_permission(request):
+            return False
+        return super().has_view_permission(request, obj)
 
     def chosen_responses(self, chosen: QuerySet, action: str) -> QuerySet[Response]:
-        """What an action on a session is about: what runs, the newest turn, or all turns."""
+        """Cancel acts on the running turns, fork on the newest one, every other action on all."""
         turns = Response.objects.filter(session__in=chosen)
         if action == "cancel":
             return turns.open()
         if action != "fork":
             return turns
+        is_usable = Q(is_stored=True, deleted_at__isnull=True)
         later = Response.objects.filter(session=OuterRef("session"), turn__gt=OuterRef("turn"))
-        usable = {"is_stored": True, "deleted_at__isnull": True}
-        return turns.filter(~Exists(later.filter(**usable)), **usable)
+        return turns.filter(is_usable, ~Exists(later.filter(is_usable)))
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         return search_sessions(rows, term)
 
     @admin.display(description="Title, or how it began", empty_value="–")
     def about(self, session: Any) -> str | None:
-        return session.title or (
-            session.opening and Truncator(session.opening).chars(SHOWN_TITLE_CHARS)
-        )
+        if session.title or not session.opening:
+            return session.title or None
+        return Truncator(session.opening).chars(SHOWN_TITLE_CHARS)
 
     @admin.display(description="Turns")
     def turns(self, session: Session) -> int:
@@ -89,32 +86,41 @@ class SessionAdmin(ResponseActions):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        told = (
-            _timeline(int(object_id), request.GET.get("after", "")) if object_id.isdecimal() else {}
-        )
-        return super().change_view(request, object_id, form_url, {**told, **(extra_context or {})})
+        context = extra_context or {}
+        if object_id.isdecimal():
+            context = _timeline(int(object_id), request.GET.get("after", "")) | context
+        return super().change_view(request, object_id, form_url, context)
 
 
 def _timeline(session_id: int, after: str) -> dict[str, Any]:
-    """A page of turns in order, and the way to the pages beside it."""
-    first = int(after) if after.isdecimal() and len(after) < 9 else 0
+    """A page of turns in order, and the cursors of the pages before and after it."""
+    first = 0
+    if after.isdecimal() and len(after) < 9:
+        first = int(after)
     turns = Response.objects.filter(session_id=session_id).order_by("turn")
     rows = list(turns.filter(turn__gt=first)[: TURNS_PER_PAGE + 1])
     page = rows[:TURNS_PER_PAGE]
-    earlier = list(
-        turns.filter(turn__lte=first)
-        .order_by("-turn")
-        .values_list("turn", flat=True)[: TURNS_PER_PAGE + 1]
-    )
+    next_after = None
+    if len(rows) > TURNS_PER_PAGE:
+        next_after = page[-1].turn
     return {
         "turns": read_turns(page),
-        "next_after": page[-1].turn if len(rows) > TURNS_PER_PAGE else None,
-        "earlier_after": None
-        if not earlier
-        else (0 if len(earlier) <= TURNS_PER_PAGE else earlier[-1]),
+        "next_after": next_after,
+        "earlier_after": _earlier_after(turns.filter(turn__lte=first)),
         "forks": Session.objects.filter(parent_id=session_id).order_by("pk")[:TURNS_PER_PAGE],
         "conversation": Conversation.objects.filter(session_id=session_id).first(),
     }
+
+
+def _earlier_after(earlier: QuerySet[Response]) -> int | None:
+    """The cursor of the page before this one; None where this is the first."""
+    newest_first = earlier.order_by("-turn").values_list("turn", flat=True)
+    turns = list(newest_first[: TURNS_PER_PAGE + 1])
+    if not turns:
+        return None
+    if len(turns) <= TURNS_PER_PAGE:
+        return 0
+    return turns[-1]
 
 
 @admin.register(Conversation)
@@ -134,8 +140,8 @@ class ConversationAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Items")
     def items_shown(self, conversation: Conversation) -> str:
-        """The last of them, as the next turn would be given them."""
-        rows = ConversationItem.objects.filter(conversation=conversation).order_by("-position")[
-            :SHOWN_ITEMS
-        ]
-        return format_html("<pre>{}</pre>", pretty_json(resolved(list(reversed(rows)))))
+        """The last items, as the next turn would get them."""
+        rows = ConversationItem.objects.filter(conversation=conversation).order_by("-position")
+        last = list(rows[:SHOWN_ITEMS])
+        last.reverse()
+        return format_html("<pre>{}</pre>", pretty_json(resolved(last)))

@@ -1,6 +1,6 @@
-"""A session as turns, each with what was asked, what was said and what was done: plain data for a template.
+"""A session as turns, each with its input, its output and its tool calls: plain data for a template.
 
-What clients, models and tools wrote is kept as text; the templates escape it.
+What clients, models and tools wrote stays text; the templates escape it.
 """
 
 import json
@@ -17,14 +17,12 @@ from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, 
 from responses_app.services.history.chain import inputs_of
 from responses_app.services.keys import actor_names
 
-SHOWN_CHARS = (
-    20_000  # a page of tool outputs must still open; the rest is in the API and in exports
-)
+SHOWN_CHARS = 20_000  # of one text: a page of tool outputs must still open
 
 
 @dataclass(frozen=True)
-class Said:
-    """A message, a thought, or an item of a kind that is shown as it is."""
+class Text:
+    """A message, reasoning, or an item of another kind as JSON."""
 
     kind: str
     text: str
@@ -44,17 +42,19 @@ class Call:
 
     @property
     def duration_secs(self) -> float | None:
-        return None if self.event is None else _secs(self.event.started_at, self.event.finished_at)
+        if self.event is None:
+            return None
+        return _secs(self.event.started_at, self.event.finished_at)
 
 
 @dataclass(frozen=True)
 class Turn:
     row: Response
-    input: list[Said | Call]
-    output: list[Said | Call]
+    input: list[Text | Call]
+    output: list[Text | Call]
     children: list[Response] = field(default_factory=list)
     forks: list[Session] = field(default_factory=list)
-    call_count: int = 0  # of the ledger
+    call_count: int = 0  # tool events in the ledger
     asked_by: str = ""
 
     @property
@@ -67,82 +67,90 @@ class Turn:
 
     @property
     def error_text(self) -> str:
-        error = self.row.error or {}
-        return f"{error.get('code', '')}: {error.get('message', '')}" if error else ""
+        error = self.row.error
+        if not error:
+            return ""
+        return f"{error.get('code', '')}: {error.get('message', '')}"
 
 
 def read_turns(rows: Sequence[Response]) -> list[Turn]:
-    """All of them with a fixed number of queries, and one more for each that runs at the moment."""
+    """The turns of these rows, with a fixed number of queries and one more per running response."""
     ids = [row.pk for row in rows]
-    asked = inputs_of(ids)
-    done, children, forks = (defaultdict[str | None, list[Any]](list) for _ in range(3))
-    for event in ToolEvent.objects.filter(response_id__in=ids).order_by("pk"):
-        done[event.response_id].append(event)
-    for child in (
-        Response.objects.filter(previous_id__in=ids)
-        .only("pk", "previous_id", "status")
-        .order_by("created_at")
-    ):
-        children[child.previous_id].append(child)
-    for fork in Session.objects.filter(fork_point_id__in=ids).order_by("pk"):
-        forks[fork.fork_point_id].append(fork)
+    inputs = inputs_of(ids)
+    events = ToolEvent.objects.filter(response_id__in=ids).order_by("pk")
+    children = Response.objects.filter(previous_id__in=ids).order_by("created_at")
+    forks = Session.objects.filter(fork_point_id__in=ids).order_by("pk")
+    events_of = _grouped(events, "response_id")
+    children_of = _grouped(children.only("pk", "previous_id", "status"), "previous_id")
+    forks_of = _grouped(forks, "fork_point_id")
     names = actor_names(row.requested_by for row in rows)
-    return [
-        Turn(
-            row,
-            _shown(asked[row.pk]),
-            _shown(_output(row), done[row.pk]),
-            children[row.pk],
-            forks[row.pk],
-            len(done[row.pk]),
-            names.get(row.requested_by, row.requested_by),
+    turns = []
+    for row in rows:
+        turn = Turn(
+            row=row,
+            input=_parts(inputs[row.pk]),
+            output=_parts(_output(row), events_of[row.pk]),
+            children=children_of[row.pk],
+            forks=forks_of[row.pk],
+            call_count=len(events_of[row.pk]),
+            asked_by=names.get(row.requested_by, row.requested_by),
         )
-        for row in rows
-    ]
+        turns.append(turn)
+    return turns
+
+
+def _grouped(rows: Iterable[Any], field: str) -> dict[str, list[Any]]:
+    """The rows by the response that the field names."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        groups[getattr(row, field)].append(row)
+    return groups
 
 
 def _output(row: Response) -> list[Item]:
-    if (
-        row.output is not None
-        or not row.is_stored
-        or row.started_at is None
-        or row.deleted_at is not None
-    ):
-        return row.output or []
+    stored: list[Item] | None = row.output
+    if stored is not None:
+        return stored
+    if not row.is_stored or row.started_at is None or row.deleted_at is not None:
+        return []
     try:
         body = current_body(row.pk)
     except LogFormatNotSupported:
         return []
-    return [] if body is None else body["output"]
+    if body is None:
+        return []
+    output: list[Item] = body["output"]
+    return output
 
 
-def _shown(items: Iterable[Item], ledger: Iterable[ToolEvent] = ()) -> list[Said | Call]:
-    shown: list[Said | Call] = []
+def _parts(items: Iterable[Item], ledger: Iterable[ToolEvent] = ()) -> list[Text | Call]:
+    parts: list[Text | Call] = []
     events = {event.call_id: event for event in ledger}
     calls: dict[str, Call] = {}
     for item in items:
-        kind, call_id = item["type"], item.get("call_id", "")
+        kind = item["type"]
+        call_id = item.get("call_id", "")
         if kind in OUTPUTS and call_id in calls:
-            calls[call_id].output = _cut(_text(item["output"]))
-        elif kind in (*CALLS, *OUTPUTS, "mcp_call"):
+            calls[call_id].output = pretty(_joined(item["output"]))
+        elif kind in CALLS or kind in OUTPUTS or kind == "mcp_call":
             call = _call(item, events.pop(call_id, None))
             calls[call.call_id] = call
-            shown.append(call)
+            parts.append(call)
         else:
-            shown.append(_said(item))
-    # Calls that clients are not shown, and those of an output that was never stored.
-    unseen = [event for event in events.values() if not _is_shown(event, calls.values())]
-    return [*shown, *(_from_ledger(event) for event in unseen)]
+            parts.append(_text(item))
+    # Calls that are in no item: hidden from clients, or their output was never stored.
+    for event in events.values():
+        if not _attach(event, calls.values()):
+            parts.append(_from_ledger(event))
+    return parts
 
 
-def _is_shown(event: ToolEvent, calls: Iterable[Call]) -> bool:
-    """An ``mcp_call`` item has no call id: its place in the ledger is found by name and arguments."""
+def _attach(event: ToolEvent, calls: Iterable[Call]) -> bool:
+    """An ``mcp_call`` item has no call id: its event is found by name and arguments."""
+    arguments = pretty(event.arguments)
     for call in calls:
-        if (
-            call.event is None
-            and event.name.endswith(call.name)
-            and call.arguments == pretty(event.arguments)
-        ):
+        is_same = event.name.endswith(call.name) and call.arguments == arguments
+        if call.event is None and is_same:
             call.event = event
             return True
     return False
@@ -150,43 +158,44 @@ def _is_shown(event: ToolEvent, calls: Iterable[Call]) -> bool:
 
 def _call(item: Item, event: ToolEvent | None) -> Call:
     arguments = item.get(ARGUMENTS_OF.get(item["type"], "arguments"), "")
-    output = item.get("output") or item.get("error")
-    return Call(
+    call = Call(
         name=str(item.get("name", "result of a tool")),
         call_id=str(item.get("call_id") or item.get("id", "")),
         arguments=pretty(str(arguments)),
-        output=None if output is None else _cut(_text(output)),
-        status=str(item.get("status", "") if event is None else event.status),
+        status=str(item.get("status", "")),
         event=event,
     )
+    output = item.get("output") or item.get("error")
+    if output is not None:
+        call.output = pretty(_joined(output))
+    if event is not None:
+        call.status = event.status
+    return call
 
 
 def _from_ledger(event: ToolEvent) -> Call:
-    output = _cut(pretty(event.output)) if event.is_over else None
+    output = None
+    if event.is_over:
+        output = pretty(event.output)
     return Call(event.name, event.call_id, pretty(event.arguments), output, event.status, event)
 
 
-def _said(item: Item) -> Said:
+def _text(item: Item) -> Text:
     status = str(item.get("status", ""))
     if item["type"] == "message":
-        return Said(str(item["role"]), _cut(_joined(item["content"])), status)
+        return Text(str(item["role"]), _cut(_joined(item["content"])), status)
     if item["type"] == "reasoning":
-        return Said("reasoning", _cut(_joined(item.get("summary", []))), status)
-    return Said(str(item["type"]), pretty(json.dumps(item)), status)
-
-
-def _text(content: Content | None) -> str:
-    """What a tool gave back; JSON is indented."""
-    return pretty(_joined(content))
+        return Text("reasoning", _cut(_joined(item.get("summary", []))), status)
+    return Text(str(item["type"]), pretty(json.dumps(item)), status)
 
 
 def _joined(content: Content | None) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(_part(part) for part in content or ())
+    return "\n".join(_part_text(part) for part in content or ())
 
 
-def _part(part: ContentPart) -> str:
+def _part_text(part: ContentPart) -> str:
     if "text" in part:
         return part["text"]
     if "refusal" in part:
@@ -195,7 +204,7 @@ def _part(part: ContentPart) -> str:
 
 
 def pretty(text: str) -> str:
-    """JSON is indented, anything else stays as it is; either is cut where it is very long."""
+    """JSON is indented, other text stays as it is; a very long text is cut."""
     if text[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
@@ -208,12 +217,12 @@ def pretty_json(value: Any) -> str:
 
 def _cut(text: str) -> str:
     left = len(text) - SHOWN_CHARS
-    return (
-        text
-        if left <= 0
-        else f"{text[:SHOWN_CHARS]}\n… {left:,} more characters, which the API and exports have."
-    )
+    if left <= 0:
+        return text
+    return f"{text[:SHOWN_CHARS]}\n… {left:,} more characters, which the API and exports have."
 
 
 def _secs(start: datetime | None, end: datetime | None) -> float | None:
-    return None if start is None or end is None else (end - start).total_seconds()
+    if start is None or end is None:
+        return None
+    return (end - start).total_seconds()

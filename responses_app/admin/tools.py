@@ -77,12 +77,9 @@ class ToolEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Took", empty_value="–")
     def took(self, event: ToolEvent) -> str | None:
-        secs = (
-            None
-            if event.finished_at is None
-            else (event.finished_at - event.started_at).total_seconds()
-        )
-        return None if secs is None else f"{secs:.2f} s"
+        if event.finished_at is None:
+            return None
+        return f"{(event.finished_at - event.started_at).total_seconds():.2f} s"
 
     @admin.display(description="Arguments")
     def arguments_shown(self, event: ToolEvent) -> str:
@@ -122,18 +119,20 @@ class ToolEventAdmin(ReadOnlyAdmin):
                 skipped += 1
             except ApprovalNotKept:
                 one_time += 1
-        told = f"{decided} decided ({decision})."
+        text = f"{decided} decided ({decision})."
+        level = messages.SUCCESS
         if skipped:
-            told += f" {skipped} skipped: they do not wait for a decision."
+            text += f" {skipped} skipped: they do not wait for a decision."
+            level = messages.WARNING
         if one_time:
-            told += f" {one_time} skipped: they can only be allowed once."
-        level = messages.WARNING if skipped or one_time else messages.SUCCESS
-        self.message_user(request, told, level)
+            text += f" {one_time} skipped: they can only be allowed once."
+            level = messages.WARNING
+        self.message_user(request, text, level)
 
 
 @admin.register(ApprovalGrant)
 class ApprovalGrantAdmin(ReadOnlyAdmin):
-    """Consent that lasts; deleting it takes it back."""
+    """Approvals that last; to delete one revokes it."""
 
     list_display = ("name", "owner", "session", "granted_by", "approver", "created_at")
     list_prefetch_related = ("owner", "session")

@@ -1,4 +1,4 @@
-"""Commands beside a running server: short transactions, with room between them."""
+"""Transactions of commands that run beside a server: short, with pauses between them."""
 
 import time
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from django.db import transaction
 
 
 class PacedTransactions:
-    """Each begins no sooner than as long after the last one as that took.
+    """After each transaction follows a pause that is as long as the transaction was.
 
-    SQLite has one writer at a time: without a pause, a command that writes in a loop shuts the server out.
+    SQLite has one writer at a time: a command that writes without pauses would block the server.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A copy of the database of one moment, made while the server runs."""
+"""A consistent copy of the database, made while the server runs."""
 
 import os
 import shutil
@@ -12,10 +12,18 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 PRIVATE = 0o600
+# The variables of libpq, by Django's names; a password in an argument would be in the list of processes.
+PG_VARIABLES = {
+    "PGHOST": "HOST",
+    "PGPORT": "PORT",
+    "PGUSER": "USER",
+    "PGPASSWORD": "PASSWORD",
+    "PGDATABASE": "NAME",
+}
 
 
 class Command(BaseCommand):
-    help = "Write a copy of the database to FILE, while the server runs or not."
+    help = "Write a consistent copy of the database to FILE. A server may run meanwhile."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE")
@@ -31,7 +39,10 @@ class Command(BaseCommand):
                 f"{file} cannot be made: {error.strerror}. Name a file that does not exist."
             ) from error
         try:
-            _copy_sqlite(draft) if connection.vendor == "sqlite" else _dump_postgresql(draft)
+            if connection.vendor == "sqlite":
+                _copy_sqlite(draft)
+            else:
+                _dump_postgresql(draft)
             draft.replace(file)
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -41,7 +52,7 @@ class Command(BaseCommand):
 
 
 def _copy_sqlite(draft: Path) -> None:
-    """SQLite's own backup: a consistent moment, however much is written meanwhile."""
+    """SQLite's online backup is consistent, however much is written meanwhile."""
     connection.ensure_connection()
     with closing(sqlite3.connect(draft)) as copy:
         connection.connection.backup(copy)
@@ -54,17 +65,13 @@ def _dump_postgresql(draft: Path) -> None:
             "pg_dump is not on this machine; install the PostgreSQL client programs."
         )
     settings = connection.settings_dict
-    named = {
-        "PGHOST": "HOST",
-        "PGPORT": "PORT",
-        "PGUSER": "USER",
-        "PGPASSWORD": "PASSWORD",
-        "PGDATABASE": "NAME",
-    }
-    env = {name: str(settings[key]) for name, key in named.items() if settings.get(key)}
+    env = dict(os.environ)
+    for name, key in PG_VARIABLES.items():
+        if settings.get(key):
+            env[name] = str(settings[key])
     command = [program, "--format=custom", "--no-owner", "--file", str(draft)]
     done = subprocess.run(  # noqa: S603
-        command, env={**os.environ, **env}, capture_output=True, text=True, check=False
+        command, env=env, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise CommandError(f"pg_dump failed: {done.stderr.strip()}")

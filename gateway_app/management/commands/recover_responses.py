@@ -9,16 +9,14 @@ from responses_app.management.progress import Progress
 
 class Command(BaseCommand):
     help = (
-        "Take care of what dead processes left: what may go on is freed for a running server, the rest ends as "
-        "incomplete. A running server does the same by itself."
+        "Recover the responses of dead processes. Those that may continue are freed for a running server, "
+        "the others end as incomplete. A running server does the same by itself."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--settle", action="store_true", help="end all of them as incomplete")
         parser.add_argument(
-            "--settle", action="store_true", help="end all of them as incomplete; none goes on"
-        )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="say what would be done, and change nothing"
+            "--dry-run", action="store_true", help="report what would be done, and change nothing"
         )
 
     def handle(self, *args: Any, settle: bool, dry_run: bool, **options: Any) -> None:
@@ -28,7 +26,8 @@ class Command(BaseCommand):
         goes_on = len(found) - len(ending)
         if dry_run:
             self.stdout.write(
-                f"{len(dead.ids)} dead processes. Would free {goes_on} responses and end {len(ending)} as incomplete."
+                f"{len(dead.ids)} dead processes. "
+                f"Would free {goes_on} responses and end {len(ending)} as incomplete."
             )
             return
         recovery.free(dead)
@@ -36,13 +35,15 @@ class Command(BaseCommand):
             for response in ending:
                 progress.add(recovery.abandon_interrupted(response))
         self.stdout.write(
-            f"{len(dead.ids)} dead processes. Freed {goes_on} responses, ended {progress.count} as incomplete."
+            f"{len(dead.ids)} dead processes. "
+            f"Freed {goes_on} responses, ended {progress.count} as incomplete."
         )
         if len(ending) > progress.count:
             self.stderr.write(
-                f"{len(ending) - progress.count} were taken by a running server meanwhile, or wait for an earlier turn."
+                f"{len(ending) - progress.count} were taken by a running server meanwhile, "
+                "or wait for an earlier turn."
             )
         if goes_on and not recovery.live_processes():
             self.stderr.write(
-                "No server runs: what was freed goes on when one starts (manage.py serve)."
+                "No server runs: the freed responses continue when one starts (manage.py serve)."
             )

@@ -1,4 +1,5 @@
 import logging
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,11 +18,13 @@ logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Serve the API, the admin and the runner in one process."
+    help = "Serve the API and the pages, and run responses, in one process."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.HERMES_DEGRADED:
-            call_command("migrate", verbosity=0)  # nobody had the chance to
+            call_command(
+                "migrate", verbosity=0
+            )  # the operator could not migrate a temporary database
             logger.error(warning())
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -38,19 +41,22 @@ class Command(BaseCommand):
             websocket_max_message_size=settings.MAX_BODY_BYTES,
             websocket_max_frame_size=settings.MAX_BODY_BYTES,
         )
-        # Anything but a terminal may be a journal, which keeps what it is given and has other readers.
+        # Output that is no terminal may be a journal, which other users can read.
         shows_secrets = is_first_start and self.stdout.isatty()
-        server.on_listening = lambda: self.stdout.write(greeting(shows_secrets=shows_secrets))
+        server.on_listening = partial(self._greet, shows_secrets=shows_secrets)
         server.run()
         if server.listen_failure:
             raise CommandError(
                 f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: {server.listen_failure}. "
                 "Is another server running? API_SERVER_PORT chooses another port."
             )
-        # All is stored and everybody is told. The interpreter would wait for threads and take itself apart,
-        # which on a busy machine is longer than a stop may take.
+        # Everything is stored and every client has its last event. A normal exit would wait for threads
+        # and free all memory, which takes too long on a busy machine.
         self.stdout.flush()
         exit_now(0)
+
+    def _greet(self, *, shows_secrets: bool) -> None:
+        self.stdout.write(greeting(shows_secrets=shows_secrets))
 
     def _make_room_for_connections(self) -> None:
         raise_open_files()

@@ -8,18 +8,18 @@ from responses_app.models import ApiKey
 
 
 class Command(BaseCommand):
-    help = "Make an API key. Its secret is printed once and stored nowhere."
+    help = "Create an API key. Its secret is printed once and stored nowhere."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="what the key is for; unique")
         parser.add_argument(
             "--owner",
-            help="the user who owns what this key makes (made if missing; default: the key's name)",
+            help="the user who owns everything made with this key (created if missing; default: the key's name)",
         )
 
     def handle(self, *args: Any, name: str, owner: str | None, **options: Any) -> None:
         if ApiKey.objects.filter(name=name).exists():
-            raise CommandError(f"There is a key named {name!r} already; choose another name.")
+            raise CommandError(f"A key named {name!r} exists already; choose another name.")
         user, is_new = get_user_model().objects.get_or_create(username=owner or name)
         if is_new:
             user.set_unusable_password()

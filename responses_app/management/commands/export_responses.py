@@ -30,25 +30,29 @@ class Command(BaseCommand):
             help="a file that does not exist yet; - for the standard output",
         )
         parser.add_argument(
-            "--format", choices=["jsonl", "csv"], default="jsonl", help="csv is a table to look at"
+            "--format",
+            choices=["jsonl", "csv"],
+            default="jsonl",
+            help="csv is for spreadsheets; import_responses reads jsonl",
         )
-        parser.add_argument("--owner", help="only what belongs to this user")
-        parser.add_argument("--session", help="only this session")
-        parser.add_argument("--model", help="only what this model answered")
+        parser.add_argument("--owner", help="only responses of this user")
+        parser.add_argument("--session", help="only responses of this session")
+        parser.add_argument("--model", help="only responses of this model")
         parser.add_argument(
             "--status", action="append", default=[], choices=[str(status) for status in TERMINAL]
         )
-        parser.add_argument("--since", help="only what was made at this date or time or later")
-        parser.add_argument("--until", help="only what was made before this date or time")
+        parser.add_argument("--since", help="only responses created at this date or time or later")
+        parser.add_argument("--until", help="only responses created before this date or time")
 
     def handle(self, *args: Any, output: str, format: str, **options: Any) -> None:
         selection = _selection(**options)
-        missing = set(selection.ids) - set(
-            Response.objects.filter(pk__in=selection.ids).values_list("pk", flat=True)
-        )
+        present = Response.objects.filter(pk__in=selection.ids).values_list("pk", flat=True)
+        missing = set(selection.ids) - set(present)
         if missing:
             raise CommandError(f"There is no response {', '.join(sorted(missing))}.")
-        lines = csv_lines if format == "csv" else json_lines
+        lines = json_lines
+        if format == "csv":
+            lines = csv_lines
         with Progress(self.stderr, "exported") as progress, _opened(output) as file:
             for line in lines(selection):
                 file.write(line)
@@ -62,9 +66,12 @@ class Command(BaseCommand):
 
 
 def _selection(**options: Any) -> Selection:
+    owner_id = None
+    if options["owner"] is not None:
+        owner_id = find_owner(options["owner"]).pk
     return Selection(
         ids=tuple(options["id"]),
-        owner_id=None if options["owner"] is None else find_owner(options["owner"]).pk,
+        owner_id=owner_id,
         session=options["session"],
         statuses=tuple(options["status"]),
         model=options["model"],
@@ -77,15 +84,20 @@ def _moment(given: str | None, name: str) -> datetime | None:
     if given is None:
         return None
     try:
+        moment = parse_datetime(given)
         day = parse_date(given)
-        moment = parse_datetime(given) if day is None else datetime(day.year, day.month, day.day)
+        if day is not None:
+            moment = datetime(day.year, day.month, day.day)
     except ValueError:
         moment = None
     if moment is None:
         raise CommandError(
-            f"{name} must be a date or a time, such as 2031-05-17 or 2031-05-17T08:30, not {given!r}."
+            f"{name} must be a date or a time, such as 2031-05-17 or 2031-05-17T08:30, "
+            f"not {given!r}."
         )
-    return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+    if timezone.is_naive(moment):
+        moment = timezone.make_aware(moment)
+    return moment
 
 
 @contextmanager
@@ -95,7 +107,7 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     try:
-        # Readable for the owner alone: these are other people's conversations.
+        # Only its owner may read the file: it contains the conversations of others.
         Path(output).touch(mode=0o600, exist_ok=False)
         with _removed_unless_whole(Path(output)), Path(output).open("wb") as file:
             yield file
@@ -107,7 +119,7 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _removed_unless_whole(path: Path) -> Iterator[None]:
-    """Half an archive must not be taken for one."""
+    """An incomplete archive must not be mistaken for a complete one."""
     try:
         yield
     except BaseException:

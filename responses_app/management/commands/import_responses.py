@@ -17,13 +17,16 @@ from responses_app.services.archive.restore import Outcome, Restore
 
 
 class Command(BaseCommand):
-    help = "Take in what export_responses wrote. Ids stay; what is here already is left alone, so it can be run again."
+    help = (
+        "Import what export_responses wrote. Ids stay the same. Responses that exist are skipped, "
+        "so the command can be run again."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", help="JSON lines; - for the standard input")
         parser.add_argument(
             "--owner",
-            help="give everything to this user (default: the users named, made if missing)",
+            help="the owner of everything (default: the users in the file, created if missing)",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="check every record, and store nothing"
@@ -32,7 +35,9 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, file: str, owner: str | None, dry_run: bool, **options: Any
     ) -> None:
-        user = None if owner is None else find_owner(owner)
+        user = None
+        if owner is not None:
+            user = find_owner(owner)
         restore = Restore(user, is_rehearsal=dry_run, open_transaction=PacedTransactions().begin)
         outcomes: Counter[Outcome] = Counter()
         refused = 0
@@ -44,11 +49,9 @@ class Command(BaseCommand):
                     refused += 1
                     self.stderr.write(f"Line {number}{_named(line)}: {error}")
                 progress.add()
-        added = (
-            f"Would add {outcomes[Outcome.ADDED]}"
-            if dry_run
-            else f"{outcomes[Outcome.ADDED]} added"
-        )
+        added = f"{outcomes[Outcome.ADDED]} added"
+        if dry_run:
+            added = f"Would add {outcomes[Outcome.ADDED]}"
         self.stdout.write(f"{added}, {outcomes[Outcome.KNOWN]} already here.")
         if refused:
             raise CommandError(

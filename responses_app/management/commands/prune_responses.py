@@ -20,28 +20,32 @@ from responses_app.services.archive.retention import (
 
 class Command(BaseCommand):
     help = (
-        "Remove old responses with everything that belongs to them. One goes only together with all turns behind it; "
-        "what runs, and what belongs to a conversation, stays."
+        "Remove old responses with their input, events and tool events. A response stays while it runs, "
+        "while it belongs to a conversation, and while later turns need it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--days", type=float, help="remove what is older (default: HERMES_RETENTION_DAYS)"
+            "--days",
+            type=float,
+            help="remove responses older than this (default: HERMES_RETENTION_DAYS)",
         )
         parser.add_argument(
             "--keep",
             type=int,
-            help="keep so many, those used last (default: HERMES_MAX_STORED_RESPONSES)",
+            help="keep this many, the most recently used (default: HERMES_MAX_STORED_RESPONSES)",
         )
         parser.add_argument(
             "--status", action="append", default=[], choices=[str(status) for status in TERMINAL]
         )
-        parser.add_argument("--owner", help="only what belongs to this user")
+        parser.add_argument("--owner", help="only responses of this user")
         parser.add_argument(
             "--batch", type=int, default=BATCH_ROWS, help="responses per transaction"
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="say what would go, and remove nothing"
+            "--dry-run",
+            action="store_true",
+            help="report what would be removed, and remove nothing",
         )
 
     def handle(self, *args: Any, dry_run: bool, batch: int, **options: Any) -> None:
@@ -51,16 +55,16 @@ class Command(BaseCommand):
         selection = select(rules)
         planned = plan(selection.rows())
         self.stderr.write(
-            f"{planned.found} qualify, {planned.held} of them stay: they run, belong to a conversation, "
-            "or later turns need them."
+            f"{planned.found} qualify, {planned.held} of them stay: they run, "
+            "belong to a conversation, or later turns need them."
         )
         if dry_run:
             self.stdout.write(f"Would remove {planned.removable} responses.")
-            self._tell_excess(excess(rules) - planned.removable)
+            self._report_excess(excess(rules) - planned.removable)
             return
         removed = self._prune(Search(selection, batch), planned.removable)
         self.stdout.write(f"Removed {removed} responses.")
-        self._tell_excess(excess(rules))
+        self._report_excess(excess(rules))
 
     def _rules(
         self, days: float | None, keep: int | None, status: list[str], owner: str | None, **_: Any
@@ -69,14 +73,17 @@ class Command(BaseCommand):
             days = settings.HERMES_RETENTION_DAYS or None
             keep = settings.HERMES_MAX_STORED_RESPONSES or None
         if days is None and keep is None:
-            raise CommandError("Say what may go: --days DAYS, --keep COUNT, or both.")
+            raise CommandError("Name a limit: --days DAYS, --keep COUNT, or both.")
         if (days is not None and days < 0) or (keep is not None and keep < 0):
             raise CommandError("--days and --keep must be 0 or more.")
+        created_before = None
+        if days is not None:
+            created_before = days_ago(days)
+        owner_id = None
+        if owner is not None:
+            owner_id = find_owner(owner).pk
         return Rules(
-            created_before=None if days is None else days_ago(days),
-            keep=keep,
-            statuses=tuple(status),
-            owner_id=None if owner is None else find_owner(owner).pk,
+            created_before=created_before, keep=keep, statuses=tuple(status), owner_id=owner_id
         )
 
     def _prune(self, search: Search, total: int) -> int:
@@ -90,8 +97,6 @@ class Command(BaseCommand):
                     progress.add(removed)
             return progress.count
 
-    def _tell_excess(self, count: int) -> None:
+    def _report_excess(self, count: int) -> None:
         if count > 0:
-            self.stderr.write(
-                f"The limit is exceeded by {count}: what stays is needed by something that stays."
-            )
+            self.stderr.write(f"The limit is exceeded by {count}: these responses have to stay.")

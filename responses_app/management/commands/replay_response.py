@@ -14,21 +14,25 @@ POLL_SECS = 0.2
 
 
 class Command(BaseCommand):
-    help = "Print the stream of a stored response, byte for byte as clients were sent it."
+    help = "Print the stream of a stored response, byte for byte as clients received it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id")
         parser.add_argument(
-            "--speed", type=float, help="at the pace of its commit times; 2 is twice as fast"
+            "--speed",
+            type=float,
+            help="replay at this speed: 1 as it was recorded, 2 twice as fast (default: at once)",
         )
         parser.add_argument(
-            "--after", type=int, default=-1, help="only events behind this sequence_number"
+            "--after", type=int, default=-1, help="only events after this sequence_number"
         )
         parser.add_argument(
-            "--internal", action="store_true", help="also the hermes.* events that no client sees"
+            "--internal",
+            action="store_true",
+            help="also the hermes.* events that no client receives",
         )
         parser.add_argument(
-            "--follow", action="store_true", help="wait for the rest of one that still runs"
+            "--follow", action="store_true", help="wait for more events while the response runs"
         )
 
     def handle(self, *args: Any, id: str, speed: float | None, after: int, **options: Any) -> None:

@@ -7,7 +7,7 @@ from responses_app.models import ApiKey
 
 
 class Command(BaseCommand):
-    help = "Revoke an API key: it stops working at once; what it made stays."
+    help = "Revoke an API key. It stops working at once; its responses stay."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name")
