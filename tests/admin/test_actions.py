@@ -100,7 +100,7 @@ def test_a_fork_continues_behind_its_turn_and_leaves_the_session_alone(server: S
 def test_delete_asks_first_and_erases_then(server: Server, operator: Operator) -> None:
     response_id = create(server, "a secret plan")
     page = operator.act(RESPONSES, "erase", response_id)
-    assert "can&#x27;t be brought back" in page.text or "can't be brought back" in page.text
+    assert "can't be restored" in page.text
     assert server.body(response_id)["status"] == "completed"
     page = operator.act(RESPONSES, "erase", response_id, confirmed="1")
     assert "1 deleted." in page_messages(page)
