@@ -43,7 +43,7 @@ class ResponseAdmin(ResponseActions):
     ordering = ("-created_at",)
     change_form_template = "admin/responses_app/response/change_form.html"
     fieldsets = (
-        ("Place", {"fields": (("owner", "session", "turn"), ("previous", "conversation"))}),
+        ("Session", {"fields": (("owner", "session", "turn"), ("previous", "conversation"))}),
         (
             "Work",
             {

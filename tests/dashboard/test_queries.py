@@ -129,6 +129,15 @@ def test_the_doctor_minds_what_waits_for_a_process_and_not_for_a_turn(admin: Use
     assert "a response waits for 3" in " ".join(message.msg for message in check_database())
 
 
+def test_a_session_without_a_text_is_listed_by_its_id(admin: User, client: Client) -> None:
+    """The input of an unstored response is nowhere, so its session has neither a title nor an opening."""
+    row = make_open(admin, is_stored=False)
+    client.force_login(admin)
+    page = client.get("/").content.decode()
+    assert ">None<" not in page
+    assert page.count(f">{row.session.public_id}</a>") == 2
+
+
 def test_the_dashboard_asks_as_often_whatever_is_stored(admin: User, client: Client) -> None:
     client.force_login(admin)
     for round_of_more in (1, 30):
