@@ -33,7 +33,7 @@ class RuntimeProcessAdmin(ReadOnlyAdmin):
 
 
 class ProfileForm(forms.ModelForm):
-    """As strict as config.yaml: the form shows an error that the first client would get otherwise."""
+    """As strict as config.yaml: errors appear in the form, not in the first client's response."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

@@ -13,7 +13,7 @@ class RuntimeProcess(models.Model):
 
     id = models.CharField(primary_key=True, max_length=64)
     host = models.CharField(max_length=255)
-    # A default in the database: an older version, which has no such column, can start after a rollback.
+    # A default in the database: after a rollback, a version without this column can start.
     machine = models.CharField(
         max_length=255,
         blank=True,

@@ -17,7 +17,7 @@ Database = dict[str, Any]
 
 
 def read_database(url: str, timeout_secs: float, pool_size: int) -> tuple[Database, str]:
-    """The settings, and why the database is in a temporary folder; the reason is empty otherwise."""
+    """The settings, and why the database is in a temporary folder; empty where it is not."""
     try:
         database: Database = dict(dj_database_url.parse(url))
     except (ValueError, dj_database_url.ParseError) as error:
@@ -37,7 +37,7 @@ def _sqlite(database: Database) -> tuple[Database, str]:
         database["NAME"] = str(temporary_home(folder) / file.name)
     make_private(Path(database["NAME"]))
     database["OPTIONS"] = {
-        # A deferred transaction that first reads and then writes fails at once, whatever the timeout.
+        # A deferred transaction that reads and then writes fails at once, whatever the timeout.
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         # Erased content is overwritten, also on freed pages, and is in no temporary file.

@@ -1,7 +1,7 @@
 """Strict readers for the environment and ``config.yaml``.
 
-Every reader names the variable in its error: a server that starts with a wrong value is worse than one
-that does not start.
+Every reader names the variable in its error: a server that starts with a wrong value is worse
+than one that does not start.
 """
 
 import re
@@ -124,7 +124,7 @@ class Env:
         return found
 
     def _configured(self, path: str) -> Any:
-        """The value of a dotted path of config.yaml; None where it is absent, or the path is empty."""
+        """The value of a dotted path of config.yaml; None where it or the path is missing."""
         if not path:
             return None
         found: Any = self.config

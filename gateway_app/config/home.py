@@ -1,4 +1,4 @@
-"""``HERMES_HOME``, or a temporary folder where it can't be written: a degraded start is better than none."""
+"""``HERMES_HOME``, or a temporary folder: a degraded start is better than none."""
 
 import hashlib
 import os
@@ -50,7 +50,7 @@ def why_not_writable(folder: Path, file_name: str) -> str:
 
 
 def make_private(file: Path) -> None:
-    """Lets only the owner read a database, whatever the umask; SQLite gives its other files the same mode."""
+    """Only the owner may read a database, whatever the umask; SQLite's other files get its mode."""
     with suppress(
         OSError
     ):  # another account's file, or a full disk: opening the database explains it

@@ -20,7 +20,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Database outages are logged elsewhere, rate-limited; drop the line and the traceback of each request."""
+    """Database outages are logged elsewhere, rate-limited: drops the traceback of each request."""
     if getattr(record, "status_code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
         return False
     if record.exc_info is None:
@@ -41,7 +41,7 @@ def without_details(record: logging.LogRecord) -> bool:
 class ContentFreeFormatter(logging.Formatter):
     """Tracebacks with types and lines, but without most messages.
 
-    The message of an exception may quote a prompt, a row of the database or the answer of an upstream.
+    The message of an exception may quote a prompt, a row of the database or an upstream's answer.
     """
 
     def formatException(self, ei: ExcInfo) -> str:
@@ -93,7 +93,7 @@ LOGGING: dict[str, Any] = {
         "responses_app": {"level": "INFO"},
         # Django would write a line for every 4xx, which is the fault of its client.
         "django.request": {"level": "ERROR", "filters": ["news"]},
-        # It logs a traceback for every line that is no message; gateway_app.tools.mcp logs what matters.
+        # It logs a traceback for every line that is no message; our own code logs what matters.
         "mcp": {"level": "CRITICAL"},
         # It logs each failed attempt to connect; outages are logged elsewhere, rate-limited.
         "psycopg.pool": {"level": "ERROR"},

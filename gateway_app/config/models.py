@@ -50,7 +50,7 @@ def read_fallbacks(
     providers: tuple[str, ...],
     place: str = "config.yaml: fallback_models",
 ) -> tuple[Model, ...]:
-    """``fallback_models`` of config.yaml: names of models on the same upstream, or other upstreams."""
+    """``fallback_models`` of config.yaml: models of the same upstream, or other upstreams."""
     if given is None:
         return ()
     if not isinstance(given, list):

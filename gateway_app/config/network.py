@@ -20,7 +20,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_allowed_hosts(given: str, host: str, public_url: str) -> list[str]:
-    """The host names that a request may name: those of the comma-separated list, and the public one."""
+    """The host names that a request may use: the comma-separated list, and the public one."""
     allowed = [name for name in given.split(",") if name]
     if not allowed and is_loopback(host):
         allowed.extend(LOCAL_HOSTS)
@@ -41,7 +41,7 @@ def check_access(
     allowed_hosts: Collection[str],
     cors_origins: Collection[str],
 ) -> None:
-    """Cross-field validation: what others can reach has a strong key, and no web page acts without one."""
+    """Cross-field validation: others need a strong key, and no web page acts without a key."""
     if is_auth_off and not is_private:
         raise ImproperlyConfigured(
             "HERMES_AUTH=off is only allowed when API_SERVER_HOST is a loopback address "

@@ -1,4 +1,4 @@
-"""What one command of the terminal may use. Apart from its reader: tools import nothing of Django."""
+"""What one command may use. Not beside its reader: tools import nothing of Django."""
 
 from dataclasses import dataclass
 

@@ -251,7 +251,7 @@ def _layer_check() -> dict[str, Any]:
 
 
 def _model_check() -> dict[str, Any]:
-    """From its last answer: a request of its own would cost tokens, or count towards a rate limit."""
+    """From its last answer: a request of its own would cost tokens, or count to a rate limit."""
     model = settings.HERMES_MODELS[0]
     last = last_outcomes.get((model["provider"], model["model"]))
     is_failing = (

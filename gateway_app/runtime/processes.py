@@ -17,6 +17,7 @@ from responses_app.services.lifecycle.claim import lease
 HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)
 GONE = ("Z", "X")  # states of /proc: ended, and not yet collected by the parent
+# Read by hand: psutil knows neither the boot id nor the PID namespace, and the rest is one file.
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 

@@ -114,7 +114,10 @@ class ResponseActions(ReadOnlyAdmin):
     def _ids(self, request: HttpRequest, chosen: QuerySet[Response]) -> list[str]:
         ids = list(chosen.order_by("created_at").values_list("pk", flat=True)[: MAX_CHOSEN + 1])
         if len(ids) > MAX_CHOSEN:
-            text = f"That is more than {MAX_CHOSEN} responses; nothing was done. Choose fewer, or use a command."
+            text = (
+                f"That is more than {MAX_CHOSEN} responses; nothing was done. "
+                "Choose fewer, or use a command."
+            )
             self.message_user(request, text, messages.ERROR)
             return []
         return ids

@@ -26,7 +26,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
         return False  # a revoked key still records its owner
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Only a superuser makes keys for other accounts: a key of a superuser may do everything."""
+        """Only a superuser makes keys for others: a key of a superuser may do everything."""
         if obj is None and not _is_superuser(request):
             return [name for name in self.fields if name != "owner"]
         return self.fields
@@ -49,7 +49,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """The secret is in this response alone: a message would put it in a cookie, a redirect in the log."""
+        """Shows the secret here: a message would put it in a cookie, a redirect in the log."""
         context = self.admin_site.each_context(request)
         context["opts"] = self.opts
         context["key"] = obj

@@ -58,7 +58,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return queryset, False
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """By an index, where a list has a search box: a search for parts of words would read the whole table."""
+        """By an index: a search for parts of words would read the whole table."""
         return rows.none()
 
     def has_add_permission(self, request: HttpRequest) -> bool:

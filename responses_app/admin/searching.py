@@ -16,7 +16,7 @@ HELP = (
 
 
 def search_responses(rows: QuerySet[Response], term: str) -> QuerySet[Response]:
-    """The responses of the first kind of object that has this id or name; else those with this text.
+    """The responses of the first kind of object with this id or name; else those with this text.
 
     Each step is a condition on one column: no index serves several that are joined with OR.
     """

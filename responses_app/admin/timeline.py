@@ -1,4 +1,4 @@
-"""A session as turns, each with its input, its output and its tool calls: plain data for a template.
+"""A session as turns with their input, output and tool calls: plain data for a template.
 
 What clients, models and tools wrote stays text; the templates escape it.
 """

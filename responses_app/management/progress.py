@@ -44,7 +44,7 @@ class Progress:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Looks at the causes too: an interrupted COMMIT leaves a connection whose clean-up raises another error."""
+    """Looks at causes too: the clean-up after an interrupted COMMIT raises another error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -163,7 +163,7 @@ def test_three_chained_turns_are_one_session_on_the_dashboard(server: Server, op
 
 def test_the_playground_answers_and_survives_a_closed_tab(server: Server, operator: Operator) -> None:
     page = operator.goto("/chat?new")
-    page.fill("#text", script({"say": "starting "}, {"gate": "browser-tab"}, {"say": "ended"}))
+    page.fill("#text", script({"say": "starting "}, {"gate": "browser-tab"}, {"say": "grown"}))
     page.press("#text", "Enter")
     expect(page.locator(".log .text")).to_have_text("starting ")
     expect(page.locator("aside [aria-current]")).to_have_count(1)

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 PRIVATE = 0o600
-# The variables of libpq, by Django's names; a password in an argument would be in the list of processes.
+# libpq's variables by Django's names. As an argument, the password would be visible to all users.
 PG_VARIABLES = {
     "PGHOST": "HOST",
     "PGPORT": "PORT",

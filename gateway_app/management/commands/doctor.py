@@ -56,7 +56,7 @@ def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[CheckMessage
 
 
 def _registered() -> list[CheckMessage]:
-    """What Django's registered checks find, sorted by subject: its own, those of libraries and ours."""
+    """What all registered checks find, sorted by subject: Django's, libraries' and ours."""
     found = run_checks(include_deployment_checks=True)
     problems = [message for message in found if not _is_ours(message) and not message.is_silenced()]
     if not problems:

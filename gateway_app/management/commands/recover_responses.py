@@ -9,8 +9,8 @@ from responses_app.management.progress import Progress
 
 class Command(BaseCommand):
     help = (
-        "Recover the responses of dead processes. Those that may continue are freed for a running server, "
-        "the others end as incomplete. A running server does the same by itself."
+        "Recover the responses of dead processes. Those that may continue are freed for a running "
+        "server, the others end as incomplete. A running server does the same by itself."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

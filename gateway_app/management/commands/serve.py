@@ -47,11 +47,12 @@ class Command(BaseCommand):
         server.run()
         if server.listen_failure:
             raise CommandError(
-                f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: {server.listen_failure}. "
+                f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: "
+                f"{server.listen_failure}. "
                 "Is another server running? API_SERVER_PORT chooses another port."
             )
-        # Everything is stored and every client has its last event. A normal exit would wait for threads
-        # and free all memory, which takes too long on a busy machine.
+        # Everything is stored and every client has its last event. A normal exit would wait for
+        # threads and free all memory, which takes too long on a busy machine.
         self.stdout.flush()
         exit_now(0)
 

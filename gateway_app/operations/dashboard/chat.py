@@ -26,7 +26,7 @@ SESSION_ID = re.compile(r"playground-[a-z0-9]{8,40}")
 @require_GET
 @staff_page(PLAYGROUND)
 def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpResponseBase:
-    """The chat of that id. Without an id, the newest: an operator who closed the tab finds the answer."""
+    """The chat of that id, or the newest: an operator who closed the tab finds the answer."""
     chats = _chats(request)
     if session_id is None and chats and "new" not in request.GET:
         return redirect("chat-session", chats[0].session.public_id)

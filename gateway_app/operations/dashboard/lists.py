@@ -97,7 +97,7 @@ def failed(window: Window) -> list[Response]:
 
 
 def _read_lines(ids: "QuerySet[Response, str]") -> list[Response]:
-    """First the ids, from the index, then these rows: a sort over whole rows would read them all."""
+    """First the ids, from the index, then their rows: a sort of whole rows would read them all."""
     chosen = list(ids[:SHOWN_ENDED])
     rows = _lines(Response.objects.filter(pk__in=chosen)).in_bulk()
     return [rows[pk] for pk in chosen if pk in rows]

@@ -1,4 +1,4 @@
-"""``/live/{response_id}``: any stored response while it runs and after, with the operator's two actions."""
+"""``/live/{response_id}``: a stored response while it runs and after; operators cancel and decide."""
 
 import re
 import time

@@ -1,7 +1,8 @@
 """Counts over a window of time: throughput, latency, errors, tokens and the use of tools.
 
-The database counts, from indexes alone. It returns one row per slot and class, however many responses
-there are. Latencies are counted in classes: that is exact enough for a percentile, and works on every database.
+The database counts, from indexes alone. It returns one row per slot and class, however many
+responses there are. Latencies are counted in classes: that is exact enough for a percentile, and
+works on every database.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from responses_app.models import Response, ToolEvent, ToolStatus
 from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
 
-# Upper bounds in milliseconds. Each is at most twice the one before; percentiles are interpolated between two.
+# Upper bounds in milliseconds, each at most twice the one before: percentiles are interpolated.
 # fmt: off
 CLASSES_MS = (
     10, 20, 35, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 1500, 2000, 3000, 4000, 5000,
@@ -55,7 +56,7 @@ class Point:
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    # How many responses are in each class of CLASSES_MS: by their whole time, by their first output.
+    # The number of responses in each class of CLASSES_MS, by whole time and by first output.
     total_classes: Counter[int] = field(default_factory=Counter)
     first_classes: Counter[int] = field(default_factory=Counter)
 

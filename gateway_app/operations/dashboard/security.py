@@ -5,8 +5,8 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-# No inline script and no other origin: text of a model that a page failed to escape can run nothing,
-# and can't load a picture that reports to its server that the text was read.
+# No inline script and no other origin: text of a model that a page failed to escape can run
+# nothing, and can't load a picture that reports to its server that the text was read.
 POLICY = "; ".join(
     (
         "default-src 'none'",

@@ -31,8 +31,8 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 def staff_page(permission: str) -> Callable[[View[P]], View[P]]:
     """Lets staff with this permission in.
 
-    ``staff_member_required`` would redirect the parts that htmx loads, and POSTs, to the login page;
-    ``permission_required`` can't name the missing permission.
+    ``staff_member_required`` would redirect the parts that htmx loads, and POSTs, to the login
+    page; ``permission_required`` can't name the missing permission.
     """
 
     def decorate(view: View[P]) -> View[P]:
@@ -83,7 +83,7 @@ def operator_of(request: HttpRequest) -> User:
 
 
 def user_of_cookies(header: str | None) -> User | AnonymousUser:
-    """The user behind a Cookie header, where no middleware runs; Django checks the session as on any page."""
+    """The user behind a Cookie header, where no middleware runs; Django checks the session."""
     session_key = None
     with suppress(CookieError):
         found = SimpleCookie(header or "").get(settings.SESSION_COOKIE_NAME)

@@ -1,4 +1,4 @@
-"""The dashboard, ``/``, and the parts that it refreshes: the work of this moment, and of a window of time."""
+"""The dashboard, ``/``, and the parts that it refreshes: the present, and a window of time."""
 
 from collections import defaultdict
 from typing import Any

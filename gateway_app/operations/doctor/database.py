@@ -1,4 +1,4 @@
-"""Checks that query the database: ``doctor`` alone runs them, as Django's checks run before every command."""
+"""Checks that query the database. They are not registered: only ``doctor`` runs them."""
 
 import os
 from collections.abc import Iterator

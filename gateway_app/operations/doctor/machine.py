@@ -175,7 +175,10 @@ def _check_group_limits(limits: Limits) -> checks.CheckMessage:
         return Ok("terminal", text)
     text = "commands have no limit of their processes, nor of their memory in total"
     if counts_processes():
-        text = f"each command has up to {limits.processes} processes, and no limit of its memory in total"
+        text = (
+            f"each command has up to {limits.processes} processes, "
+            "and no limit of its memory in total"
+        )
     return checks.Warning(
         text,
         hint="See docs/tools.md, limits: delegate a control group to the server.",

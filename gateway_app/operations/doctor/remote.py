@@ -1,4 +1,4 @@
-"""Checks that ask other servers: models, MCP servers and the channel layer, each with a short timeout."""
+"""Checks that ask other servers: models, MCP servers and the channel layer."""
 
 import asyncio
 import time

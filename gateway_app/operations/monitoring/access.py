@@ -1,4 +1,4 @@
-"""Access to monitoring: a key or staff read everything; a direct connection on loopback, the public part."""
+"""Access to monitoring: keys and staff read all, a direct connection on loopback the public part."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -49,7 +49,7 @@ def _has_key(authorization: str | None) -> bool:
 
 
 def _is_direct(request: HttpRequest) -> bool:
-    """A proxy makes every client look like loopback; each proxy adds at least one of these headers."""
+    """A proxy makes every client look like loopback, and adds at least one of these headers."""
     if not settings.IS_PRIVATE:
         return False
     if any(name in request.headers for name in PROXY_HEADERS):

@@ -1,4 +1,4 @@
-"""The body of ``/health/detailed``: Hermes' own fields, and details for callers that may read them."""
+"""The body of ``/health/detailed``: Hermes' own fields, and details for keys and staff."""
 
 import os
 from dataclasses import asdict

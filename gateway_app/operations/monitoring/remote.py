@@ -23,7 +23,7 @@ UNREACHABLE = Remote(False, None)
 
 
 def probe() -> Remote:
-    """Asks both addresses and takes the first answer that is 200 with a JSON object; blocks up to both timeouts."""
+    """Takes the first address that answers 200 with a JSON object; may block for two timeouts."""
     if not settings.GATEWAY_HEALTH_URL:
         return UNREACHABLE
     base = base_url(settings.GATEWAY_HEALTH_URL)
@@ -68,7 +68,7 @@ def _ask(url: str, timeout_secs: float) -> dict[str, Any] | None:
 
 
 class Watch:
-    """The last finding, for pages that must not wait; reading it starts a new probe when it is old."""
+    """The last finding, for pages that must not wait; reading an old one starts a new probe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

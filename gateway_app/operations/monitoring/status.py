@@ -40,7 +40,7 @@ def local(processes: list[health.Process] | None) -> Local:
 
 
 def look() -> tuple[Local, int | None]:
-    """The gateway of this host and the number of recent sessions; None where the database is unavailable."""
+    """The gateway of this host and the number of recent sessions, where the database answers."""
     try:
         processes, active = ask(_read)
     except TROUBLE:

@@ -14,7 +14,7 @@ class Command(BaseCommand):
         parser.add_argument("name", help="what the key is for; unique")
         parser.add_argument(
             "--owner",
-            help="the user who owns everything made with this key (created if missing; default: the key's name)",
+            help="the owner of what the key makes (created if missing; default: the key's name)",
         )
 
     def handle(self, *args: Any, name: str, owner: str | None, **options: Any) -> None:

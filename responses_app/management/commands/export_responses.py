@@ -19,7 +19,7 @@ from responses_app.services.archive.records import Selection
 
 
 class Command(BaseCommand):
-    help = "Write ended responses with their input, events and tools, oldest first, one JSON object per line."
+    help = "Write ended responses with input, events and tools, oldest first, one JSON object per line."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id", nargs="*", help="only these responses")
@@ -61,7 +61,8 @@ class Command(BaseCommand):
         running = selection.rows().open().count()
         if running:
             self.stderr.write(
-                f"{running} responses still run and were left out; export them when they have ended."
+                f"{running} responses still run and were left out; "
+                "export them when they have ended."
             )
 
 

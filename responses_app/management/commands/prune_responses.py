@@ -20,8 +20,8 @@ from responses_app.services.archive.retention import (
 
 class Command(BaseCommand):
     help = (
-        "Remove old responses with their input, events and tool events. A response stays while it runs, "
-        "while it belongs to a conversation, and while later turns need it."
+        "Remove old responses with their input, events and tool events. A response stays while "
+        "it runs, while it belongs to a conversation, and while later turns need it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -65,7 +65,7 @@ def _check(response_id: str) -> None:
 
 
 def _frames(response_id: str, *, is_followed: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Each frame with its commit time and the newest sequence number up to it; ``[DONE]`` at the end."""
+    """Each frame with its commit time and the last sequence number; ``[DONE]`` at the end."""
     position, at_ms, sequence = -1, 0, -1
     try:
         while (segments := read_on(response_id, position)) is not None:

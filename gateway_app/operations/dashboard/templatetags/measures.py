@@ -1,6 +1,6 @@
 """Durations and counts as people read them.
 
-``django.contrib.humanize`` has no durations, and its ``intword`` is too wide for a column: "1.2 million".
+``django.contrib.humanize`` has no durations, and its "1.2 million" is too wide for a column.
 """
 
 from datetime import datetime, timedelta
