@@ -23,11 +23,11 @@ from tests.support.migrated_database import Database
 from tests.support.model_stub import Finish, ModelStub
 from tests.support.server import Server, eventually, script
 from tests.support.staff import RESPONSES, logged_in
-from tests.support.stored_rows import count_rows, stored_rows
+from tests.support.stored_rows import stored_rows, until_merged
 
 FILES_SECS = 60  # within this the files of SQLite have none of it
 BEFORE_THE_ERASURE = "0013_fill_chains"
-SWEPT_OFTEN = {"HERMES_SWEEP_SECS": "0.1", "TEST_LOG_LEVEL": "DEBUG"}
+SWEPT_OFTEN = {"HERMES_SWEEP_SECS": "0.05", "TEST_LOG_LEVEL": "DEBUG"}
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,6 @@ def create(server: Server, headers: dict[str, str] | None = None, **body: Any) -
     assert answer.status_code == 200, answer.text
     response_id: str = answer.json()["id"]
     return response_id
-
-
-def until_merged(server: Server, response_id: str) -> None:
-    def is_merged() -> bool:
-        return count_rows(server, "eventsegment", response_id=response_id, codec=1) > 0
-
-    eventually(is_merged, 30, f"the merged log of {response_id}")
 
 
 def add_merged(server: Server, response_id: str, markers: Markers) -> None:

@@ -1,9 +1,9 @@
 """What the turns of a long history cost in the database."""
 
-from tests.support.server import Server, eventually
+from tests.support.server import Server
+from tests.support.stored_rows import until_merged
 
 TURNS = 40  # a cost that grows with each turn is eight times that of the fifth
-ENDED_LONG_AGO = "2020-01-01 00:00:00+00:00"
 
 
 def stored_bytes(server: Server, response_id: str) -> int:
@@ -21,10 +21,7 @@ def stored_bytes(server: Server, response_id: str) -> int:
 
 def assert_turns_cost_the_same(server: Server, ids: list[str]) -> None:
     both = (ids[4], ids[-1])
-    # A log is merged some seconds after its end.
-    age = "UPDATE responses_app_response SET finished_at = ? WHERE id IN (?, ?)"
-    server.change(age, ENDED_LONG_AGO, *both)
-    merged = "SELECT count(*) FROM responses_app_response WHERE is_log_merged AND id IN (?, ?)"
-    eventually(lambda: server.query(merged, *both) == [(2,)], 30, "both logs to be merged and compressed")
+    for response_id in both:
+        until_merged(server, response_id)
     early, late = (stored_bytes(server, one) for one in both)
     assert abs(late - early) <= early * 0.2, (early, late)

@@ -5,6 +5,7 @@ from typing import Any
 from tests.support.server import Server, eventually
 
 APPS = {"runtimeprocess": "gateway_app", "user": "auth", "permission": "auth"}  # every other table is of responses_app
+ENDED_LONG_AGO = "2020-01-01 00:00:00+00:00"
 
 
 def stored_rows(server: Server, table: str, *columns: str, order_by: str = "", **where: Any) -> list[tuple[Any, ...]]:
@@ -79,6 +80,9 @@ def add_grant(server: Server, response_id: str, tool: str, arguments_digest: str
 
 
 def until_merged(server: Server, response_id: str) -> None:
+    """The sweep merges a log some seconds after its end, so the end is moved to the past."""
+    update_rows(server, "response", {"finished_at": ENDED_LONG_AGO}, id=response_id)
+
     def is_merged() -> bool:
         return stored_rows(server, "response", "is_log_merged", id=response_id) == [(1,)]
 
