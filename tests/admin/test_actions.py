@@ -158,7 +158,7 @@ def test_a_new_key_works_and_its_secret_is_shown_once(server: Server, operator: 
 def test_staff_who_may_only_look_see_no_actions(server: Server, operator: Operator) -> None:
     made = operator.post(
         "/admin/auth/user/add/",
-        username="viewer",
+        username="looks-only",
         usable_password="true",
         password1="look-only-12345",
         password2="look-only-12345",
@@ -166,12 +166,11 @@ def test_staff_who_may_only_look_see_no_actions(server: Server, operator: Operat
     user = re.findall(r"/admin/auth/user/(\d+)/", str(made.url))[0]
     granted: list[str] = []
     for codename in ("view_response", "view_session"):
-        [(permission,)] = stored_rows(server, "permission", "id", codename=codename)
-        granted.append(str(permission))
+        granted += [str(permission) for (permission,) in stored_rows(server, "permission", "id", codename=codename)]
     dates = {"date_joined_0": "2030-01-01", "date_joined_1": "00:00:00"}
     changed = operator.post(
         f"/admin/auth/user/{user}/change/",
-        username="viewer",
+        username="looks-only",
         is_active="on",
         is_staff="on",
         user_permissions=granted,
@@ -179,7 +178,7 @@ def test_staff_who_may_only_look_see_no_actions(server: Server, operator: Operat
     )
     assert changed.status_code == 200
     running = create(server, script({"gate": "viewer-gate"}), background=True)
-    with logged_in(server, "viewer", "look-only-12345") as viewer:
+    with logged_in(server, "looks-only", "look-only-12345") as viewer:
         page = viewer.page(response_page(running))
         assert 'value="cancel"' not in page
         assert 'value="erase"' not in page
