@@ -1,4 +1,4 @@
-"""The answer of a model as it comes in: for its tools, for the next call, and to continue it after a cut."""
+"""The answer of a model: for its tools, for the next call, and to continue it after a cut."""
 
 from collections.abc import Sequence
 from dataclasses import replace

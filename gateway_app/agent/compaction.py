@@ -72,9 +72,9 @@ class CompactionPlan:
 
     def context(self, summary: str) -> CompactedContext:
         items = unreadable(self.covered)
-        items += [_marked_kept(item) for item in self.kept]
+        items += map(_marked_kept, self.kept)
         items.append(summary_note(summary))
-        items += [_marked_kept(item) for item in self.question]
+        items += map(_marked_kept, self.question)
         return CompactedContext(items, replaces_all=True)
 
 
@@ -128,8 +128,11 @@ async def compact(
             elif isinstance(event, ProtocolDeviation):
                 yield event
     assert finished is not None  # the last event of every round
-    texts = [item_text(item) for item in answer.items() if item["type"] == "message"]
-    summary = "".join(texts).strip()
+    summary = ""
+    for item in answer.items():
+        if item["type"] == "message":
+            summary += item_text(item)
+    summary = summary.strip()
     if finished.reason != "stop" or not summary:
         raise ModelFailed(NO_SUMMARY.format(reason=finished.reason), usage=finished.usage)
     yield Compaction(make_context(summary), finished.usage)
@@ -155,7 +158,9 @@ def summary_call(
     call: ModelCall, covered: list[Item], instructions: str | None = None
 ) -> ModelCall:
     """The request for a summary. The call's own instructions are not part of it."""
-    lines = [orjson.dumps(_entry(item)).decode() for item in covered]
+    lines = []
+    for item in covered:
+        lines.append(orjson.dumps(_entry(item)).decode())
     prompt = PROMPT
     if instructions:
         prompt = f"{PROMPT}\n\n{instructions}"

@@ -138,7 +138,7 @@ def _interrupted_output(call: Item) -> Item:
 
 
 def dropped_note(call: Item) -> Item:
-    """Replaces a call in which the model was cut off: it must not look like a call that was made."""
+    """Replaces a call in which the model was cut off, and which must not look like one it made."""
     size = len(call_arguments(call))
     return as_note(
         f"Your call of {call['name']} was cut off after {size} characters of its arguments "
@@ -147,5 +147,5 @@ def dropped_note(call: Item) -> Item:
 
 
 def as_note(text: str) -> Item:
-    """A message of the server to the model, as the user: many upstreams take only one system message."""
+    """The server's message to the model, as the user: many upstreams take one system message only."""
     return {"type": "message", "role": "user", "content": text}

@@ -19,7 +19,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.tools import RunTool, ToolCall
+from gateway_app.agent.tools import RunTool, ToolCall, ToolResult
 from responses_app.protocol.items import Item, all_call_ids
 
 MAX_ITERATIONS = 90
@@ -175,7 +175,9 @@ class _Turn:
             for tool_call in served:
                 yield ToolFinished(tool_call.call_id, output, is_error=True)
             return
-        running = {asyncio.ensure_future(run_tool(tool_call)): tool_call for tool_call in served}
+        running: dict[asyncio.Future[ToolResult | None], ToolCall] = {}
+        for tool_call in served:
+            running[asyncio.ensure_future(run_tool(tool_call))] = tool_call
         left = set(running)
         try:
             while left:

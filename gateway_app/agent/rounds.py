@@ -150,7 +150,9 @@ class _Round:
         self.is_broken = True
         cut_names = [call.name for call in self._answer.cut_calls()]
         if self._answer.calls():
-            notes = [as_note(self._count_drop(name)) for name in cut_names]
+            notes: list[Item] = []
+            for name in cut_names:
+                notes.append(as_note(self._count_drop(name)))
             return self._finished("tool_calls", notes=tuple(notes))
         if self._tokens_left() == 0:
             return self._finished("length")

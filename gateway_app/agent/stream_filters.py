@@ -83,13 +83,16 @@ class _StopFilter:
     def feed(self, delta: TextDelta) -> list[TextDelta]:
         text = self._held + delta.text
         self._logprobs += delta.logprobs
-        positions = [text.find(stop) for stop in self._stops]
-        found = [position for position in positions if position >= 0]
-        if found:
-            self.is_stopped = True
+        end = len(text)
+        for stop in self._stops:
+            position = text.find(stop)
+            if 0 <= position < end:
+                end = position
+                self.is_stopped = True
+        if self.is_stopped:
             self._held = ""
-            return self._emit(text[: min(found)])
-        end = len(text) - self._held_chars(text)
+            return self._emit(text[:end])
+        end -= self._held_chars(text)
         self._held = text[end:]
         return self._emit(text[:end])
 

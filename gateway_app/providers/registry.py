@@ -17,8 +17,11 @@ REMOTE = ("openai", "custom")
 
 
 def get_providers(models: Sequence[Model]) -> tuple[Provider, ...]:
-    """One for each model, in the order in which they are asked; those of the same model are the same."""
-    return tuple(_make(tuple(sorted(model.items()))) for model in models)
+    """One for each model, in the order in which they are asked; the same model has the same one."""
+    providers = []
+    for model in models:
+        providers.append(_make(tuple(sorted(model.items()))))
+    return tuple(providers)
 
 
 @cache
@@ -26,7 +29,9 @@ def _make(fields: tuple[tuple[str, str], ...]) -> Provider:
     model = dict(fields)
     name = model["provider"]
     kind = import_string(settings.HERMES_PROVIDERS[name])
-    return cast(Provider, kind(_upstream(model)) if name in REMOTE else kind())
+    if name in REMOTE:
+        return cast(Provider, kind(_upstream(model)))
+    return cast(Provider, kind())
 
 
 def _upstream(model: Model) -> "Upstream":

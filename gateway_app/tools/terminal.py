@@ -100,7 +100,8 @@ async def _run(
         raise ValueError("the argument 'command' can't contain a NUL character")
     if len(command.encode(errors="surrogatepass")) > MAX_COMMAND_BYTES:
         raise ValueError(
-            f"the argument 'command' may have at most {MAX_COMMAND_BYTES} bytes; write a script and run it"
+            f"the argument 'command' may have at most {MAX_COMMAND_BYTES} bytes; "
+            "write a script and run it"
         )
     workspace = await asyncio.to_thread(prepared, context.workspace)
     wrapper: str | None = None

@@ -50,7 +50,7 @@ def encoded(name: str, text: str) -> bytes:
 
 
 def replace_file(folder: int, name: str, data: bytes) -> None:
-    """Readers see the old content or the new; a link or a hard link to elsewhere is never written through."""
+    """Readers see the old content or the new; nothing is written through a link to elsewhere."""
     mode = None
     with suppress(FileNotFoundError):
         mode = check_regular(name, folder) & 0o777
@@ -71,8 +71,8 @@ def replace_file(folder: int, name: str, data: bytes) -> None:
 TOOL = Tool(
     name="write_file",
     description=(
-        "Write a text file of the workspace: make it, or replace all of its content. Missing folders are made. "
-        "To change a part of a file, use patch."
+        "Write a text file of the workspace: make it, or replace all of its content. "
+        "Missing folders are made. To change a part of a file, use patch."
     ),
     parameters=PARAMETERS,
     run=write_file,

@@ -30,7 +30,7 @@ CUT_REASONS = ("length", "content_filter")
 
 
 class CallTracker:
-    """The calls of one answer: their ids are unique in the turn, and no other item is between them."""
+    """The calls of one answer: their ids are unique in the turn, and no item is between them."""
 
     def __init__(self, call: ModelCall) -> None:
         known = {item["call_id"] for item in call.items if item.get("type") in CALLS}
@@ -209,13 +209,13 @@ def read_logprobs(raw: Any) -> tuple[TokenLogprob, ...]:
 def _valid_logprobs(raw: Any) -> list[TokenLogprob]:
     if not isinstance(raw, list):
         return []
-    return [entry for entry in raw if _is_logprob(entry)]
-
-
-def _is_logprob(raw: Any) -> bool:
-    if not isinstance(raw, dict) or not isinstance(raw.get("token"), str):
-        return False
-    return isinstance(raw.get("logprob"), int | float)
+    valid = []
+    for entry in raw:
+        if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
+            continue
+        if isinstance(entry.get("logprob"), int | float):
+            valid.append(entry)
+    return valid
 
 
 def _logprob_entry(raw: TokenLogprob) -> TokenLogprob:

@@ -14,9 +14,12 @@ Block = (
 
 
 def as_text(result: types.CallToolResult) -> str:
-    """Texts as they are, other content as a line that names it; structured content if there is no text."""
-    parts = [_block(block) for block in result.content]
-    has_text = any(_is_text(block) for block in result.content)
+    """Texts as they are, other content as a line that names it; without texts, structured content."""
+    parts = []
+    has_text = False
+    for block in result.content:
+        parts.append(_block(block))
+        has_text = has_text or _is_text(block)
     if result.structured_content is not None and not has_text:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
     return "\n".join(filter(None, parts))

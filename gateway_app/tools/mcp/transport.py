@@ -106,7 +106,7 @@ async def _http(transport: Transport) -> AsyncIterator[tuple[Any, Any]]:
 
 @asynccontextmanager
 async def _error_log(transport: Transport) -> AsyncIterator[TextIO]:
-    """A file for a child's stderr: the child blocks if nothing reads it, and its last line explains its end."""
+    """A file for a child's stderr, which must be read, or the child blocks; its last line is kept."""
     read_end, write_end = os.pipe()
     with os.fdopen(write_end, "w") as errlog:
         reading = os.fdopen(read_end, "rb", buffering=0)

@@ -11,11 +11,17 @@ MAX_REPORTED_CHARS = 1_000_000
 def shown(name: str) -> str:
     """A file's name on one line; what is not UTF-8 or can't be printed is escaped."""
     text = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    escaped = []
+    for char in text:
+        if char.isprintable():
+            escaped.append(char)
+        else:
+            escaped.append(char.encode("unicode_escape").decode())
+    return "".join(escaped)
 
 
 class Output:
-    """Collects the bytes of a process: reports them as they come, keeps the beginning and the end."""
+    """Collects the bytes of a process: reports each piece, and keeps the beginning and the end."""
 
     def __init__(self, report: Callable[[str], None], max_chars: int = MAX_RESULT_CHARS) -> None:
         self._report = report

@@ -1,4 +1,4 @@
-"""What in a folder of the system not every account may read, and the server perhaps can."""
+"""Files in a folder of the system that not every account may read, but perhaps the server."""
 
 import os
 import stat
@@ -11,7 +11,10 @@ MAX_AGE_SECS = 10  # a change of a mode does not show in the time of the folder
 
 @dataclass
 class PrivateFiles:
-    """Walks the folder again when something in it was made, removed or renamed, and now and then for changed modes."""
+    """Walks the folder again when an entry was made, removed or renamed, and from time to time.
+
+    Only the walk finds changed modes.
+    """
 
     folder: Path
     _options: tuple[str, ...] = ()
@@ -30,12 +33,13 @@ class PrivateFiles:
     def _is_outdated(self) -> bool:
         if time.monotonic() - self._walked_at > MAX_AGE_SECS:
             return True
-        try:
-            return any(
-                os.stat(path).st_mtime_ns != changed for path, changed in self._changes.items()
-            )
-        except OSError:
-            return True
+        for path, changed in self._changes.items():
+            try:
+                if os.stat(path).st_mtime_ns != changed:
+                    return True
+            except OSError:
+                return True
+        return False
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Arguments of a call, checked against the tool's own schema.
 
-Not with jsonschema: it fills in no defaults, takes null for a value, quotes whole files in its messages,
-and its import would cost each worker of search_files 90 ms. The tools use the standard library alone.
+Not with jsonschema: it fills in no defaults, takes null for a value, quotes whole files in its
+messages, and its import costs each worker of search_files 90 ms. Tools need the standard library alone.
 """
 
 from typing import Any

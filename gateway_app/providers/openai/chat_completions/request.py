@@ -212,4 +212,7 @@ def _part(part: ContentPart) -> dict[str, Any]:
 def _tool_text(output: Content | None) -> str:
     if isinstance(output, str):
         return output
-    return "".join(part.get("text", "[the image below]") for part in output or ())
+    texts = []
+    for part in output or ():
+        texts.append(part.get("text", "[the image below]"))
+    return "".join(texts)

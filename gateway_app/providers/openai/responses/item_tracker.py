@@ -23,7 +23,7 @@ class OutputItem:
 
 
 class ItemTracker:
-    """Some servers change an item's id from event to event, so its call id is looked up first, then its index."""
+    """Some servers change an item's id from event to event: its call id comes first, then its index."""
 
     def __init__(self) -> None:
         self.items: list[OutputItem] = []
@@ -71,14 +71,12 @@ class ItemTracker:
                 return at_index
             if begins:
                 candidates = [item for item in candidates if not item.is_announced]
-            elif ends:
-                candidates = [item for item in candidates if not item.is_done]
         for item in candidates:
             if not item.is_done:
                 return item
-        if candidates:
-            return candidates[0]
-        return None
+        if not candidates or (ends and isinstance(index, int)):
+            return None
+        return candidates[0]
 
     def _find_other(
         self, event: dict[str, Any], kind: str, call_id: str, item_id: str
@@ -86,7 +84,7 @@ class ItemTracker:
         index = event.get("output_index")
         if isinstance(index, int):
             item = self._by_index.get(index)
-            # A server may give everything the same index: another kind or another call is another item.
+            # A server may give every item the same index: another kind or call is another item.
             if item is None or item.kind != kind or (call_id and item.given_call_id):
                 return None
             return item
