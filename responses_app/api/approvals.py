@@ -34,15 +34,15 @@ class ApprovalView(ApiView):
 
 def apply_decision(request: ApiRequest, response_id: str) -> tuple[str, int]:
     """Decide as the body says; returns the decision and the number of calls it resolved."""
-    asked = read_decision(request.data)
+    given = read_decision(request.data)
     resolved = decide(
         response_id,
-        asked.decision,
+        given.decision,
         request.auth.decider,
-        call_id=asked.call_id,
-        is_for_all=asked.is_for_all,
+        call_id=given.call_id,
+        is_for_all=given.is_for_all,
     )
-    return str(asked.decision), len(resolved)
+    return str(given.decision), len(resolved)
 
 
 def call_payload(event: ToolEvent, decider: Decider) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def test_a_streaming_child_waits_as_queued_and_then_streams(server: Server) -> N
     client = server.openai()
     gate = script({"gate": "stream-wait"}, {"say": "x"})
     parent = client.responses.create(model="hermes-agent", input=gate, background=True)
+    eventually(lambda: server.body(parent.id)["status"] == "in_progress")  # and not counted as queued
     kinds: list[str] = []
 
     def read() -> None:

@@ -58,9 +58,9 @@ class CapabilitiesView(ApiView):
     def get(self, request: ApiRequest) -> Response:
         scope = getattr(request, "scope", {})
         endpoints = served_endpoints(scope.get("streaming_routes", ()))
-        shown = {}
+        listed = {}
         for name, (method, path) in endpoints.items():
-            shown[name] = {"method": method, "path": path}
+            listed[name] = {"method": method, "path": path}
         return Response(
             {
                 "object": "hermes.api_server.capabilities",
@@ -70,7 +70,7 @@ class CapabilitiesView(ApiView):
                 "auth": {"type": "bearer", "required": settings.HERMES_AUTH == "on"},
                 "runtime": RUNTIME,
                 "features": _features(endpoints),
-                "endpoints": shown,
+                "endpoints": listed,
             }
         )
 
