@@ -37,8 +37,8 @@ from tests.support.model_stub import (
 from tests.support.server import Server, eventually, frames
 from tests.support.stored_rows import stored_rows
 
-# Fields whose values are switches, or that name what is stored already.
-WORDLESS = {"background", "conversation", "previous_response_id", "store", "stream"}
+# Fields whose values are switches, that name what is stored already, or that are refused.
+WORDLESS = {"background", "conversation", "previous_response_id", "prompt", "store", "stream"}
 
 
 @pytest.fixture
