@@ -11,7 +11,7 @@ django.setup(set_prefix=False)  # what follows imports models
 from gateway_app.api.chat.routing import CHAT_ROUTES  # noqa: E402
 from gateway_app.api.runs.routing import RUNS_ROUTES  # noqa: E402
 from gateway_app.api.sessions.routing import SESSIONS_ROUTES  # noqa: E402
-from gateway_app.operations.dashboard.live import LIVE_ROUTES  # noqa: E402
+from gateway_app.operations.dashboard.live_stream import LIVE_ROUTES  # noqa: E402
 from gateway_app.runtime.bootstrap import runtime  # noqa: E402
 from gateway_app.runtime.signals import handle_signals  # noqa: E402
 from hermes_site.request_handler import RequestHandler  # noqa: E402

@@ -20,7 +20,7 @@ from gateway_app.api.schema.document import document
 from gateway_app.api.sessions import openapi_events as session_events
 from gateway_app.api.sessions import requests as session_requests
 from gateway_app.api.sessions.renderers import SessionEvent
-from gateway_app.operations.dashboard.live import LIVE_ROUTES
+from gateway_app.operations.dashboard.live_stream import LIVE_ROUTES
 from gateway_app.operations.dashboard.security import POLICY
 from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
 from hermes_site.asgi import routes

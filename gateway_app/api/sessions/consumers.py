@@ -1,21 +1,17 @@
 """``POST /api/sessions/{session_id}/chat`` and ``/chat/stream``: one more turn of a session."""
 
-from typing import Any
-
 from gateway_app.api.runs.renderers import failure_message
+from gateway_app.api.sessions.payloads import turn_completion
 from gateway_app.api.sessions.renderers import (
     SessionChatView,
     outcome_fields,
-    runtime_fields,
 )
 from gateway_app.api.sessions.turn_request import read_chat
 from responses_app.database import database
 from responses_app.protocol.errors import SERVER, ApiError
-from responses_app.protocol.ids import run_id_of
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.json_body import parse_body
 from responses_app.services.history.chain import input_of
-from responses_app.services.history.transcript import text_of_output, unanswered_calls
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.sessions import find_session
 from responses_app.streaming.base import Headers
@@ -58,7 +54,7 @@ class SessionChatConsumer(SessionConsumer):
         if outcome_fields(final)["failed"]:
             await self.send_error(TurnFailed(final), headers)
         else:
-            await self.send_json(_completion(admitted, final), headers=headers)
+            await self.send_json(turn_completion(admitted, final), headers=headers)
 
 
 class SessionChatStreamConsumer(SessionConsumer):
@@ -68,23 +64,3 @@ class SessionChatStreamConsumer(SessionConsumer):
         await self.start_stream(headers)
         view = SessionChatView(admitted.response_id, admitted.session_id, input_items)
         await pump(self, admitted.response_id, -1, view)
-
-
-def _completion(admitted: Admitted, final: ResponseBody) -> dict[str, Any]:
-    outcome = outcome_fields(final)
-    message: dict[str, Any] = {"role": "assistant", "content": text_of_output(final["output"])}
-    calls = unanswered_calls(final["output"])
-    if calls:
-        message["tool_calls"] = calls
-    return {
-        "object": "hermes.session.chat.completion",
-        "session_id": admitted.session_id,
-        "run_id": run_id_of(admitted.response_id),
-        "response_id": admitted.response_id,
-        "message": message,
-        "usage": final["usage"],
-        "runtime": runtime_fields(final),
-        "completed": outcome["completed"],
-        "partial": outcome["partial"],
-        "interrupted": outcome["interrupted"],
-    }

@@ -7,12 +7,21 @@ from django.db.models import BigIntegerField, Count, OuterRef, Subquery, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
+from gateway_app.api.sessions.renderers import outcome_fields, runtime_fields
 from gateway_app.api.sessions.transcript import session_messages
 from gateway_app.api.tool_calls import shortened
 from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
 from responses_app.models import InputItem, Response, Session, SessionQuerySet, ToolEvent
+from responses_app.protocol.ids import run_id_of
 from responses_app.protocol.items import Item
-from responses_app.services.history.transcript import Message, messages_of
+from responses_app.protocol.response_object import ResponseBody
+from responses_app.services.history.transcript import (
+    Message,
+    messages_of,
+    text_of_output,
+    unanswered_calls,
+)
+from responses_app.services.lifecycle.admission import Admitted
 
 PREVIEW_CHARS = 80
 DETAILS = {
@@ -114,3 +123,23 @@ def _preview(messages: list[Message]) -> str | None:
                 content = " ".join(part.get("text", "[image]") for part in content)
             return shortened(content, PREVIEW_CHARS)
     return None
+
+
+def turn_completion(admitted: Admitted, final: ResponseBody) -> dict[str, Any]:
+    outcome = outcome_fields(final)
+    message: dict[str, Any] = {"role": "assistant", "content": text_of_output(final["output"])}
+    calls = unanswered_calls(final["output"])
+    if calls:
+        message["tool_calls"] = calls
+    return {
+        "object": "hermes.session.chat.completion",
+        "session_id": admitted.session_id,
+        "run_id": run_id_of(admitted.response_id),
+        "response_id": admitted.response_id,
+        "message": message,
+        "usage": final["usage"],
+        "runtime": runtime_fields(final),
+        "completed": outcome["completed"],
+        "partial": outcome["partial"],
+        "interrupted": outcome["interrupted"],
+    }

@@ -1,8 +1,6 @@
 """``/live/{response_id}``: a stored response while it runs and after; operators cancel and decide."""
 
-import re
 import time
-from collections.abc import Collection
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -14,27 +12,18 @@ from gateway_app.operations.dashboard.staff import (
     DECIDE,
     OPERATE,
     VIEW,
-    may_view,
     operator_of,
     staff_page,
-    user_of_cookies,
 )
-from responses_app.database import database
 from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Decision, Response
-from responses_app.protocol.errors import ApiError, InvalidRequest, Unauthenticated
+from responses_app.protocol.errors import ApiError, InvalidRequest
 from responses_app.protocol.items import Item
-from responses_app.requests.headers import read_cursor
 from responses_app.services.history.chain import input_of
 from responses_app.services.keys import actor_names
 from responses_app.services.lifecycle.approvals import decide
 from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lookup import any_response
-from responses_app.streaming.base import HttpConsumer
-from responses_app.streaming.pump import pump
-from responses_app.streaming.renderers import TimedLogView
-from responses_app.streaming.revocation import Credential
-from responses_app.streaming.routing import StreamingRoute
 
 
 @require_GET
@@ -129,33 +118,3 @@ def _choice(value: str) -> Decision:
 
 def _refused(error: ApiError) -> HttpResponse:
     return JsonResponse(error.body(), status=error.status)
-
-
-def _viewers(cookies: Collection[str]) -> set[str]:
-    """For a reader thread: sessions and permissions are in the database."""
-    return {header for header in cookies if may_view(user_of_cookies(header))}
-
-
-class LiveConsumer(HttpConsumer):
-    """The log for a browser of the staff, which logs in by cookie instead of by key."""
-
-    async def respond(self, body: bytes) -> None:
-        cookies = self.header("cookie") or ""
-        if not await database.read(_viewers, [cookies]):
-            raise Unauthenticated(
-                f"Log in as staff with the permission {VIEW} to watch a response."
-            )
-        self.end_when_revoked(Credential(_viewers, cookies))
-        row = await database.read(any_response, self.path_args["response_id"])
-        seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
-        await self.start_stream([])
-        if seen is None:
-            seen = -1
-        await pump(self, row.pk, seen, TimedLogView())
-
-
-LIVE_ROUTES = (
-    StreamingRoute(
-        "GET", re.compile(r"/live/(?P<response_id>[^/]+)/events"), LiveConsumer.as_asgi()
-    ),
-)
