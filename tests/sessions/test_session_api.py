@@ -13,6 +13,7 @@ from tests.support.hermes_client import (
     run_status,
     start_run,
 )
+from tests.support.people import create_key
 from tests.support.scripted_requests import call
 from tests.support.server import Server, eventually, script
 from tests.support.session_client import create_session, read_messages, read_session, send_message, update_session
@@ -201,9 +202,10 @@ def test_deleting_a_session_erases_its_turns(make_server: Callable[..., Server])
     assert again["message_count"] == 0
 
 
-def test_sessions_of_others_do_not_exist(server: Server, other_tenant: str) -> None:
+def test_sessions_of_others_do_not_exist(server: Server) -> None:
     session_id = create_session(server)["id"]
-    with server.http(other_tenant) as client:
+    newcomer = create_key(server, "newcomer")  # without any session
+    with server.http(newcomer) as client:
         path = f"/api/sessions/{session_id}"
         body = {"message": "hi", "title": "t", "model": "default"}
         answers = [
@@ -212,4 +214,4 @@ def test_sessions_of_others_do_not_exist(server: Server, other_tenant: str) -> N
         ]
         assert client.get("/api/sessions").json()["data"] == []
     assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(404, "session_not_found")}
-    assert post(server, "/api/sessions", {"id": session_id}, other_tenant).status_code == 201
+    assert post(server, "/api/sessions", {"id": session_id}, newcomer).status_code == 201
