@@ -1,6 +1,7 @@
 """A turn with ``generate: false``: complete at once, and without output."""
 
 import time
+from typing import Any
 
 from responses_app.eventlog import Numbering, Segment
 from responses_app.protocol import events
@@ -9,6 +10,7 @@ from responses_app.protocol.events import Event
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.response_object import ResponseBody, UsageBody, initial_body
 from responses_app.protocol.status import Status
+from responses_app.requests.fields import boolean
 from responses_app.services.lifecycle.admission import Admission
 
 NO_USAGE: UsageBody = {
@@ -18,6 +20,11 @@ NO_USAGE: UsageBody = {
     "output_tokens_details": {"reasoning_tokens": 0},
     "total_tokens": 0,
 }
+
+
+def is_generating(value: Any) -> bool:
+    """What ``generate`` in a message says; absent means true."""
+    return value is None or boolean(value, "generate")
 
 
 def prepared_turn(admission: Admission) -> tuple[Segment, ResponseBody]:

@@ -14,12 +14,11 @@ from responses_app.protocol.errors import InvalidRequest, ResponseDeleted
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import Status
 from responses_app.requests.create import read_create
-from responses_app.requests.fields import boolean
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.admit import admit
 from responses_app.streaming.generating import leave_admitted
 from responses_app.streaming.websocket.connection import Connection, Turn
-from responses_app.streaming.websocket.prepared import prepared_turn
+from responses_app.streaming.websocket.prepared import is_generating, prepared_turn
 
 IDLE_SECS = 60  # between empty reads of the log; the server sends the pings
 DATA = b"\ndata: "
@@ -52,7 +51,7 @@ class SocketTurn:
         principal = await self._connection.principal()
         generate = self._body.pop("generate", None)
         admission = await database.read(self._read, principal)
-        if generate is not None and not boolean(generate, "generate"):
+        if not is_generating(generate):
             return await self._prepare(admission)
         self._admitting = asyncio.ensure_future(admit(admission))
         admitted = await asyncio.shield(self._admitting)
