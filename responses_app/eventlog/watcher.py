@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone
 
 from responses_app.database import Database
 from responses_app.eventlog.positions import newest_positions
@@ -38,24 +40,30 @@ def note_secs() -> float:
 
 
 class AccessNotes:
-    """Which responses were read lately. Any thread adds, the watcher takes."""
+    """Which responses were read lately. Any thread adds, the watcher takes.
+
+    All notes of one write get the time of the last one. With the time of the write they would be
+    newer than a response that ended between these two times, and that response would be evicted.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tries: dict[str, int] = {}
+        self._noted_at = timezone.now()
 
     def __bool__(self) -> bool:
         return bool(self._tries)
 
     def add(self, response_ids: Iterable[str]) -> None:
         with self._lock:
+            self._noted_at = timezone.now()
             self._tries.update(dict.fromkeys(response_ids, NOTE_TRIES))
 
-    def take(self) -> dict[str, int]:
+    def take(self) -> tuple[dict[str, int], datetime]:
         with self._lock:
             taken = self._tries
             self._tries = {}
-        return taken
+        return taken, self._noted_at
 
     def put_back(self, missed: dict[str, int]) -> None:
         """Notes that could not be written; a newer note of the same response stays as it is."""
@@ -152,7 +160,8 @@ class Watcher:
         for response_id, tail in self._tails.items():
             if not tail.is_written_here:
                 written_elsewhere.append(response_id)
-        self._notes.add(written_elsewhere)
+        if written_elsewhere:
+            self._notes.add(written_elsewhere)
 
     async def _wake_tails(self) -> None:
         retrying = set(self._retrying)
@@ -181,10 +190,10 @@ class Watcher:
             )
 
     async def _write(self) -> None:
-        taken = self._notes.take()
+        taken, noted_at = self._notes.take()
         written: list[str] = []
         try:
-            written = await self._write_notes(sorted(taken))
+            written = await self._write_notes(sorted(taken), noted_at)
         except StorageUnavailable as error:
             self._database.unavailable_log.error(error)
         except Exception:
@@ -195,9 +204,9 @@ class Watcher:
                 taken.pop(response_id, None)
             self._notes.put_back(taken)
 
-    async def _write_notes(self, response_ids: list[str]) -> list[str]:
+    async def _write_notes(self, response_ids: list[str], noted_at: datetime) -> list[str]:
         """On PostgreSQL apart from the writer: a transaction of its own blocks no append."""
         note_access = Response.objects.note_access
         if connection.vendor == "sqlite":
-            return await self._database.write(partial(note_access, response_ids))
-        return await self._database.read(note_access, response_ids)
+            return await self._database.write(partial(note_access, response_ids, noted_at))
+        return await self._database.read(note_access, response_ids, noted_at)

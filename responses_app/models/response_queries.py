@@ -150,19 +150,21 @@ class ResponseQuerySet(models.QuerySet["Response"]):
     def unpark(self, response_id: str) -> None:
         self.open().filter(pk=response_id).update(parked_until=None)
 
-    def note_access(self, response_ids: list[str]) -> list[str]:
-        """Set ``accessed_at``; returns the ids that were noted.
+    def note_access(self, response_ids: list[str], at: datetime | None = None) -> list[str]:
+        """Set ``accessed_at`` where it is older; returns the ids that were noted.
 
         A row that another transaction holds is skipped, so that this never waits: two processes
         that note and append in different orders can't block each other.
         """
+        accessed_at = at or timezone.now()
         noted: list[str] = []
         for start in range(0, len(response_ids), NOTED_AT_ONCE):
             chunk = self.filter(pk__in=response_ids[start : start + NOTED_AT_ONCE])
             with transaction.atomic():
                 free = chunk.select_for_update(skip_locked=True, no_key=True)
                 locked = list(free.values_list("pk", flat=True))
-                self.filter(pk__in=locked).update(accessed_at=timezone.now())
+                older = self.filter(pk__in=locked, accessed_at__lt=accessed_at)
+                older.update(accessed_at=accessed_at)
             noted += locked
         return noted
 

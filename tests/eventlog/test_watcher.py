@@ -179,6 +179,20 @@ async def test_a_note_from_any_thread_is_written_and_all_share_a_transaction(sto
     assert await store.database.read(lambda: Response.objects.values("accessed_at").distinct().count()) == 1
 
 
+async def test_a_note_makes_nothing_newer_than_what_ended_after_it(store: EventStore) -> None:
+    """The note is written up to a second after the read; a response that ends meanwhile is used later."""
+    read = (await store.database.write(make_opened))[0]
+    await asyncio.to_thread(store.note_access, read.pk)
+    ended_at = timezone.now().timestamp()
+    await store.watcher.step()
+
+    async def is_noted() -> bool:
+        return await accessed(store, read) > LONG_AGO.timestamp()
+
+    await until_stored(is_noted)
+    assert await accessed(store, read) <= ended_at
+
+
 def test_without_a_writer_a_note_is_written_at_once() -> None:
     row, _ = store_log(1, accessed_at=LONG_AGO)
     EventStore(Database()).note_access(row.pk)
