@@ -40,37 +40,40 @@ def note_secs() -> float:
 
 
 class AccessNotes:
-    """Which responses were read lately. Any thread adds, the watcher takes.
+    """Which responses were read lately, and when. Any thread adds, the watcher takes.
 
-    All notes of one write get the time of the last one. With the time of the write they would be
-    newer than a response that ended between these two times, and that response would be evicted.
+    Notes are written later and together. With the time of the write they would all be equally new,
+    and newer than a response that ended meanwhile: eviction by use would remove the wrong ones.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tries: dict[str, int] = {}
-        self._noted_at = timezone.now()
+        self._times: dict[str, datetime] = {}
 
     def __bool__(self) -> bool:
         return bool(self._tries)
 
     def add(self, response_ids: Iterable[str]) -> None:
+        now = timezone.now()
         with self._lock:
-            self._noted_at = timezone.now()
-            self._tries.update(dict.fromkeys(response_ids, NOTE_TRIES))
+            for response_id in response_ids:
+                self._tries[response_id] = NOTE_TRIES
+                self._times[response_id] = now
 
-    def take(self) -> tuple[dict[str, int], datetime]:
+    def take(self) -> tuple[dict[str, int], dict[str, datetime]]:
         with self._lock:
-            taken = self._tries
-            self._tries = {}
-        return taken, self._noted_at
+            tries, times = self._tries, self._times
+            self._tries, self._times = {}, {}
+        return tries, times
 
-    def put_back(self, missed: dict[str, int]) -> None:
+    def put_back(self, missed: dict[str, int], times: dict[str, datetime]) -> None:
         """Notes that could not be written; a newer note of the same response stays as it is."""
         with self._lock:
             for response_id, tries in missed.items():
-                if tries > 1:
-                    self._tries.setdefault(response_id, tries - 1)
+                if tries > 1 and response_id not in self._tries:
+                    self._tries[response_id] = tries - 1
+                    self._times[response_id] = times[response_id]
 
 
 class Watcher:
@@ -160,8 +163,7 @@ class Watcher:
         for response_id, tail in self._tails.items():
             if not tail.is_written_here:
                 written_elsewhere.append(response_id)
-        if written_elsewhere:
-            self._notes.add(written_elsewhere)
+        self._notes.add(written_elsewhere)
 
     async def _wake_tails(self) -> None:
         retrying = set(self._retrying)
@@ -190,10 +192,10 @@ class Watcher:
             )
 
     async def _write(self) -> None:
-        taken, noted_at = self._notes.take()
+        taken, times = self._notes.take()
         written: list[str] = []
         try:
-            written = await self._write_notes(sorted(taken), noted_at)
+            written = await self._write_notes(sorted(taken), times)
         except StorageUnavailable as error:
             self._database.unavailable_log.error(error)
         except Exception:
@@ -202,11 +204,11 @@ class Watcher:
             self._writing = None
             for response_id in written:
                 taken.pop(response_id, None)
-            self._notes.put_back(taken)
+            self._notes.put_back(taken, times)
 
-    async def _write_notes(self, response_ids: list[str], noted_at: datetime) -> list[str]:
+    async def _write_notes(self, response_ids: list[str], times: dict[str, datetime]) -> list[str]:
         """On PostgreSQL apart from the writer: a transaction of its own blocks no append."""
         note_access = Response.objects.note_access
         if connection.vendor == "sqlite":
-            return await self._database.write(partial(note_access, response_ids, noted_at))
-        return await self._database.read(note_access, response_ids, noted_at)
+            return await self._database.write(partial(note_access, response_ids, times))
+        return await self._database.read(note_access, response_ids, times)

@@ -1,11 +1,12 @@
 """Queries of responses: which are open, claimable or held, and the guarded moves between states."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models, transaction
-from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, When
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Value, When
+from django.db.models.functions import Coalesce, Greatest, Now
 from django.db.models.lookups import GreaterThan, LessThanOrEqual
 from django.utils import timezone
 
@@ -150,21 +151,22 @@ class ResponseQuerySet(models.QuerySet["Response"]):
     def unpark(self, response_id: str) -> None:
         self.open().filter(pk=response_id).update(parked_until=None)
 
-    def note_access(self, response_ids: list[str], at: datetime | None = None) -> list[str]:
-        """Set ``accessed_at`` where it is older; returns the ids that were noted.
+    def note_access(
+        self, response_ids: list[str], times: Mapping[str, datetime] | None = None
+    ) -> list[str]:
+        """Raise ``accessed_at`` to the given times, else to now; returns the ids that were noted.
 
         A row that another transaction holds is skipped, so that this never waits: two processes
         that note and append in different orders can't block each other.
         """
-        accessed_at = at or timezone.now()
         noted: list[str] = []
         for start in range(0, len(response_ids), NOTED_AT_ONCE):
             chunk = self.filter(pk__in=response_ids[start : start + NOTED_AT_ONCE])
             with transaction.atomic():
                 free = chunk.select_for_update(skip_locked=True, no_key=True)
                 locked = list(free.values_list("pk", flat=True))
-                older = self.filter(pk__in=locked, accessed_at__lt=accessed_at)
-                older.update(accessed_at=accessed_at)
+                if locked:
+                    self.filter(pk__in=locked).update(accessed_at=_newest_access(locked, times))
             noted += locked
         return noted
 
@@ -183,3 +185,15 @@ class ResponseQuerySet(models.QuerySet["Response"]):
             fields.setdefault("finished_at", timezone.now())
         origins = self.filter(pk=response_id, attempt=attempt, status__in=LEGAL_ORIGINS[to])
         return origins.update(status=to, **fields) == 1
+
+
+def _newest_access(response_ids: list[str], times: Mapping[str, datetime] | None) -> Greatest:
+    """For an update: the noted time of each row, unless the row has a newer one."""
+    now = Value(timezone.now(), output_field=models.DateTimeField())
+    if times is None:
+        return Greatest("accessed_at", now)
+    cases = []
+    for response_id in response_ids:
+        noted_at = Value(times[response_id], output_field=models.DateTimeField())
+        cases.append(When(pk=response_id, then=noted_at))
+    return Greatest("accessed_at", Case(*cases, default=now))
