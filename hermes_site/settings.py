@@ -10,8 +10,10 @@ from gateway_app.config.databases import read_database
 from gateway_app.config.environment import Env, read_config
 from gateway_app.config.home import open_home
 from gateway_app.config.mcp import read_mcp_servers
+from gateway_app.config.model_options import read_options
 from gateway_app.config.models import API_MODES, Model, read_models
 from gateway_app.config.network import check_access, is_loopback, read_allowed_hosts
+from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
@@ -63,11 +65,9 @@ MAX_BODY_BYTES = 10_000_000  # as a Hermes API server accepts
 HERMES_CLIENT_WRITE_TIMEOUT = env.seconds("HERMES_CLIENT_WRITE_TIMEOUT", 30, low=0.1, high=3600)
 
 # --- the model -------------------------------------------------------------------------
-HERMES_PROVIDERS = {
-    "builtin": "gateway_app.providers.builtin.provider.BuiltinProvider",
-    "openai": "gateway_app.providers.openai.provider.OpenAIProvider",
-    "custom": "gateway_app.providers.openai.provider.OpenAIProvider",
-}
+HERMES_PROVIDERS = {"builtin": "gateway_app.providers.builtin.provider.BuiltinProvider"}
+for _name in PRESETS:
+    HERMES_PROVIDERS[_name] = "gateway_app.providers.openai.provider.OpenAIProvider"
 HERMES_PROVIDER = env.choice(
     "HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider"
 )
@@ -90,6 +90,7 @@ HERMES_MODELS: tuple[Model, ...] = read_models(
         "base_url": HERMES_BASE_URL,
         "api_key": HERMES_API_KEY,
         "api_mode": HERMES_API_MODE,
+        "options": read_options(HERMES_CONFIG.get("model") or {}, "config.yaml: model"),
     },
     HERMES_CONFIG.get("fallback_models"),
     tuple(HERMES_PROVIDERS),

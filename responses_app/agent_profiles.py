@@ -14,6 +14,6 @@ class AgentProfile:
     toolset: tuple[str, ...] = ()  # empty means all tools of the server
     tool_items: str = ""  # empty means what the request asks for
     # Settings that replace those of the server's first model.
-    upstream: dict[str, str] = field(default_factory=dict)
+    upstream: dict[str, Any] = field(default_factory=dict)
     fallback_models: list[Any] | None = None
     context_window: int = 0  # in tokens; 0 means that of the server

@@ -7,16 +7,29 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-Model = dict[str, str]  # provider, model, base_url, api_key, api_mode
+from gateway_app.config.model_options import OPTIONS, read_options
+from gateway_app.config.presets.registry import PRESETS
+
+# provider, model, base_url, api_key and api_mode are text; options is a mapping, see OPTIONS.
+Model = dict[str, Any]
 
 API_MODES = ("chat_completions", "codex_responses")
-_FIELDS = ("provider", "model", "default", "base_url", "api_key", "api_mode")
+UPSTREAM_FIELDS = ("provider", "model", "base_url", "api_key", "api_mode")
+_FIELDS = (*UPSTREAM_FIELDS, "default", *OPTIONS)
 
 
 def read_models(first: Model, fallbacks: Any, providers: tuple[str, ...]) -> tuple[Model, ...]:
     """The model of the settings, then the fallbacks of config.yaml in their order."""
+    first = _with_default_address(first)
     _check_model(first, _setting_name)
     return (first, *read_fallbacks(fallbacks, first, providers))
+
+
+def _with_default_address(model: Model) -> Model:
+    preset = PRESETS.get(model["provider"])
+    if preset is None or model["base_url"]:
+        return model
+    return model | {"base_url": preset.base_url}
 
 
 def _setting_name(field: str) -> str:
@@ -30,7 +43,12 @@ def _entry_name(place: str, field: str) -> str:
 def _check_model(model: Model, name_of: Callable[[str], str]) -> None:
     """``name_of`` gives the name under which the operator sets a field."""
     provider = model["provider"]
-    needed = {"openai": ("model", "api_key"), "custom": ("model", "base_url")}.get(provider, ())
+    preset = PRESETS.get(provider)
+    needed = []
+    if preset is not None:
+        needed += ["model", "base_url"]
+        if preset.needs_key:
+            needed.append("api_key")
     for field in needed:
         if not model[field]:
             raise ImproperlyConfigured(
@@ -74,8 +92,15 @@ def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str)
     is_elsewhere = "provider" in fields or "base_url" in fields
     inherited = first
     if is_elsewhere:
-        inherited = {"provider": "custom", "base_url": "", "api_key": "", "api_mode": API_MODES[0]}
-    model = inherited | {"model": ""} | fields
+        inherited = {
+            "provider": "custom",
+            "base_url": "",
+            "api_key": "",
+            "api_mode": API_MODES[0],
+            "options": {},
+        }
+    options = inherited["options"] | read_options(entry, place)
+    model = _with_default_address(inherited | {"model": ""} | fields | {"options": options})
     for name, choices in (("provider", providers), ("api_mode", API_MODES)):
         if model[name] not in choices:
             raise ImproperlyConfigured(
@@ -91,12 +116,17 @@ def read_model(entry: Any, first: Model, providers: tuple[str, ...], place: str)
     return model
 
 
-def _read_fields(entry: Any, place: str) -> Model:
+def _read_fields(entry: Any, place: str) -> dict[str, str]:
+    """All but the options."""
     if not isinstance(entry, dict):
         raise ImproperlyConfigured(f"{place} must be a model's name or a mapping, not {entry!r}.")
+    fields = {}
     for name, value in entry.items():
         if name not in _FIELDS:
             raise ImproperlyConfigured(f"{place}.{name} is not one of {', '.join(_FIELDS)}.")
+        if name in OPTIONS:
+            continue
         if not isinstance(value, str):
             raise ImproperlyConfigured(f"{place}.{name} must be text.")
-    return {name: value.strip() for name, value in entry.items()}
+        fields[name] = value.strip()
+    return fields

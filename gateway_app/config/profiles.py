@@ -5,12 +5,12 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway_app.config.models import Model, read_fallbacks, read_model
+from gateway_app.config.model_options import OPTIONS, read_options
+from gateway_app.config.models import UPSTREAM_FIELDS, Model, read_fallbacks, read_model
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 
-_UPSTREAM = ("provider", "model", "base_url", "api_key", "api_mode")
 _OTHERS = ("instructions", "toolset", "tool_items", "fallback_models", "context_length")
-_FIELDS = _OTHERS + _UPSTREAM
+_FIELDS = (*_OTHERS, *UPSTREAM_FIELDS, *OPTIONS)
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
 
@@ -67,8 +67,8 @@ def _read(name: str, entry: Any) -> AgentProfile:
         raise ImproperlyConfigured(
             f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}."
         )
-    upstream = {}
-    for field in _UPSTREAM:
+    upstream: dict[str, Any] = read_options(entry, place)
+    for field in UPSTREAM_FIELDS:
         value = _text(entry, field, place)
         if value:
             upstream[field] = value

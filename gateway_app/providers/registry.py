@@ -4,32 +4,32 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+import orjson
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.model_call import Provider
 from gateway_app.config.models import Model
+from gateway_app.config.presets.registry import PRESETS
 
 if TYPE_CHECKING:
     from gateway_app.providers.openai.client import Upstream
-
-REMOTE = ("openai", "custom")
 
 
 def get_providers(models: Sequence[Model]) -> tuple[Provider, ...]:
     """One for each model, in the order in which they are asked; the same model has the same one."""
     providers = []
     for model in models:
-        providers.append(_make(tuple(sorted(model.items()))))
+        providers.append(_make(orjson.dumps(model, option=orjson.OPT_SORT_KEYS)))
     return tuple(providers)
 
 
 @cache
-def _make(fields: tuple[tuple[str, str], ...]) -> Provider:
-    model = dict(fields)
+def _make(encoded_model: bytes) -> Provider:
+    model = orjson.loads(encoded_model)
     name = model["provider"]
     kind = import_string(settings.HERMES_PROVIDERS[name])
-    if name in REMOTE:
+    if name in PRESETS:
         return cast(Provider, kind(_upstream(model)))
     return cast(Provider, kind())
 
@@ -44,6 +44,7 @@ def _upstream(model: Model) -> "Upstream":
         base_url=model["base_url"],
         api_key=model["api_key"],
         api_mode=model["api_mode"],
+        options=model["options"],
         connect_secs=settings.HERMES_CONNECT_TIMEOUT,
         write_secs=settings.HERMES_WRITE_TIMEOUT,
         read_secs=settings.HERMES_STREAM_READ_TIMEOUT,

@@ -1,5 +1,7 @@
 """Profiles by name, from the database and from ``config.yaml``."""
 
+from typing import Any
+
 from django.conf import settings
 
 from responses_app.agent_profiles import AgentProfile
@@ -61,7 +63,7 @@ def is_any_upstream_of_responses() -> bool:
     return any(_is_responses_upstream(model) for model in models)
 
 
-def _is_responses_upstream(model: dict[str, str]) -> bool:
+def _is_responses_upstream(model: dict[str, Any]) -> bool:
     return model.get("api_mode") == "codex_responses" and model.get("provider") != "builtin"
 
 

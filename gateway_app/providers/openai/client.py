@@ -5,7 +5,7 @@ import math
 import re
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +16,8 @@ import openai
 from openai import AsyncOpenAI
 
 from gateway_app.agent.events import ModelFailed, Usage
+from gateway_app.config.presets.facts import Preset
+from gateway_app.config.presets.registry import PRESETS
 from gateway_app.providers.openai.errors import MAX_MESSAGE_CHARS, refusal
 from gateway_app.providers.openai.sse import (
     Event,
@@ -47,19 +49,35 @@ _CREDENTIALS = re.compile(r"\b(?:(?:Bearer|Basic)\s+[^\s\"',}]+|sk-[\w*-]{6,})",
 class Upstream:
     """Where a model is, and how it is reached."""
 
-    name: str  # openai, or custom for a compatible server
+    name: str  # of the preset
     model: str
-    base_url: str = ""  # empty: the SDK's default
+    base_url: str = ""  # empty: the preset's
     api_key: str = field(default="", repr=False)
     api_mode: str = "chat_completions"
+    # See config.model_options; a header may be a secret.
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     connect_secs: float = 10
     write_secs: float = 30
     read_secs: float = 60  # without a byte, after the first one
     stale_secs: float = 180  # without an event, counted from the request
 
     @property
+    def preset(self) -> Preset:
+        return PRESETS[self.name]
+
+    @property
     def is_openai(self) -> bool:
         return self.name == "openai"
+
+    def with_options(self, body: dict[str, Any], limit_field: str) -> dict[str, Any]:
+        """The body with the options of the model, where the request leaves them open."""
+        defaults: dict[str, Any] = {}
+        if "temperature" in self.options:
+            defaults["temperature"] = self.options["temperature"]
+        if "max_tokens" in self.options:
+            defaults[limit_field] = self.options["max_tokens"]
+        extra_body: dict[str, Any] = self.options.get("extra_body", {})
+        return defaults | body | extra_body
 
     def stale_limit_secs(self, tokens: int) -> float:
         for above_tokens, floor_secs in STALE_FLOORS_SECS:
@@ -74,9 +92,11 @@ class UpstreamClient:
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
         self.sdk = _sdk(upstream)
-        self.headers: dict[str, Any] = {}
+        self.headers: dict[str, Any] = dict(upstream.options.get("extra_headers") or {})
         if not upstream.api_key:
             self.headers["Authorization"] = openai.Omit()
+        elif upstream.preset.key_header:
+            self.headers[upstream.preset.key_header] = upstream.api_key
 
     async def aclose(self) -> None:
         await self.sdk.close()
@@ -241,7 +261,8 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
     sdk = AsyncOpenAI(
         # Without a key the SDK sends OPENAI_API_KEY, which is not meant for any other server.
         api_key=upstream.api_key or "none",
-        base_url=upstream.base_url or None,
+        base_url=upstream.base_url or upstream.preset.base_url,
+        default_query=upstream.options.get("query"),
         max_retries=0,
         timeout=http.timeout,
         http_client=http,

@@ -42,8 +42,7 @@ CHAT_ONLY_FIELDS = (
 def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
     body: dict[str, Any] = {}
     for name, value in call.chat_extras.items():
-        # OpenAI refuses a request with a field it does not know; others have fields of their own.
-        if name in CHAT_ONLY_FIELDS or not upstream.is_openai:
+        if name in CHAT_ONLY_FIELDS or upstream.preset.takes_unknown_fields:
             body[name] = value
     body["stream_options"] = {"include_usage": True}
     body["messages"] = _messages(call, upstream)
@@ -53,10 +52,7 @@ def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
     body |= _tool_fields(call)
     body |= _text_fields(call.parameters.get("text") or {})
     if call.max_output_tokens is not None:
-        limit_name = "max_tokens"
-        if upstream.is_openai:
-            limit_name = "max_completion_tokens"
-        body[limit_name] = call.max_output_tokens
+        body[upstream.preset.limit_field] = call.max_output_tokens
     reasoning = call.parameters.get("reasoning") or {}
     if reasoning.get("effort"):
         body["reasoning_effort"] = reasoning["effort"]
@@ -64,7 +60,9 @@ def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
         body["logprobs"] = True
         if call.parameters.get("top_logprobs"):
             body["top_logprobs"] = call.parameters["top_logprobs"]
-    return body
+    for name in upstream.preset.refused_fields:
+        body.pop(name, None)
+    return upstream.with_options(body, upstream.preset.limit_field)
 
 
 def _tool_fields(call: ModelCall) -> dict[str, Any]:

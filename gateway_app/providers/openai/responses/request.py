@@ -51,7 +51,7 @@ def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
         is_parallel = call.parameters.get("parallel_tool_calls")
         if is_parallel is not None:
             body["parallel_tool_calls"] = is_parallel
-    return body
+    return upstream.with_options(body, "max_output_tokens")
 
 
 def _tool(spec: dict[str, Any], call: ModelCall) -> dict[str, Any]:

@@ -1,0 +1,13 @@
+"""Azure OpenAI. Sources: openai-node docs/azure.md; pydantic-ai#797, openai-python#1677."""
+
+from gateway_app.config.presets.facts import Preset, ReasoningReturn
+
+AZURE = Preset(
+    name="azure",
+    title="Azure OpenAI",
+    needs_key=True,
+    key_header="api-key",
+    limit_field="max_completion_tokens",
+    takes_unknown_fields=False,
+    reasoning_return=ReasoningReturn.NEVER,
+)

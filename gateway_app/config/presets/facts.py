@@ -1,0 +1,61 @@
+"""What differs between model servers that speak OpenAI's protocols."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Continuation(StrEnum):
+    """How a server is asked to go on with an assistant message that is not complete."""
+
+    NOTE = "note"  # it can't: a note asks the model to go on
+    TRAILING = "trailing"  # a request that ends with an assistant message continues it
+    FINAL_MESSAGE = "continue_final_message"  # with a flag, and without a generation prompt
+    PREFIX = "prefix"  # the last message is marked as a prefix
+
+
+class ReasoningReturn(StrEnum):
+    """Whether the model's reasoning goes back with its message."""
+
+    NEVER = "never"
+    OPTIONAL = "optional"
+    REQUIRED = "required"  # the server refuses a message with calls that lacks it
+
+
+class FormatForm(StrEnum):
+    """A way to ask for an answer that follows a JSON schema."""
+
+    JSON_SCHEMA = "json_schema"  # OpenAI's response_format
+    OBJECT_WITH_SCHEMA = "object_with_schema"  # json_object, with the schema beside the type
+    GUIDED_JSON = "guided_json"  # a field of its own
+    JSON_OBJECT = "json_object"  # the schema is in the instructions
+    INSTRUCTIONS = "instructions"  # the schema is in the instructions, and nothing else asks for it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """The facts about one kind of server; each preset is a file of this folder."""
+
+    name: str
+    title: str
+    base_url: str = ""  # the default; empty: the configuration must name one
+    needs_key: bool = False
+    key_header: str = ""  # carries the key beside the Authorization header
+    # -- requests
+    limit_field: str = "max_tokens"
+    takes_unknown_fields: bool = True  # top_k, min_p and others of its own
+    refused_fields: frozenset[str] = frozenset()
+    format_forms: tuple[FormatForm, ...] = (FormatForm.JSON_SCHEMA,)  # the best one first
+    # -- messages
+    empty_content: str | None = None  # of an assistant message that has calls and no text
+    call_id_pattern: str = ""  # call ids must match it; empty: any id will do
+    needs_assistant_after_tool: bool = False  # before the next user message
+    reasoning_field: str = "reasoning_content"  # of a message that goes back
+    reasoning_return: ReasoningReturn = ReasoningReturn.OPTIONAL
+    keeps_call_extras: bool = False  # extra_content of a call must go back with it
+    # -- answers
+    writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
+    continuation: Continuation = Continuation.NOTE
+    continuation_url: str = ""  # continuations go to this address
+    echoes_prefix: bool = False  # the continued text begins with the prefix again
+    # -- the Responses API
+    resumes_background: bool = False  # background mode, and `starting_after` on a running response

@@ -1,0 +1,13 @@
+"""The server of llama-cpp-python. Sources: abetlen/llama-cpp-python llama_chat_format.py, server/."""
+
+from gateway_app.config.presets.facts import FormatForm, Preset, ReasoningReturn
+
+LLAMA_CPP_PYTHON = Preset(
+    name="llama-cpp-python",
+    title="llama-cpp-python",
+    base_url="http://127.0.0.1:8000/v1",
+    format_forms=(FormatForm.OBJECT_WITH_SCHEMA, FormatForm.JSON_OBJECT),
+    empty_content="",  # its request model refuses null
+    reasoning_return=ReasoningReturn.NEVER,
+    writes_calls_as_text=True,  # templates write them; the server parses none of them
+)

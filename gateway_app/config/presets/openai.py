@@ -1,0 +1,14 @@
+"""OpenAI. Sources: platform.openai.com API reference (chat, responses, background mode)."""
+
+from gateway_app.config.presets.facts import Preset, ReasoningReturn
+
+OPENAI = Preset(
+    name="openai",
+    title="OpenAI",
+    base_url="https://api.openai.com/v1",
+    needs_key=True,
+    limit_field="max_completion_tokens",
+    takes_unknown_fields=False,
+    reasoning_return=ReasoningReturn.NEVER,
+    resumes_background=True,
+)
