@@ -46,6 +46,15 @@ def test_a_tool_that_is_not_there_is_a_result_with_those_that_are(server: Server
     assert tool_calls(server, body["id"]) == [("unknown", "failed", reply)]
 
 
+def test_obvious_types_are_fitted_and_others_named(server: Server) -> None:
+    body = run_script(server, call("calculate", expression=42))
+    assert body["output"][1]["output"] == "42"
+    body = run_script(server, call("read_file", path="a.txt", limit="many"))
+    assert body["output"][1]["output"] == "Error: the argument 'limit' must be a whole number"
+    body = run_script(server, call("write_file", path="a.txt"))
+    assert body["output"][1]["output"] == "Error: the argument 'content' is missing"
+
+
 def test_broken_arguments_are_reported_to_the_model(server: Server) -> None:
     body = run_script(server, {"call": "effect", "arguments": ["not", "an object"]})
     assert "must be one JSON object: they are an array" in body["output"][1]["output"]
