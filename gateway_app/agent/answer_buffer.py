@@ -143,6 +143,18 @@ class _Call:
         self.arguments = TextBuffer()
         self.is_whole = False
 
+    def as_item(self) -> Item:
+        item: Item = {
+            "type": self.started.kind,
+            "call_id": self.started.call_id,
+            "name": self.started.name,
+        }
+        if self.started.kind == "custom_tool_call":
+            item["input"] = self.arguments.text()
+        else:
+            item["arguments"] = self.arguments.text()
+        return item
+
     def as_tool_call(self) -> ToolCall:
         return ToolCall(self.started.call_id, self.started.name, self.arguments.text())
 
@@ -161,12 +173,7 @@ def _as_item(entry: Item | _Message | _Call) -> Item | None:
     if isinstance(entry, _Call):
         if not entry.is_whole:
             return None
-        return {
-            "type": "function_call",
-            "call_id": entry.started.call_id,
-            "name": entry.started.name,
-            "arguments": entry.arguments.text(),
-        }
+        return entry.as_item()
     if isinstance(entry, _Message):
         text = entry.content.text()
         if not text:

@@ -88,22 +88,24 @@ class _Pairing:
         self.items: list[Item] = []
         self.notes: list[Item] = []
         self._pending = pending
-        self._outputs = {item["call_id"]: item for item in items if item["type"] in OUTPUTS}
-        self._run: list[Item] = []
+        self._answers = iter(_answers(items))  # of the calls, in their order
+        self._run: list[tuple[Item, Item | None]] = []  # calls with their outputs
         self._is_answered = False  # at least one call of the run
 
     def add(self, item: Item) -> None:
         if item["type"] in OUTPUTS:
-            if any(call["call_id"] == item["call_id"] for call in self._run):
+            if any(call["call_id"] == item["call_id"] for call, _ in self._run):
                 self._is_answered = True
             return
         if self._is_behind_run(item):
             self.end_run()
         if item["type"] not in CALLS:
             self.items.append(item)
-        elif item.get("status") != "incomplete":
+            return
+        answer = next(self._answers)
+        if item.get("status") != "incomplete":
             self.items.append(item)
-            self._run.append(item)
+            self._run.append((item, answer))
         else:
             self.notes.append(dropped_note(item))
 
@@ -113,18 +115,50 @@ class _Pairing:
         return self._is_answered and not self._is_pending()
 
     def _is_pending(self) -> bool:
-        return any(call["call_id"] in self._pending for call in self._run)
+        return any(call["call_id"] in self._pending for call, _ in self._run)
 
     def end_run(self) -> None:
-        for call in self._run:
+        for call, answer in self._run:
             if call["call_id"] not in self._pending:
-                output = self._outputs.get(call["call_id"]) or _interrupted_output(call)
-                self.items.append(output)
+                self.items.append(answer or _interrupted_output(call))
         if not self._is_pending():
             self.items += self.notes
             self.notes = []
         self._run = []
         self._is_answered = False
+
+
+def _answers(items: Iterable[Item]) -> list[Item | None]:
+    """For each call its output. Some servers count their ids anew in every answer."""
+    answers: list[Item | None] = []
+    newest: dict[str, int] = {}  # call id -> the last call with it
+    early: dict[str, Item] = {}  # outputs that a client put before their calls
+    for item in items:
+        if item["type"] in CALLS:
+            newest[item["call_id"]] = len(answers)
+            answers.append(early.pop(item["call_id"], None))
+        elif item["type"] in OUTPUTS and item["call_id"] in newest:
+            answers[newest[item["call_id"]]] = item
+        elif item["type"] in OUTPUTS:
+            early[item["call_id"]] = item
+    return answers
+
+
+def with_outputs(items: list[Item], outputs: list[Item]) -> list[Item]:
+    """The items with outputs behind them, all outputs of the last calls in the order of the calls.
+
+    Templates that have no call ids pair them by position.
+    """
+    end = len(items)
+    while end and items[end - 1]["type"] in OUTPUTS:
+        end -= 1
+    answered = {output["call_id"]: output for output in items[end:] + outputs}
+    ordered: list[Item] = []
+    for item in reversed(items[:end]):
+        if item["type"] in CALLS and item["call_id"] in answered:
+            ordered.append(answered.pop(item["call_id"]))
+    ordered.reverse()
+    return items[:end] + ordered
 
 
 def without_dangling_reasoning(items: list[Item]) -> list[Item]:

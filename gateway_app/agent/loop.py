@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway_app.agent.answer_buffer import AnswerBuffer, follow
 from gateway_app.agent.compaction import compact, plan_compaction, summary_call
+from gateway_app.agent.context import with_outputs
 from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
@@ -163,7 +164,8 @@ class _Turn:
             self.end = TurnParked()
         elif self.end is None and len(served) < len(self._pending):
             self.end = TurnFinished(self.usage)
-        self._call = self._call.followed_by(outputs + list(self._notes))
+        items = with_outputs(self._call.items, outputs) + list(self._notes)
+        self._call = replace(self._call.followed_by([]), items=items)
         self._pending = []
 
     async def _results(

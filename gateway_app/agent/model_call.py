@@ -1,5 +1,6 @@
 """One request to a model, and the interface of the providers that send it."""
 
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -25,6 +26,11 @@ MODEL_PARAMETERS = (
     "truncation",
     "user",
 )
+
+
+# Models name a tool as their training data did: with a namespace, and Kimi with the call's number.
+_NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
+_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True)
@@ -73,11 +79,31 @@ class ModelCall:
             return name
         return wire_name(name)
 
-    def public_name(self, wire_name: str) -> str:
-        for tool in self.tools:
-            if self.wire_name(tool.name) == wire_name:
-                return tool.name
-        return wire_name
+    def offered_names(self) -> list[str]:
+        """The tools that the model may call, by the names it knows."""
+        if self.tool_choice == "none":
+            return []
+        allowed = self.allowed_tool_names()
+        names = []
+        for spec in self.tool_specs():
+            if allowed is None or spec["name"] in allowed:
+                names.append(self.wire_name(spec["name"]))
+        return names
+
+    def public_name(self, written: str) -> str:
+        """The name of the tool that the model means; a name that no tool has is kept."""
+        named = _NAMESPACED.fullmatch(written)
+        candidates = [written]
+        if named is not None:
+            candidates.append(named.group(1))
+        names: list[str] = [spec["name"] for spec in self.tool_specs()]
+        for candidate in candidates:
+            if candidate in names:
+                return candidate
+            for name in names:
+                if wire_name(name) == candidate:
+                    return name
+        return written
 
     def allowed_tool_names(self) -> set[str] | None:
         """The tools that an ``allowed_tools`` choice names; None without such a choice.
@@ -124,8 +150,11 @@ class ModelCall:
 
 
 def wire_name(name: str) -> str:
-    """The name of a server's tool without the dot, which most upstreams refuse."""
-    return name.replace(".", "-")
+    """The name of a server's tool without the dot, which most upstreams refuse.
+
+    A tool that the model made up may have any name: in a conversation it must be one they accept.
+    """
+    return _UNSAFE_IN_NAMES.sub("_", name.replace(".", "-"))
 
 
 class Provider(Protocol):

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
+from gateway_app.agent.arguments import with_sent_arguments
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     Cut,
@@ -113,7 +114,11 @@ class _Round:
         self._answer.begin_request()
         self.is_broken = False
         self._retry_after_secs = 0.0
-        return replace(self._call, max_output_tokens=self._tokens_left())
+        return replace(
+            self._call,
+            items=with_sent_arguments(self._call.items),
+            max_output_tokens=self._tokens_left(),
+        )
 
     def receive(self, raw_event: ModelEvent) -> Delta | None:
         """Add an event to the answer; None if the client gets nothing of it."""

@@ -41,5 +41,6 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         note=log.note,
         known=context.ledger,
         noted=progress.noted,
+        offered=context.call.offered_names(),
     )
     return run_turn(providers, context.call, tool_runner.run, progress, retries)

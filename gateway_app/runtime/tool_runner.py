@@ -3,15 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import orjson
 from django.conf import settings
 
+from gateway_app.agent.arguments import read_arguments
 from gateway_app.agent.tools import (
     Tool,
     ToolCall,
@@ -112,6 +112,7 @@ class ToolRunner:
         note: Callable[[Event], None],
         known: dict[str, ToolEvent],
         noted: Collection[tuple[str, str]],
+        offered: Sequence[str] = (),
     ) -> None:
         self._row = row
         self._tools = {tool.name: tool for tool in tools}
@@ -119,6 +120,7 @@ class ToolRunner:
         self._note = note
         self._known = known
         self._noted = noted  # types of NOTED_ONCE, with call ids
+        self._offered = offered  # names as the model knows them, also of the client's tools
 
     async def run(self, call: ToolCall) -> ToolResult | None:
         """The output of a call; a failure is an output too. None while it waits for approval."""
@@ -240,18 +242,24 @@ class ToolRunner:
         if tool is None or tool.asks_approval is None:
             return ""
         try:
-            return await asyncio.to_thread(tool.asks_approval, _arguments(call))
+            arguments = read_arguments(call.arguments, tool.parameters)
+            return await asyncio.to_thread(tool.asks_approval, arguments)
         except ValueError:
             return ""  # the call fails when it runs, and the model gets the reason
+
+    def _unknown(self, name: str) -> str:
+        offered = ", ".join(self._offered) or "none"
+        return f"Error: there is no tool named {name!r}. The tools are: {offered}."
 
     async def _execute(self, call: ToolCall, progress: ToolProgress) -> tuple[ToolStatus, str]:
         tool = self._tools.get(call.name)
         if tool is None:
-            return ToolStatus.FAILED, f"Error: there is no tool named {call.name!r}."
+            return ToolStatus.FAILED, self._unknown(call.name)
         try:
+            arguments = read_arguments(call.arguments, tool.parameters)
             context = ToolContext(self._workspace, progress.add)
             async with asyncio.timeout(tool.time_limit_secs) as limit:
-                output = await tool.run(_arguments(call), context)
+                output = await tool.run(arguments, context)
                 return ToolStatus.COMPLETED, clean_text(str(output))
         except Exception as error:  # the model gets the error, and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
@@ -266,13 +274,6 @@ def _is_same(known: ToolEvent, call: ToolCall) -> bool:
     """A tool may come or go between two attempts, as an MCP server does."""
     is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
     return is_same_tool and known.arguments == call.arguments
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    arguments = orjson.loads(call.arguments or "{}")
-    if not isinstance(arguments, dict):
-        raise ValueError("the arguments must be a JSON object")
-    return arguments
 
 
 def visible_output(output: str) -> str:

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.any_database
         ("explode", "failed", "Error: the tool exploded"),
         ("garbage", "completed", "{'not': 'text', 'nul': '\\x00', 'half': '\\ud800'}"),
         ("forever", "failed", "Error: forever did not end within 0.2 s."),
-        ("missing", "failed", "Error: there is no tool named 'missing'."),
     ],
 )
 def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: str, status: str, reply: str) -> None:
@@ -35,14 +34,30 @@ def test_whatever_a_tool_does_is_a_result_the_model_reads(server: Server, name: 
     assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
     assert body["output"][1]["output"] == reply
     assert text(body) == f"The result is {reply}."
+    assert tool_calls(server, body["id"]) == [(name, status, reply)]
+
+
+def test_a_tool_that_is_not_there_is_a_result_with_those_that_are(server: Server) -> None:
+    body = run_script(server, call("missing"))
+    reply = body["output"][1]["output"]
+    assert reply.startswith("Error: there is no tool named 'missing'. The tools are: ")
+    assert {"calculate", "read_file", "effect"} <= set(reply.removesuffix(".").rpartition(": ")[2].split(", "))
     # A name that the model made up is content: the ledger does not have it.
-    known = "unknown" if name == "missing" else name
-    assert tool_calls(server, body["id"]) == [(known, status, reply)]
+    assert tool_calls(server, body["id"]) == [("unknown", "failed", reply)]
+
+
+def test_obvious_types_are_fitted_and_others_named(server: Server) -> None:
+    body = run_script(server, call("calculate", expression=42))
+    assert body["output"][1]["output"] == "42"
+    body = run_script(server, call("read_file", path="a.txt", limit="many"))
+    assert body["output"][1]["output"] == "Error: the argument 'limit' must be a whole number"
+    body = run_script(server, call("write_file", path="a.txt"))
+    assert body["output"][1]["output"] == "Error: the argument 'content' is missing"
 
 
 def test_broken_arguments_are_reported_to_the_model(server: Server) -> None:
     body = run_script(server, {"call": "effect", "arguments": ["not", "an object"]})
-    assert "must be a JSON object" in body["output"][1]["output"]
+    assert "must be one JSON object: they are an array" in body["output"][1]["output"]
 
 
 def test_parallel_calls_run_in_parallel(server: Server) -> None:

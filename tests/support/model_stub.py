@@ -80,6 +80,7 @@ class ModelStub:
         self.asked: list[Asked] = []
         self.connections = 0
         self.url = ""
+        self.refuse: Callable[[dict[str, Any]], str] | None = None  # why a body is a bad request, if it is
         self._scripts: list[Sequence[Step]] = []
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -123,7 +124,7 @@ class ModelStub:
         try:
             while (asked := await _read_request(reader, number)) is not None:
                 self.asked.append(asked)
-                script = self._scripts.pop(0) if self._scripts else HELLO
+                script = self._next_script(asked)
                 try:
                     await _Playing(asked, script, reader, writer, self._server.close).play()
                 except ConnectionError:
@@ -133,6 +134,12 @@ class ModelStub:
             return
         finally:
             writer.close()
+
+    def _next_script(self, asked: Asked) -> Sequence[Step]:
+        reason = self.refuse(asked.body) if self.refuse else ""
+        if reason:
+            return (Answer(400, json.dumps({"error": {"message": reason, "code": 400}}).encode()),)
+        return self._scripts.pop(0) if self._scripts else HELLO
 
 
 async def _read_request(reader: asyncio.StreamReader, connection: int) -> Asked | None:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway_app.agent.context import build_items
+from gateway_app.agent.context import build_items, with_outputs
 from responses_app.protocol.items import Item
 
 
@@ -53,6 +53,10 @@ CUT = {"status": "incomplete"}
         ([call("1", **CUT), call("2"), output("2")], ["note", "call 2", "call_output 2"]),
         ([mcp_call("1"), mcp_call("2"), says("w")], ["call 1", "call_output 1", "call 2", "call_output 2", "w"]),
         ([output("0"), says("w")], ["w"]),
+        (
+            [call("1"), call("2"), call("3"), output("3"), output("1"), output("2")],
+            ["call 1", "call 2", "call 3", "call_output 1", "call_output 2", "call_output 3"],
+        ),
     ],
 )
 def test_every_call_is_answered_at_once(items: list[Item], expected: list[str]) -> None:
@@ -75,6 +79,21 @@ def test_nothing_comes_between_a_call_that_is_about_to_run_and_its_output(
 ) -> None:
     shown, notes = build_items(items, pending={"2"})
     assert (order(shown), order(list(notes))) == (expected, ["note"] * noted)
+
+
+def test_outputs_of_pending_calls_join_the_others_in_the_order_of_the_calls() -> None:
+    made = [call("0"), output("0"), call("1"), call("2"), call("3"), output("3"), output("1")]
+    shown, _ = build_items(made, pending={"2"})
+    expected = ["call 0", "call_output 0", "call 1", "call 2", "call 3"]
+    expected += ["call_output 1", "call_output 2", "call_output 3"]
+    assert order(with_outputs(shown, [output("2")])) == expected
+
+
+def test_ids_that_repeat_over_turns_are_paired_turn_by_turn() -> None:
+    first, second = output("1"), output("1")
+    second["output"] = "seen again"
+    shown, _ = build_items([call("1"), first, says("u", "user"), call("1"), second])
+    assert [item["output"] for item in shown if "output" in item] == ["seen", "seen again"]
 
 
 THOUGHT: Item = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}

@@ -162,8 +162,8 @@ class Answer(ABC):
         if not self.reason:
             yield ProtocolDeviation("no end of the answer")
         reason = self.reason or "stop"
-        if reason == "stop" and self.calls.count:
-            reason = "tool_calls"
+        if reason in ("stop", "tool_calls"):  # servers send either, with calls and without
+            reason = "tool_calls" if self.calls.count else "stop"
         yield ModelFinished(reason, self.usage, upstream_ids=tuple(self._upstream_ids))
 
     def _flaw(self, failure: ModelFailed | None) -> ModelFailed | None:

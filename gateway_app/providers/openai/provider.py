@@ -10,6 +10,7 @@ from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETION
 from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
+from gateway_app.providers.openai.text_calls import with_text_calls
 from responses_app.metrics import UpstreamRequest
 from responses_app.protocol.token_estimate import estimate_tokens
 
@@ -26,13 +27,19 @@ class OpenAIProvider:
         body |= self._protocol.body(call, self._client.upstream)
         while True:
             try:
-                async with aclosing(self._request(body, call)) as events:
+                async with aclosing(self._answer(body, call)) as events:
                     async for event in events:
                         yield event
                 return
             except Refused as refused:
                 body, deviation = _asking_for_less(body, refused)
             yield deviation
+
+    def _answer(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        events = self._request(body, call)
+        if self._client.upstream.preset.writes_calls_as_text:
+            return with_text_calls(events, call)
+        return events
 
     async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
         client = self._client

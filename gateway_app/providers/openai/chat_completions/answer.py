@@ -45,7 +45,7 @@ class ChatAnswer(Answer):
         super().__init__(call, upstream)
         self._has_content = False
         self._has_last_chunk = False
-        self._by_index: dict[int, _ChatCall] = {}
+        self._chat_calls: list[_ChatCall] = []
         self._nameless = 0
         # Their text is inside a JSON object, so it is known only at the end.
         self._custom: list[_ChatCall] = []
@@ -114,17 +114,22 @@ class ChatAnswer(Answer):
             yield from self._read_fragment(fragment)
 
     def _read_fragment(self, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
-        index = fragment.get("index") or 0
         function = fragment.get("function") or {}
+        index = fragment.get("index")
         given_id = fragment.get("id") or ""
         name = function.get("name") or ""
-        call = self._by_index.get(index)
-        if call is None or call.is_followed_by(given_id, name):
-            call = self._by_index[index] = _ChatCall()
+        arguments = _arguments(function.get("arguments"))
+        if not (given_id or name or arguments):  # only extras of the server's own
+            return
+        call = self._find_call(index, given_id, name, arguments)
+        if call is None:
+            call = _ChatCall(index)
+            self._chat_calls.append(call)
             self._nameless += 1
+        elif name and call.is_repeated_by(given_id, arguments):
+            return
         call.given_id = call.given_id or given_id
         call.name = call.name or name
-        arguments = _arguments(function.get("arguments"))
         call.waiting += arguments
         call.received.append(arguments)
         if name and not call.call_id:
@@ -138,36 +143,72 @@ class ChatAnswer(Answer):
             yield from self.calls.arguments(call.call_id, call.waiting)
             call.waiting = ""
 
+    def _find_call(
+        self, index: Any, given_id: str, name: str, arguments: str
+    ) -> "_ChatCall | None":
+        """The call that a fragment belongs to; None if it begins another one."""
+        found = self._call_with_id(given_id, index, name)
+        if found is None:
+            found = self._newest_call_at(index)
+        if found is None or found.is_followed_by(given_id, name, arguments):
+            return None
+        return found
+
+    def _call_with_id(self, given_id: str, index: Any, name: str) -> "_ChatCall | None":
+        """A name at another index is that of another call, which the server gave the same id."""
+        if not given_id:
+            return None
+        for call in self._chat_calls:
+            if call.given_id == given_id and not (name and call.has_other_index(index)):
+                return call
+        return None
+
+    def _newest_call_at(self, index: Any) -> "_ChatCall | None":
+        for call in reversed(self._chat_calls):
+            if not call.has_other_index(index):
+                return call
+        return None
+
 
 class _ChatCall:
     """A call whose fragments are still coming; it starts once its name is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: Any) -> None:
+        self.index = index  # None where the server sends none
         self.given_id = ""
         self.call_id = ""
         self.name = ""
         self.waiting = ""  # arguments that came before the name
         self.received: list[str] = []  # all arguments
 
-    def is_followed_by(self, given_id: str, name: str) -> bool:
-        """Does a fragment belong to the next call?
+    @property
+    def is_complete(self) -> bool:
+        # Without the first test, a server that sends the name each time would cost quadratic time.
+        return self.received[-1].endswith("}") and is_json_object("".join(self.received))
 
-        Some servers give every call the index 0. Then another id begins another call, or a name
-        after a complete call.
+    def has_other_index(self, index: Any) -> bool:
+        return index is not None and self.index is not None and index != self.index
+
+    def is_repeated_by(self, given_id: str, arguments: str) -> bool:
+        """Some relays send a whole call again at the end."""
+        return bool(given_id and self.is_complete and arguments == "".join(self.received))
+
+    def is_followed_by(self, given_id: str, name: str, arguments: str) -> bool:
+        """Does a fragment with this call's id or index belong to the next call?
+
+        Some servers give every call the index 0, none or the same id. Then another id begins
+        another call, or a name after a complete call. Others give every fragment an id of its own.
         """
-        if not (name and self.call_id):
+        if not self.call_id:
             return False
-        if given_id:
-            return given_id != self.given_id
-        return name != self.name or _is_json("".join(self.received))
-
-
-def _is_json(arguments: str) -> bool:
-    try:
-        orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+        if given_id and self.given_id and given_id != self.given_id:
+            return bool(name) or self.is_complete
+        if not name:
+            return False
+        if given_id and given_id == self.given_id:
+            is_repeated = self.is_repeated_by(given_id, arguments)
+            return bool(arguments) and self.is_complete and not is_repeated
+        return name != self.name or self.is_complete
 
 
 def _free_text(arguments: str) -> str:

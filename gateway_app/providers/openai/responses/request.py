@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
-from responses_app.protocol.items import CALLS, Content, ContentPart, Item, without_fields
+from responses_app.protocol.items import CALLS, OUTPUTS, Content, ContentPart, Item, without_fields
 
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
@@ -91,8 +91,17 @@ def _input_items(call: ModelCall) -> list[Item]:
             fields = {name: given[name] for name in _ITEM_FIELDS[kind] if name in given}
             if kind in CALLS:
                 fields["name"] = call.wire_name(item["name"])
+            elif kind in OUTPUTS:
+                fields["output"] = _output(item["output"])
             sent.append(cast(Item, fields))
     return sent
+
+
+def _output(output: Content | None) -> Content | None:
+    """A text alone is sent as a string, in every request: stored ones are lists of one part."""
+    if isinstance(output, list) and len(output) == 1 and output[0]["type"] == "input_text":
+        return output[0]["text"]
+    return output
 
 
 def _message(item: Item) -> Item:
