@@ -49,8 +49,8 @@ class ProfileForm(forms.ModelForm):
         if self.errors:
             return cleaned
         values = cleaned | {"toolset": cleaned.get("toolset") or []}
-        # An empty field is null, and `{}` is what the column has for it.
-        values["model_options"] = cleaned["model_options"] = cleaned.get("model_options") or {}
+        if cleaned.get("model_options") is None:  # an empty field
+            values["model_options"] = cleaned["model_options"] = {}
         try:
             check_only_options(values["model_options"], "model_options")
             profile = profile_of_row(Profile(**values))

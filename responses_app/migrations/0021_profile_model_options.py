@@ -10,6 +10,7 @@ class Migration(migrations.Migration):
             name="model_options",
             field=models.JSONField(
                 blank=True,
+                db_default={},
                 default=dict,
                 help_text="Values that go with every request to the model: temperature, max_tokens, "
                 "extra_body, extra_headers, query, upstream_resume. "

@@ -14,6 +14,7 @@ class Profile(models.Model):
     base_url = models.URLField(blank=True)
     model_options = models.JSONField(
         default=dict,
+        db_default={},  # a server of the version before may still add rows
         blank=True,
         help_text="Values that go with every request to the model: temperature, max_tokens, "
         "extra_body, extra_headers, query, upstream_resume. No secrets: use config.yaml for them.",

@@ -1,4 +1,4 @@
-"""config.yaml that people get right: a mistyped key never starts the server on another model than the operator means."""
+"""config.yaml that people get right: a mistyped key never starts the server on another model than the one meant."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -10,6 +10,7 @@ from gateway_app.agent.events import (
     Cut,
     ModelEvent,
     ModelFailed,
+    ModelFinished,
     ReasoningDelta,
     RoundFinished,
     TextDelta,
@@ -51,6 +52,16 @@ async def ask_model(provider: Provider, call: ModelCall) -> Reply:
     reply.calls = answer.calls()
     reply.secs = time.monotonic() - started
     return reply
+
+
+async def ask_for_usage(provider: Provider, call: ModelCall) -> Usage:
+    """What the model's server counts; a round estimates what it does not."""
+    counted = Usage()
+    async with aclosing(provider.stream(call)) as events:
+        async for event in events:
+            if isinstance(event, ModelFinished):
+                counted = event.usage
+    return counted
 
 
 class BreaksOnce:

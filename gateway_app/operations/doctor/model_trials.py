@@ -11,7 +11,12 @@ from typing import Any
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.config.presets.facts import Continuation, Preset
-from gateway_app.operations.doctor.model_reply import BreaksOnce, Reply, ask_model
+from gateway_app.operations.doctor.model_reply import (
+    BreaksOnce,
+    Reply,
+    ask_for_usage,
+    ask_model,
+)
 from responses_app.protocol.items import ContentPart, Item
 
 MAX_OUTPUT_TOKENS = 2000  # a model that thinks needs most of them for its reasoning
@@ -80,8 +85,7 @@ async def try_text(subject: Subject) -> Finding:
 
 
 async def try_usage(subject: Subject) -> Finding:
-    reply = await ask_model(subject.provider, _call(subject, "Count to three."))
-    used = reply.usage
+    used = await ask_for_usage(subject.provider, _call(subject, "Count to three."))
     if used.input_tokens and used.output_tokens:
         return Finding(True, f"{used.input_tokens} tokens in, {used.output_tokens} out")
     return Finding(False, "the stream has no token counts", "They are estimated.")
