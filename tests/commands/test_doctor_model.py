@@ -117,9 +117,24 @@ def test_what_the_server_reports_of_itself_is_recommended(doctor: Doctor, model:
     model.listed = {"owned_by": "vllm", "max_model_len": 2048}
     grades, printed = doctor(configured(model.url))
     assert grades["long"] == "ok"
-    assert "Recommended in config.yaml:\n  model:\n    provider: vllm\n    context_length: 2048\n" in printed
+    assert "\n  model:\n    provider: vllm\n    context_length: 2048\n" in printed
     _, printed = doctor(configured(model.url, provider="vllm"), window=8192)
-    assert "Recommended in config.yaml:\n  model:\n    context_length: 2048\n" in printed
+    assert "\n  model:\n    context_length: 2048\n" in printed
+
+
+def test_an_option_that_the_server_refuses_is_named(doctor: Doctor, model: AnsweringModel) -> None:
+    model.refused_field = "top_k"
+    upstream = configured(model.url, options={"temperature": 1.0, "extra_body": {"top_k": 20}})
+    grades, printed = doctor(upstream)
+    assert grades["text"] == "FAIL"
+    assert "-> Remove the option top_k: the server refuses it." in printed
+
+
+def test_what_is_recommended_for_a_profile_is_a_part_of_it(doctor: Doctor, model: AnsweringModel) -> None:
+    model.listed = {"owned_by": "vllm"}
+    Profile.objects.create(name="coder", upstream_model="m-1")
+    _, printed = doctor(configured(model.url), "coder")
+    assert printed.endswith("\n  profiles:\n    coder:\n      provider: vllm\n")
 
 
 def test_the_model_of_a_profile_is_tried_with_its_options(doctor: Doctor, model: AnsweringModel) -> None:

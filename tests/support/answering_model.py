@@ -23,6 +23,7 @@ class AnsweringModel:
     has_tools: bool = True
     has_formats: bool = True
     has_usage: bool = True
+    refused_field: str = ""
     continues: bool = True  # a message of the assistant at the end of a request
     is_silent: bool = False
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -49,6 +50,8 @@ class AnsweringModel:
             self._released.wait(60)
 
     def refusal(self, body: dict[str, Any]) -> str:
+        if self.refused_field in body:
+            return f"Unknown name {self.refused_field!r}"
         if "tools" in body and not self.has_tools:
             return "This model does not support tools."
         if "response_format" in body and not self.has_formats:

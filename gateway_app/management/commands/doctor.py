@@ -100,7 +100,7 @@ class Command(BaseCommand):
         failed = asyncio.run(self._trials(candidate, report, limit))
         lines = recommended_lines(candidate, report)
         if lines:
-            self.stdout.write("Recommended in config.yaml:")
+            self.stdout.write("Recommended in config.yaml, or in the admin for a profile there:")
             for line in lines:
                 self.stdout.write(f"  {line}")
         if failed:

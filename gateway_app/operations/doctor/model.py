@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -28,6 +28,7 @@ class Candidate:
 
     model: Model
     window: int
+    profile: str = ""  # empty: the default agent
 
 
 def find_candidate(profile: str) -> Candidate:
@@ -38,7 +39,9 @@ def find_candidate(profile: str) -> Candidate:
         known = ", ".join((default_model(), *names))
         raise UnknownProfile(f"There is no profile {name!r}. There are: {known}.")
     agent: Agent = agent_of(name)
-    return Candidate(agent.models()[0], agent.context_window)
+    if is_default(name):
+        name = ""
+    return Candidate(agent.models()[0], agent.context_window, name)
 
 
 async def try_model(
@@ -57,6 +60,8 @@ async def try_model(
         for name, trial in TRIALS.items():
             announce(name)
             finding = await _limited(trial, subject, deadline)
+            if not finding.works:
+                finding = _with_option_advice(finding, candidate.model["options"])
             yield name, finding
             if name == "text" and not finding.works:
                 return
@@ -86,6 +91,16 @@ def _advice(failure: ModelFailed, is_first: bool) -> str:
     return "Requests of this kind fail with this model."
 
 
+def _with_option_advice(finding: Finding, options: dict[str, Any]) -> Finding:
+    """A server that refuses a field names it in its message."""
+    fields = [name for name in options if name not in ("extra_body", "extra_headers", "query")]
+    fields += options.get("extra_body", {})
+    for name in fields:
+        if name in finding.text:
+            return replace(finding, advice=f"Remove the option {name}: the server refuses it.")
+    return finding
+
+
 def recommended_lines(candidate: Candidate, report: Report) -> list[str]:
     """Lines of config.yaml that differ from what is set; empty where nothing is better known."""
     better: dict[str, Any] = {}
@@ -96,4 +111,7 @@ def recommended_lines(candidate: Candidate, report: Report) -> list[str]:
         better["context_length"] = report.window
     if not better:
         return []
-    return yaml.safe_dump({"model": better}, sort_keys=False).splitlines()
+    section: dict[str, Any] = {"model": better}
+    if candidate.profile:
+        section = {"profiles": {candidate.profile: better}}
+    return yaml.safe_dump(section, sort_keys=False).splitlines()
