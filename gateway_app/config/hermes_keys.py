@@ -1,4 +1,4 @@
-"""Keys of Hermes Agent's own config.yaml that this server ignores; its file can be used here as is.
+"""Keys of Hermes Agent's own config.yaml that have no effect here: its file may be used.
 
 Sources: NousResearch/hermes-agent, hermes_cli/config.py, hermes_cli/config_defaults.py and
 cli-config.yaml.example of August 2026.

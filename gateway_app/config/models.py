@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway_app.config.known_keys import FALLBACK_MODEL
+from gateway_app.config.known_keys import FALLBACK_MODEL, UPSTREAM_KEYS
 from gateway_app.config.model_options import OPTIONS, read_options
 from gateway_app.config.presets.registry import PRESETS
 
@@ -44,6 +44,11 @@ def _check_model(model: Model, name_of: Callable[[str], str]) -> None:
     """``name_of`` gives the name under which the operator sets a field."""
     if model["base_url"] and not re.fullmatch(r"https?://[^\s/?#]+\S*", model["base_url"]):
         raise ImproperlyConfigured(f"{name_of('base_url')} must be an http or https address.")
+    for field in UPSTREAM_KEYS:
+        if "${" in model[field]:  # Hermes replaces it
+            raise ImproperlyConfigured(
+                f"{name_of(field)} has a reference to a variable, which is not replaced here."
+            )
     provider = model["provider"]
     preset = PRESETS.get(provider)
     needed = []

@@ -130,6 +130,7 @@ def test_a_model_without_a_provider_does_not_become_the_built_in_one(name: str) 
     [
         ("model: llama3.2\n", "model is a name without a provider"),
         ("model: {default: llama3.2}\n", "HERMES_PROVIDER is required when HERMES_MODEL is set"),
+        ("model: {provider: openrouter, default: m, api_key: '${KEY}'}\n", "HERMES_API_KEY has a reference"),
         ("fallback_model: llama3.2\n", "fallback_models"),
         ("profile: {a: {}}\n", "profiles"),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway_app.config.models import describe
@@ -88,7 +89,7 @@ class Command(BaseCommand):
     def _try_model(self, profile: str, timeout: float, limit: float) -> None:
         try:
             candidate = find_candidate(profile)
-        except UnknownProfile as error:
+        except (UnknownProfile, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if candidate.model["provider"] == "builtin":
             raise CommandError(
