@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db.models import URLField
 
+from gateway_app.config.model_options import check_only_options
 from gateway_app.config.profiles import models_of, read_toolset
 from gateway_app.models import RuntimeProcess
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
@@ -35,13 +36,24 @@ class RuntimeProcessAdmin(ReadOnlyAdmin):
 class ProfileForm(forms.ModelForm):
     """As strict as config.yaml: errors appear in the form, not in the first client's response."""
 
+    class Meta:
+        help_texts = {
+            "provider": f"One of {', '.join(settings.HERMES_PROVIDERS)}. "
+            "Empty means the server's default provider.",
+            "base_url": "Empty means the address of the provider, or of the server's model "
+            "if no provider is set.",
+        }
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
         values = cleaned | {"toolset": cleaned.get("toolset") or []}
-        profile = profile_of_row(Profile(**values))
+        if cleaned.get("model_options") is None:  # an empty field
+            values["model_options"] = cleaned["model_options"] = {}
         try:
+            check_only_options(values["model_options"], "model_options")
+            profile = profile_of_row(Profile(**values))
             read_toolset(values, profile.location)
             models_of(profile, settings.HERMES_MODELS, tuple(settings.HERMES_PROVIDERS))
         except ImproperlyConfigured as error:

@@ -6,9 +6,11 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.config import logs
+from gateway_app.config.config_file import check_config, default_provider
 from gateway_app.config.databases import read_database
 from gateway_app.config.environment import Env, read_config
 from gateway_app.config.home import open_home
+from gateway_app.config.known_keys import ignored_keys
 from gateway_app.config.mcp import read_mcp_servers
 from gateway_app.config.model_options import read_options
 from gateway_app.config.models import API_MODES, Model, read_models
@@ -23,7 +25,8 @@ HERMES_VERSION = "0.1.0"
 
 # HERMES_DEGRADED says why the server stores data in a temporary folder; it is empty otherwise.
 HERMES_HOME, HERMES_DEGRADED = open_home(os.environ, BASE_DIR / "var")
-HERMES_CONFIG = read_config(HERMES_HOME / "config.yaml")
+HERMES_CONFIG = check_config(read_config(HERMES_HOME / "config.yaml"), os.environ)
+HERMES_IGNORED_KEYS = ignored_keys(HERMES_CONFIG)
 env = Env(os.environ, HERMES_CONFIG)
 
 # --- who may connect -------------------------------------------------------------------
@@ -69,7 +72,10 @@ HERMES_PROVIDERS = {"builtin": "gateway_app.providers.builtin.provider.BuiltinPr
 for _name in PRESETS:
     HERMES_PROVIDERS[_name] = "gateway_app.providers.openai.provider.OpenAIProvider"
 HERMES_PROVIDER = env.choice(
-    "HERMES_PROVIDER", "builtin", tuple(HERMES_PROVIDERS), config_path="model.provider"
+    "HERMES_PROVIDER",
+    default_provider(env),
+    tuple(HERMES_PROVIDERS),
+    config_path="model.provider",
 )
 HERMES_BASE_URL = env.text("HERMES_BASE_URL", config_path="model.base_url")
 HERMES_API_KEY = env.secret("HERMES_API_KEY", config_path="model.api_key")
@@ -90,7 +96,7 @@ HERMES_MODELS: tuple[Model, ...] = read_models(
         "base_url": HERMES_BASE_URL,
         "api_key": HERMES_API_KEY,
         "api_mode": HERMES_API_MODE,
-        "options": read_options(HERMES_CONFIG.get("model") or {}, "config.yaml: model"),
+        "options": read_options(HERMES_CONFIG["model"], "config.yaml: model"),
     },
     HERMES_CONFIG.get("fallback_models"),
     tuple(HERMES_PROVIDERS),

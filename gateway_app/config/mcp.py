@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway_app.config.known_keys import MCP_SERVER
+
 DEFAULT_TIMEOUT_SECS = 120.0
 MAX_TIMEOUT_SECS = 86_400
 RESERVED_LABEL = "hermes"  # the tools of the server itself
@@ -17,8 +19,6 @@ _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COMMAND_KEYS: tuple[str, ...] = ("args", "env")
 _URL_KEYS: tuple[str, ...] = ("headers",)
-_COMMON_KEYS = ("command", "url", "timeout", "approval", "enabled")
-_KEYS = frozenset(_COMMON_KEYS + _COMMAND_KEYS + _URL_KEYS)
 
 Entry = Mapping[str, Any]
 
@@ -61,9 +61,9 @@ def _read_server(label: Any, entry: Any) -> McpServer:
         raise _wrong(place, "is the name of the server's own tools; choose another")
     if not isinstance(entry, Mapping):
         raise _wrong(place, "must be a mapping with command or url")
-    unknown = sorted(str(key) for key in entry if key not in _KEYS)
-    if unknown:
-        raise _wrong(place, f"has unknown keys: {', '.join(unknown)}")
+    problem = MCP_SERVER.problem(entry, place)
+    if problem:
+        raise ValueError(f"config.yaml: {problem}.")
     _check_kind(place, entry)
     return McpServer(
         label=label,

@@ -1,13 +1,18 @@
 """Options of a model: values that go with every request to it."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from django.core.exceptions import ImproperlyConfigured
+
+from gateway_app.config.known_keys import MODEL_OPTIONS
 
 # `stream` and `messages` are the server's; `model` has a setting of its own.
 RESERVED_FIELDS = frozenset(("messages", "input", "model", "stream", "tools"))
 RESERVED_HEADERS = frozenset(("authorization", "content-length", "content-type", "host"))
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def read_options(given: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -17,6 +22,13 @@ def read_options(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         if given.get(name) is not None:
             options[name] = read(given[name], f"{place}.{name}")
     return options
+
+
+def check_only_options(given: Any, place: str) -> None:
+    """For a field that has nothing but options; `read_options` leaves other keys to its caller."""
+    problem = MODEL_OPTIONS.problem(_mapping(given, place), place)
+    if problem:
+        raise ImproperlyConfigured(f"{problem}.")
 
 
 def _temperature(value: Any, name: str) -> float:
@@ -36,6 +48,10 @@ def _extra_body(value: Any, name: str) -> dict[str, Any]:
     for field in fields:
         if field in RESERVED_FIELDS:
             raise ImproperlyConfigured(f"{name}.{field} is set by the server itself.")
+    try:
+        orjson.dumps(fields)
+    except TypeError as error:
+        raise ImproperlyConfigured(f"{name} can't be sent as JSON: {error}.") from error
     return fields
 
 
@@ -44,7 +60,9 @@ def _extra_headers(value: Any, name: str) -> dict[str, str]:
     for header, text in headers.items():
         if header.lower() in RESERVED_HEADERS:
             raise ImproperlyConfigured(f"{name}.{header} is set by the server itself.")
-        if not (header + text).isascii() or not (header + text).isprintable():
+        if not _HEADER_NAME.fullmatch(header):
+            raise ImproperlyConfigured(f"{name}.{header} can't be the name of a header.")
+        if not text.isascii() or not text.isprintable():
             raise ImproperlyConfigured(f"{name}.{header} must be printable ASCII.")
     return headers
 

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from gateway_app.config.known_keys import FALLBACK_MODEL, UPSTREAM_KEYS
 from gateway_app.config.model_options import OPTIONS, read_options
 from gateway_app.config.presets.registry import PRESETS
 
@@ -14,8 +16,6 @@ from gateway_app.config.presets.registry import PRESETS
 Model = dict[str, Any]
 
 API_MODES = ("chat_completions", "codex_responses")
-UPSTREAM_FIELDS = ("provider", "model", "base_url", "api_key", "api_mode")
-_FIELDS = (*UPSTREAM_FIELDS, "default", *OPTIONS)
 
 
 def read_models(first: Model, fallbacks: Any, providers: tuple[str, ...]) -> tuple[Model, ...]:
@@ -42,6 +42,13 @@ def _entry_name(place: str, field: str) -> str:
 
 def _check_model(model: Model, name_of: Callable[[str], str]) -> None:
     """``name_of`` gives the name under which the operator sets a field."""
+    if model["base_url"] and not re.fullmatch(r"https?://[^\s/?#]+\S*", model["base_url"]):
+        raise ImproperlyConfigured(f"{name_of('base_url')} must be an http or https address.")
+    for field in UPSTREAM_KEYS:
+        if "${" in model[field]:  # Hermes replaces it
+            raise ImproperlyConfigured(
+                f"{name_of(field)} has a reference to a variable, which is not replaced here."
+            )
     provider = model["provider"]
     preset = PRESETS.get(provider)
     needed = []
@@ -54,12 +61,25 @@ def _check_model(model: Model, name_of: Callable[[str], str]) -> None:
             raise ImproperlyConfigured(
                 f"{name_of(field)} is required when {name_of('provider')} is {provider}."
             )
-    if model["base_url"] and not re.fullmatch(r"https?://[^\s/?#]+\S*", model["base_url"]):
-        raise ImproperlyConfigured(f"{name_of('base_url')} must be an http or https address.")
     if not model["api_key"].isascii() or not model["api_key"].isprintable():
         raise ImproperlyConfigured(
             f"{name_of('api_key')} must be printable ASCII: it is sent in a header."
         )
+
+
+def public_address(model: Model) -> str:
+    """The address without user name, password and query, which may be secrets."""
+    parts = urlsplit(model["base_url"])
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", "")).rstrip("/")
+
+
+def describe(model: Model) -> str:
+    """For operators: which model answers, and where it is."""
+    preset = PRESETS.get(model["provider"])
+    if preset is None:
+        return f"the {model['provider']} model"
+    return f"{model['model']} ({preset.name}: {preset.title}) at {public_address(model)}"
 
 
 def read_fallbacks(
@@ -120,10 +140,11 @@ def _read_fields(entry: Any, place: str) -> dict[str, str]:
     """All but the options."""
     if not isinstance(entry, dict):
         raise ImproperlyConfigured(f"{place} must be a model's name or a mapping, not {entry!r}.")
+    problem = FALLBACK_MODEL.problem(entry, place)
+    if problem:
+        raise ImproperlyConfigured(f"{problem}.")
     fields = {}
     for name, value in entry.items():
-        if name not in _FIELDS:
-            raise ImproperlyConfigured(f"{place}.{name} is not one of {', '.join(_FIELDS)}.")
         if name in OPTIONS:
             continue
         if not isinstance(value, str):

@@ -5,12 +5,11 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway_app.config.model_options import OPTIONS, read_options
-from gateway_app.config.models import UPSTREAM_FIELDS, Model, read_fallbacks, read_model
+from gateway_app.config.known_keys import PROFILE, UPSTREAM_KEYS
+from gateway_app.config.model_options import read_options
+from gateway_app.config.models import Model, read_fallbacks, read_model
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 
-_OTHERS = ("instructions", "toolset", "tool_items", "fallback_models", "context_length")
-_FIELDS = (*_OTHERS, *UPSTREAM_FIELDS, *OPTIONS)
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
 
@@ -20,8 +19,10 @@ def models_of(
 ) -> tuple[Model, ...]:
     """The model of the profile, then its fallbacks; ``models`` are those of the server."""
     own = models[0]
-    if profile.upstream:
-        own = read_model(profile.upstream, models[0], providers, profile.location)
+    if profile.upstream.keys() & set(UPSTREAM_KEYS):
+        own = read_model(profile.upstream, own, providers, profile.location)
+    elif profile.upstream:  # the server's model, with other options
+        own = own | {"options": own["options"] | read_options(profile.upstream, profile.location)}
     fallbacks = read_fallbacks(
         profile.fallback_models, own, providers, f"{profile.location}: fallback_models"
     )
@@ -59,16 +60,16 @@ def _read(name: str, entry: Any) -> AgentProfile:
     place = f"config.yaml: profiles.{name}"
     if not isinstance(entry, Mapping):
         raise ImproperlyConfigured(f"{place} must be a mapping.")
-    for field in entry:
-        if field not in _FIELDS:
-            raise ImproperlyConfigured(f"{place}.{field} is not one of {', '.join(_FIELDS)}.")
+    problem = PROFILE.problem(entry, place)
+    if problem:
+        raise ImproperlyConfigured(f"{problem}.")
     form = _text(entry, "tool_items", place)
     if form and form not in TOOL_ITEM_FORMS:
         raise ImproperlyConfigured(
             f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}."
         )
     upstream: dict[str, Any] = read_options(entry, place)
-    for field in UPSTREAM_FIELDS:
+    for field in UPSTREAM_KEYS:
         value = _text(entry, field, place)
         if value:
             upstream[field] = value

@@ -25,8 +25,8 @@ def ensure_admin() -> bool:
     return True
 
 
-def greeting(*, shows_secrets: bool) -> str:
-    """What the server prints once it listens."""
+def greeting(models: str, *, shows_secrets: bool) -> str:
+    """What the server prints once it listens; ``models`` are its lines about models."""
     address = f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
     url = settings.HERMES_PUBLIC_URL or address
     key_file = settings.HERMES_HOME / "api_key"
@@ -39,6 +39,7 @@ def greeting(*, shows_secrets: bool) -> str:
         key = _secret(key_file, shows_secrets)
     lines = [
         f"Hermes Site {settings.HERMES_VERSION} on {url}",
+        models,
         f"  API key      {key}",
         f"  admin login  {_secret(login_file, shows_secrets)}, at {url}/admin/",
         "Try it:",

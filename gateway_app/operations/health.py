@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Case, Count, Min, Value, When
 from django.utils import timezone
 
+from gateway_app.config.models import public_address
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.doctor.remote import IN_MEMORY, layer_round_trip
@@ -261,6 +262,7 @@ def _model_check() -> dict[str, Any]:
         not is_failing,
         provider=model["provider"],
         model=model["model"] or None,
+        address=public_address(model) or None,
         asked_at=last and datetime.fromtimestamp(last.at, UTC).isoformat(),
         error=(last and last.code) or None,
     )

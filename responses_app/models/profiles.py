@@ -12,6 +12,13 @@ class Profile(models.Model):
     )
     upstream_model = models.CharField(max_length=200, blank=True)
     base_url = models.URLField(blank=True)
+    model_options = models.JSONField(
+        default=dict,
+        db_default={},  # a server of the version before may still add rows
+        blank=True,
+        help_text="Values that go with every request to the model: temperature, max_tokens, "
+        "extra_body, extra_headers, query, upstream_resume. No secrets: use config.yaml for them.",
+    )
     instructions = models.TextField(
         blank=True, help_text="The core prompt; clients' instructions are added to it."
     )

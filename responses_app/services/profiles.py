@@ -86,14 +86,15 @@ def _named(name: str) -> AgentProfile | None:
 
 
 def profile_of_row(row: Profile) -> AgentProfile:
-    upstream = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
+    fields = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
+    named = {name: value for name, value in fields.items() if value}
     return AgentProfile(
         name=row.name,
         location=f"Profile {row.name}",
         instructions=row.instructions,
         toolset=tuple(row.toolset),
         tool_items=row.tool_items,
-        upstream={name: value for name, value in upstream.items() if value},
+        upstream=row.model_options | named,
         fallback_models=row.fallback_models,
         context_window=row.context_window or 0,
     )

@@ -6,10 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from gateway_app.config.presets.registry import PRESETS
+from gateway_app.runtime.agents import agent_of
 from responses_app.models import Profile
 
 pytestmark = pytest.mark.django_db
-GOOD = {"name": "coder", "toolset": "[]", "fallback_models": "[]", "is_enabled": "on"}
+GOOD = {"name": "coder", "toolset": "[]", "fallback_models": "[]", "model_options": "{}", "is_enabled": "on"}
 
 
 @pytest.fixture
@@ -29,9 +31,40 @@ def test_a_good_profile_is_saved(browser: Client) -> None:
     assert Profile.objects.get().toolset == ["terminal"]
 
 
+def test_options_of_the_model_are_saved_and_go_with_its_requests(browser: Client) -> None:
+    options = '{"temperature": 0.5, "extra_body": {"top_k": 20}}'
+    assert save(browser, provider="ollama", upstream_model="m", model_options=options).status_code == 302
+    [model, *_] = agent_of("coder").models()
+    assert model["base_url"] == "http://127.0.0.1:11434/v1"
+    assert model["options"] == {"temperature": 0.5, "extra_body": {"top_k": 20}}
+
+
+def test_options_alone_keep_the_model_of_the_server(browser: Client, settings: Any) -> None:
+    settings.HERMES_MODELS = (settings.HERMES_MODELS[0] | {"options": {"temperature": 1.0, "max_tokens": 9}},)
+    assert save(browser, model_options='{"temperature": 0.5}').status_code == 302
+    [model] = agent_of("coder").models()
+    assert model == settings.HERMES_MODELS[0] | {"options": {"temperature": 0.5, "max_tokens": 9}}
+
+
+def test_an_empty_field_means_no_options(browser: Client) -> None:
+    assert save(browser, model_options="").status_code == 302
+    assert Profile.objects.get().model_options == {}
+
+
+def test_the_form_lists_the_providers(browser: Client) -> None:
+    page = browser.get("/admin/responses_app/profile/add/").content.decode()
+    for name in PRESETS:
+        assert name in page, name
+
+
 @pytest.mark.parametrize(
     ("field", "value", "reported"),
     [
+        ("model_options", "[]", "model_options must be a mapping"),
+        ("model_options", '{"temprature": 1}', "model_options.temprature is unknown; write temperature"),
+        ("model_options", '{"api_key": "sk-1"}', "model_options.api_key is not one of"),
+        ("model_options", '{"temperature": 3}', "temperature must be a number from 0 to 2"),
+        ("model_options", '{"extra_headers": {"X Y": "z"}}', "extra_headers.X Y can&#x27;t be the name of a header"),
         ("provider", "oracle", "provider must be one of"),
         ("provider", "custom", "base_url is required"),
         ("toolset", '{"terminal": true}', "toolset must be a list"),

@@ -10,7 +10,9 @@ from django.conf import settings
 from django.core import checks
 from django.test import override_settings
 
-from gateway_app.operations.doctor.remote import check_layer
+from gateway_app.config.models import Model
+from gateway_app.operations.doctor.remote import check_layer, check_upstreams
+from tests.support.answering_model import AnsweringModel
 from tests.support.server import ROOT, Server
 
 pytestmark = pytest.mark.any_database
@@ -31,6 +33,50 @@ def test_the_remedy_for_a_silent_channel_layer_names_what_can_be_changed() -> No
     assert found.is_serious()
     assert found.msg.endswith("SilentLayer does not answer: connection refused")
     assert "Check CHANNEL_LAYERS in the settings" in str(found.hint)
+
+
+AZURE: Model = {
+    "provider": "azure",
+    "model": "m-1",
+    "base_url": "",
+    "api_key": "az-secret",
+    "api_mode": "chat_completions",
+    "options": {"query": {"api-version": "preview"}, "extra_headers": {"X-Team": "blue"}},
+}
+
+
+def test_a_model_s_server_is_asked_as_in_real_requests() -> None:
+    with AnsweringModel() as model, override_settings(HERMES_MODELS=(AZURE | {"base_url": model.url},)):
+        [found] = check_upstreams(5.0)
+    assert re.fullmatch(rf"{model.url} \(Azure OpenAI\) answers in \d+ ms and knows m-1", found.msg)
+    assert model.paths == ["/v1/models?api-version=preview"]
+    [headers] = model.headers
+    assert (headers["api-key"], headers["X-Team"]) == ("az-secret", "blue")
+    assert headers["Authorization"] == "Bearer az-secret"
+
+
+def test_a_model_is_known_by_the_name_that_its_server_takes() -> None:
+    for name in ("m-1", "m-1:latest", "models/m-1"):
+        with AnsweringModel(name=name) as model:
+            local = AZURE | {"provider": "ollama", "base_url": model.url, "options": {}}
+            with override_settings(HERMES_MODELS=(local,)):
+                [found] = check_upstreams(5.0)
+        assert found.msg.endswith("knows m-1")
+
+
+def test_what_an_address_hides_is_not_printed() -> None:
+    hidden = AZURE | {"base_url": "http://me:pass-1@127.0.0.1:1/v1", "options": {}}
+    with override_settings(HERMES_MODELS=(hidden,)):
+        [found] = check_upstreams(1.0)
+    assert found.msg.startswith("http://127.0.0.1:1/v1 cannot be reached")
+    assert "pass-1" not in found.msg
+
+
+def test_keys_that_are_ignored_are_a_finding() -> None:
+    with override_settings(HERMES_IGNORED_KEYS=("terminal", "model.streaming")):
+        found = checks.run_checks(tags=["machine"], include_deployment_checks=True)
+    [ignored] = [message for message in found if message.id == "gateway_app.W023"]
+    assert ignored.msg == "config.yaml: this server ignores terminal, model.streaming"
 
 
 def test_a_remedy_names_only_variables_that_exist() -> None:

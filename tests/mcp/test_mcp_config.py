@@ -65,7 +65,7 @@ def test_both_kinds_of_servers_are_read_in_their_order() -> None:
             "mcp_servers.files.approval must be one of none, always, client",
         ),
         ("files", {"command": "a", "enabled": "no"}, "mcp_servers.files.enabled must be true or false"),
-        ("files", {"command": "a", "cmd": 1, "argv": 2}, "mcp_servers.files has unknown keys: argv, cmd"),
+        ("files", {"command": "a", "cmd": 1, "argv": 2}, "mcp_servers.files.cmd is unknown; write command"),
         ("files", "npx", "mcp_servers.files must be a mapping"),
         ("hermes", {"command": "a"}, "mcp_servers.hermes is the name of the server's own tools"),
         ("a.b", {"command": "a"}, "mcp_servers.a.b must be named with"),

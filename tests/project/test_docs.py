@@ -9,6 +9,9 @@ import pytest
 from django.core.management import get_commands
 from django.urls import get_resolver
 
+from gateway_app.config.known_keys import MCP_SERVER, MODEL, OPTION_KEYS, PROFILE, TOP_LEVEL
+from gateway_app.config.presets.registry import PRESETS
+from gateway_app.operations.doctor.model_trials import TRIALS
 from gateway_app.tools import builtin_tools
 from responses_app.protocol import builder as output
 from responses_app.protocol import snapshot as fold
@@ -34,6 +37,32 @@ def test_every_variable_is_documented() -> None:
     assert len(names) > 10
     documented = set(re.findall(r"^\| `([A-Z_]+)`", read("docs/configuration.md"), re.MULTILINE))
     assert names == {name for name in documented if not name.endswith("_FILE")}
+
+
+def test_every_preset_is_documented_with_its_address() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \| (\w+) \|", read("docs/configuration.md"), re.MULTILINE)
+    documented = {name: (address, key) for name, address, key in rows if name in PRESETS}
+    assert list(documented) == list(PRESETS)
+    lines = read("docs/models.md")
+    for preset in PRESETS.values():
+        address, key = documented[preset.name]
+        assert address.startswith(f"`{preset.base_url}`" if preset.base_url else "none"), preset.name
+        assert key == ("required" if preset.needs_key else "optional"), preset.name
+        assert f"HERMES_PROVIDER={preset.name}\n" in lines, preset.name
+        assert f"provider: {preset.name}" in lines, preset.name
+
+
+def test_every_key_and_option_of_config_yaml_is_documented() -> None:
+    text = read("docs/configuration.md")
+    for key in (*TOP_LEVEL.keys, *OPTION_KEYS):
+        assert f"| `{key}` |" in text, key
+    for key in (*PROFILE.keys, *MODEL.keys, *MCP_SERVER.keys):
+        assert f"`{key}`" in text, key
+
+
+def test_every_kind_of_trial_is_documented() -> None:
+    for kind in TRIALS:
+        assert f"| `{kind}` |" in read("docs/commands.md"), kind
 
 
 def test_every_command_is_documented() -> None:

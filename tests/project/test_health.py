@@ -108,6 +108,7 @@ def test_every_check_is_there(server: Server) -> None:
         "mcp",
     )
     assert tuple(checks) == names
+    assert (checks["model"]["provider"], checks["model"]["address"]) == ("builtin", None)
     assert checks["writer"]["lag_secs"] < 5
 
 

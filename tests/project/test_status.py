@@ -47,10 +47,12 @@ def test_either_address_of_a_gateway_will_do(given: str) -> None:
 def test_a_gateway_here_is_reported_and_no_other_is_asked(make_server: Callable[..., Server]) -> None:
     remote = make_server()
     here = make_server(GATEWAY_HEALTH_URL=remote.url)
-    reply = eventually(lambda: (found := status(here))["gateway_running"] and found)
+    # Until its process is registered, the remote one is reported.
+    reply = eventually(lambda: (found := status(here))["gateway_pid"] and found)
     assert (reply["gateway_pid"], reply["gateway_is_remote"], reply["gateway_state"]) == (pid(here), False, "running")
     assert reply["gateway_health_url"] == remote.url
     assert reply["gateway_platforms"] == {"api_server": {"state": "connected"}}
+    assert (reply["provider"], reply["model"]) == ("builtin", None)
 
 
 def test_without_one_here_the_remote_one_is_asked(make_server: Callable[..., Server]) -> None:

@@ -10,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from gateway_app.operations.first_start import ensure_admin, greeting, warning
+from gateway_app.operations.model_banner import ignored_keys_warning, model_banner
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
@@ -33,6 +34,9 @@ class Command(BaseCommand):
             )
         self._make_room_for_connections()
         is_first_start = ensure_admin()
+        if settings.HERMES_IGNORED_KEYS:
+            logger.warning(ignored_keys_warning())
+        models = model_banner()
         connection.close()
         server = GatewayServer(
             import_string(settings.ASGI_APPLICATION),
@@ -43,7 +47,7 @@ class Command(BaseCommand):
         )
         # Output that is no terminal may be a journal, which other users can read.
         shows_secrets = is_first_start and self.stdout.isatty()
-        server.on_listening = partial(self._greet, shows_secrets=shows_secrets)
+        server.on_listening = partial(self._greet, models, shows_secrets=shows_secrets)
         server.run()
         if server.listen_failure:
             raise CommandError(
@@ -56,8 +60,8 @@ class Command(BaseCommand):
         self.stdout.flush()
         exit_now(0)
 
-    def _greet(self, *, shows_secrets: bool) -> None:
-        self.stdout.write(greeting(shows_secrets=shows_secrets))
+    def _greet(self, models: str, *, shows_secrets: bool) -> None:
+        self.stdout.write(greeting(models, shows_secrets=shows_secrets))
 
     def _make_room_for_connections(self) -> None:
         raise_open_files()

@@ -17,6 +17,7 @@ from django.core import checks
 
 from gateway_app.config.terminal_limits import Limits
 from gateway_app.operations.doctor.messages import Ok
+from gateway_app.operations.model_banner import ignored_keys_warning
 from gateway_app.server.limits import needed_files, reachable_files
 from gateway_app.tools.support import seccomp
 from gateway_app.tools.support.cgroups import usable_parents
@@ -40,6 +41,21 @@ def check_auth(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
             hint="Remove HERMES_AUTH.",
             obj="settings",
             id="gateway_app.W001",
+        )
+    ]
+
+
+@checks.register(TAG, deploy=True)
+def check_config_keys(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    ignored = ignored_keys_warning()
+    if not ignored:
+        return []
+    return [
+        checks.Warning(
+            ignored.rstrip("."),
+            hint="Remove them, or see docs/configuration.md for the keys that exist.",
+            obj="settings",
+            id="gateway_app.W023",
         )
     ]
 

@@ -10,7 +10,8 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.core import checks
 
-from gateway_app.config.models import Model
+from gateway_app.config.models import Model, public_address
+from gateway_app.config.presets.registry import PRESETS
 from gateway_app.operations.doctor.messages import Ok
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from gateway_app.tools.mcp.toolset import McpToolset, ServerState
 
-OPENAI_URL = "https://api.openai.com/v1"
 IN_MEMORY = "channels.layers.InMemoryChannelLayer"
 POLL_SECS = 0.05
 
@@ -39,21 +39,36 @@ def check_upstreams(timeout_secs: float) -> Iterator[checks.CheckMessage]:
 def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
     import httpx2  # comes with the SDK, which only a real upstream needs
 
-    base = (model["base_url"] or OPENAI_URL).rstrip("/")
-    headers = {}
-    if model["api_key"]:
-        headers["Authorization"] = f"Bearer {model['api_key']}"
+    address = public_address(model)
     started = time.monotonic()
     try:
-        response = httpx2.get(f"{base}/models", headers=headers, timeout=timeout_secs)
+        response = httpx2.get(
+            f"{model['base_url'].rstrip('/')}/models",
+            headers=upstream_headers(model),
+            params=model["options"].get("query"),
+            timeout=timeout_secs,
+        )
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return checks.Error(
-            f"{base} cannot be reached: {error or type(error).__name__}",
+            f"{address} cannot be reached: {error or type(error).__name__}",
             hint="Check HERMES_BASE_URL, the network and its proxy.",
             obj="model",
             id="gateway_app.E017",
         )
-    return _check_model_list(model["model"], response, f"{base} answers in {_elapsed(started)}")
+    text = f"{address} ({PRESETS[model['provider']].title}) answers in {_elapsed(started)}"
+    return _check_model_list(model["model"], response, text)
+
+
+def upstream_headers(model: Model) -> dict[str, str]:
+    """Those of every request to the model's server."""
+    headers = dict(model["options"].get("extra_headers") or {})
+    key = model["api_key"]
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+        key_header = PRESETS[model["provider"]].key_header
+        if key_header:
+            headers[key_header] = key
+    return headers
 
 
 def _check_model_list(model: str, response: "Response", text: str) -> checks.CheckMessage:
@@ -71,7 +86,7 @@ def _check_model_list(model: str, response: "Response", text: str) -> checks.Che
             obj="model",
             id="gateway_app.E019",
         )
-    if model not in _model_names(response):
+    if not is_listed(model, _model_names(response)):
         return checks.Warning(
             f"{text}; it does not list {model!r}",
             hint="Check HERMES_MODEL, if calls fail.",
@@ -81,9 +96,14 @@ def _check_model_list(model: str, response: "Response", text: str) -> checks.Che
     return Ok("model", f"{text} and knows {model}")
 
 
+def is_listed(model: str, names: list[str]) -> bool:
+    """Ollama lists a name with its tag, Gemini with its folder, and both take it without."""
+    return any(name in names for name in (model, f"{model}:latest", f"models/{model}"))
+
+
 def _model_names(response: "Response") -> list[str]:
     try:
-        return [entry["id"] for entry in response.json()["data"]]
+        return [str(entry["id"]) for entry in response.json()["data"]]
     except (ValueError, KeyError, TypeError):
         return []
 

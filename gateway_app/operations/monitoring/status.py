@@ -14,7 +14,14 @@ from gateway_app.runtime.processes import HOST
 from responses_app.models import Session
 
 ACTIVE_SPAN = timedelta(minutes=5)
-PRIVATE_FIELDS = ("hermes_home", "config_path", "gateway_pid", "gateway_health_url")
+PRIVATE_FIELDS = (
+    "hermes_home",
+    "config_path",
+    "gateway_pid",
+    "gateway_health_url",
+    "provider",
+    "model",
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,8 @@ def status(found: Local, remote: Remote, active_sessions: int | None) -> dict[st
         "hermes_home": str(settings.HERMES_HOME),
         "config_path": str(settings.HERMES_HOME / "config.yaml"),
         "active_sessions": active_sessions,
+        "provider": settings.HERMES_MODELS[0]["provider"],
+        "model": settings.HERMES_MODELS[0]["model"] or None,
     }
     return body | gateway(found, remote)
 
