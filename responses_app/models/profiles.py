@@ -12,8 +12,14 @@ class Profile(models.Model):
     )
     upstream_model = models.CharField(max_length=200, blank=True)
     base_url = models.URLField(blank=True)
+    core_prompt = models.TextField(
+        blank=True,
+        default="",
+        db_default="",  # a server of the version before may still add rows
+        help_text="Instead of the server's core prompt; empty: that of the server; none: no such text.",
+    )
     instructions = models.TextField(
-        blank=True, help_text="The core prompt; clients' instructions are added to it."
+        blank=True, help_text="Added to the core prompt; clients' instructions follow."
     )
     toolset = models.JSONField(
         default=list,
