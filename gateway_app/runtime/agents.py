@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,11 @@ class Agent:
         if replaced or not settings.HERMES_CORE_PROMPT:
             return replaced
         return core_prompt(day, [tool.name for tool in tools])
+
+    def prompt_of_today(self) -> str:
+        """The prompt of a request that sends neither instructions nor tools, for operators."""
+        core = self.core_prompt(datetime.now(UTC).date(), self.tools(None))
+        return "\n\n".join(filter(None, (core, self.instructions)))
 
     @property
     def context_window(self) -> int:

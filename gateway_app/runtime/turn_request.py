@@ -72,7 +72,7 @@ def read_request(row: Response, unstored: UnstoredRequest | None) -> TurnRequest
 def read_instructions(
     row: Response, request: TurnRequest, core_prompt: str, profile_instructions: str
 ) -> str | None:
-    """The core prompt, the profile's, the session's, and the request's own or those it inherits along its chain."""
+    """All texts for the model; a request without its own inherits along its chain."""
     requested = request.fields.get("instructions")
     if requested is None and row.conversation_id is None and not row.is_history_resent:
         requested = inherited_instructions(row.previous_id)

@@ -1,7 +1,6 @@
 """The order of messages that strict chat templates demand, for both protocols."""
 
 from collections.abc import Sequence
-from typing import cast
 
 from gateway_app.agent.context import is_note
 from responses_app.protocol.items import OUTPUTS, Content, ContentPart, Item, item_text
@@ -57,7 +56,7 @@ def with_joined_cuts(items: Sequence[Item]) -> list[Item]:
     for item in items:
         if joined and _is_cut(joined[-1]) and _is_message(item, ("assistant",)):
             text = item_text(joined[-1]) + item_text(item)
-            joined[-1] = cast(Item, item | {"content": text})
+            joined[-1] = item | {"content": text}
         else:
             joined.append(item)
     return joined
@@ -74,7 +73,7 @@ def _with_note(item: Item, note: Item) -> Item:
         return _merged(item, note)
     text = f"[{item_text(note)}]"
     output = _joined(item.get("output") or "", text)
-    return cast(Item, item | {"output": output})
+    return item | {"output": output}
 
 
 def _merged(first: Item, second: Item) -> Item:
