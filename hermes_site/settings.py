@@ -107,6 +107,7 @@ HERMES_PROFILES = read_profiles(
 HERMES_CONTEXT_LENGTH = env.integer(
     "HERMES_CONTEXT_LENGTH", 0, low=0, high=100_000_000, config_path="model.context_length"
 )
+HERMES_CORE_PROMPT = env.choice("HERMES_CORE_PROMPT", "on", ("on", "off")) == "on"
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text(
     "API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name"
@@ -120,6 +121,7 @@ HERMES_TERMINAL_LIMITS = read_limits(env)
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
+HERMES_UNSENT_FIELDS = "gateway_app.runtime.visibility.unsent_fields"
 HERMES_TOOL_MAKERS = ["gateway_app.tools.builtin_tools"]
 try:
     HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)

@@ -181,9 +181,7 @@ def summarised_entries(call: ModelCall) -> list[dict[str, str]] | None:
 
 
 def summary_note(summary: str) -> Item:
-    note = as_note(NOTE + summary)
-    note["compacted"] = SUMMARY
-    return note
+    return {"type": "message", "role": "user", "content": NOTE + summary, "compacted": SUMMARY}
 
 
 def unreadable(items: list[Item]) -> list[Item]:

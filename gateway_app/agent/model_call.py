@@ -40,6 +40,7 @@ class ModelCall:
     model: str
     items: list[Item]
     instructions: str | None = None
+    core_prompt: str = ""  # with which the instructions begin
     tools: tuple[Tool, ...] = ()  # run by the server
     # Run by the client, as its request describes them.
     client_tools: tuple[dict[str, Any], ...] = ()

@@ -1,6 +1,7 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC
 
 from django.conf import settings
 
@@ -61,7 +62,10 @@ def _model_context(
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
-    instructions = read_instructions(row, request, agent.instructions)
+    own_tools = agent.tools(tools)
+    # The day of the response, so that all attempts send the same.
+    core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
+    instructions = read_instructions(row, request, core_prompt, agent.instructions)
     newer = expand(row.owner_id, [*request.new_input, *progress.items])
     older = Context([])
     if not newer.replaces_all:
@@ -78,7 +82,8 @@ def _model_context(
         model=row.model,
         items=items,
         instructions=instructions,
-        tools=agent.tools(tools),
+        core_prompt=core_prompt,
+        tools=own_tools,
         used_call_ids=progress.used_call_ids | all_call_ids(older.items + request.new_input),
         client_tools=client_tools(tools),
         hosted_tools=hosted_tools(tools),

@@ -43,6 +43,7 @@ class Item(TypedDict, total=False):
     approval_request_id: str | None
     error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
     compacted: str  # see MARK
+    is_note: bool  # a message of the server to the model; never stored
 
 
 # -- tool calls -------------------------------------------------------------------------

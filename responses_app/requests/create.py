@@ -108,7 +108,11 @@ def read_create(
         items=items,
         echo=echo,
         request=without_input(body),
-        ignored=_ignored_fields(given, echo) + _unseen_items(model, principal.owner_id, items),
+        ignored=(
+            *_unsent_fields(model, given),
+            *_ignored_fields(given, echo),
+            *_unseen_items(model, principal.owner_id, items),
+        ),
         previous_id=echo.get("previous_response_id"),
         conversation=other.get("conversation"),
         session_id=session_id,
@@ -160,9 +164,18 @@ def _unseen_items(model: str, owner_id: int, items: list[Item]) -> tuple[str, ..
     return tuple(f"input[{index}] ({items[index]['type']})" for index in sorted(unseen))
 
 
+def _unsent_fields(model: str, given: dict[str, Any]) -> tuple[str, ...]:
+    """The unknown fields that no model gets."""
+    unknown = given.keys() - FIELDS.keys()
+    if not unknown:
+        return ()
+    unsent: set[str] = import_string(settings.HERMES_UNSENT_FIELDS)(model, unknown)
+    return tuple(sorted(unsent))
+
+
 def _ignored_fields(given: dict[str, Any], echo: dict[str, Any]) -> tuple[str, ...]:
-    """The names of everything in the request that nothing acts on."""
-    ignored = sorted(given.keys() - FIELDS.keys())
+    """The names of everything in known fields that nothing acts on."""
+    ignored: list[str] = []
     for name, known in NESTED.items():
         unknown = sorted(given.get(name, {}).keys() - known)
         ignored += [f"{name}.{key}" for key in unknown]

@@ -92,6 +92,7 @@ def profile_of_row(row: Profile) -> AgentProfile:
         name=row.name,
         location=f"Profile {row.name}",
         instructions=row.instructions,
+        core_prompt=row.core_prompt.strip(),
         toolset=tuple(row.toolset),
         tool_items=row.tool_items,
         upstream=row.model_options | named,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued
+from gateway_app.agent.context import as_note
 from gateway_app.agent.events import Cut as Broken
 from gateway_app.agent.events import (
     ModelFailed,
@@ -185,7 +186,7 @@ def test_a_continued_call_has_the_output_and_asks_to_go_on() -> None:
         buffer.add(event)
     shown = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so f"}]}
     asked = continued(replace(CALL, tool_choice="required"), buffer)
-    assert asked.items == [*CALL.items, shown, {"type": "message", "role": "user", "content": CONTINUE}]
+    assert asked.items == [*CALL.items, shown, as_note(CONTINUE)]
     assert asked.tool_choice == "required"
     assert continued(CALL, AnswerBuffer()).items == CALL.items
 

@@ -255,7 +255,8 @@ def test_an_item_of_the_upstream_outlives_our_summaries(front: Server, stub: Mod
     create(front, input=[*talk, {"role": "user", "content": "now"}], **MANAGED)
     shown = stub.asked[-1].body["input"]
     assert shown[0] == hosted
-    assert [item.get("role") for item in shown[1:]] == ["developer", "user", "user"]
+    assert [item.get("role") for item in shown[1:]] == ["user"]  # the summary, and the question behind it
+    assert stub.asked[-1].body["instructions"] == "Speak plainly."
     assert "context_management" not in stub.asked[-1].body
     stub.play(Text("gist"), Finish())
     output = post(front, COMPACT, input=talk).json()["output"]

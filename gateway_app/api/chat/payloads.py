@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gateway_app.providers.openai.chat_completions.annotations import to_chat
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.ids import RESPONSE_PREFIX
@@ -175,7 +176,7 @@ def _message(body: ResponseBody) -> dict[str, Any]:
         content = None
     annotations: list[dict[str, Any]] = []
     for part in _parts(body):
-        annotations += part.get("annotations") or ()
+        annotations += map(to_chat, part.get("annotations") or ())
     message: dict[str, Any] = {
         "role": "assistant",
         "content": content,

@@ -126,7 +126,8 @@ def _answer(asked: str, whole: str, call: ModelCall) -> str:
     earlier = [item_text(item) for item in call.items[:-1] if item.get("role") == "user"]
     if earlier:
         parts.append(f'Before that you wrote {len(earlier)} times, first: "{earlier[0]}".')
-    if call.instructions:
-        parts.append(f"My instructions are: {call.instructions}")
+    instructions = (call.instructions or "").removeprefix(call.core_prompt).strip()
+    if instructions:
+        parts.append(f"My instructions are: {instructions}")
     parts.append(HELP)
     return " ".join(parts)

@@ -51,7 +51,8 @@ _STREAM = _any_of(r"\bstream(?:ing|ed)?\b")
 class Refused(ModelFailed):
     """An HTTP error in the place of an answer."""
 
-    names_stream_options = False
+    refused_text = ""  # what the upstream wrote, where it refuses this very request
+    param = ""  # the field that the upstream names as the cause
     is_about_streaming = False
 
 
@@ -70,7 +71,9 @@ def refusal(error: openai.APIStatusError) -> Refused:
         is_transient=is_transient,
         retry_after=retry_after_secs(error.response.headers),
     )
-    refused.names_stream_options = status in (400, 422) and "stream_options" in judged
+    if status in (400, 422):
+        refused.refused_text = judged
+        refused.param = _param_of(body)
     is_refusal = status == 501 or (400 <= status < 500 and status not in (401, 408, 409, 429))
     refused.is_about_streaming = is_refusal and _is_about_streaming(body, message)
     return refused
@@ -129,13 +132,31 @@ def message_of(body: Any) -> str:
     if isinstance(body, dict):
         body = body.get("message") or body.get("detail") or body.get("error")
     if isinstance(body, dict):
-        body = body.get("message")
+        body = body.get("message") or body.get("detail")
+    if isinstance(body, list):
+        body = _validation_text(body)
     if not isinstance(body, str):
         return ""
     text = body.strip()
     if text.startswith("<"):  # a proxy's page is no message
         return ""
     return text
+
+
+def _validation_text(entries: list[Any]) -> str:
+    """The list of errors that servers built on pydantic answer with."""
+    lines = []
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("msg"), str):
+            location = ".".join(map(str, entry.get("loc") or ()))
+            lines.append(f"{location}: {entry['msg']}")
+    return "; ".join(lines)
+
+
+def _param_of(body: Any) -> str:
+    if isinstance(body, dict) and isinstance(body.get("param"), str):
+        return str(body["param"])
+    return ""
 
 
 def _judged_text(body: Any, message: str) -> str:

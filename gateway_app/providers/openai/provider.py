@@ -9,6 +9,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
 from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.refusals import Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.text_calls import with_text_calls
 from responses_app.metrics import UpstreamRequest
@@ -21,19 +22,22 @@ class OpenAIProvider:
     def __init__(self, upstream: Upstream) -> None:
         self._client = UpstreamClient(upstream)
         self._protocol = PROTOCOLS[upstream.api_mode]
+        self._refusals = Refusals()
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         body: dict[str, Any] = {"stream": True}
         body |= self._protocol.body(call, self._client.upstream)
+        body, deviations = self._refusals.applied(body)
         while True:
+            for deviation in deviations:
+                yield deviation
             try:
                 async with aclosing(self._answer(body, call)) as events:
                     async for event in events:
                         yield event
                 return
             except Refused as refused:
-                body, deviation = _asking_for_less(body, refused)
-            yield deviation
+                body, deviations = self._asking_for_less(body, refused)
 
     def _answer(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
         events = self._request(body, call)
@@ -63,18 +67,17 @@ class OpenAIProvider:
             for model_event in answer.end(failure):
                 yield model_event
 
+    def _asking_for_less(
+        self, body: dict[str, Any], refused: Refused
+    ) -> tuple[dict[str, Any], list[ProtocolDeviation]]:
+        """The same request without what was refused: its options first, then streaming itself."""
+        less, deviations = self._refusals.learn(body, refused)
+        if deviations:
+            return less, deviations
+        if refused.is_about_streaming and body["stream"]:
+            less = {name: value for name, value in body.items() if name != "stream_options"}
+            return less | {"stream": False}, [ProtocolDeviation("no streaming")]
+        raise refused
+
     async def aclose(self) -> None:
         await self._client.aclose()
-
-
-def _asking_for_less(
-    body: dict[str, Any], refused: Refused
-) -> tuple[dict[str, Any], ProtocolDeviation]:
-    """The same request without what was refused: its options first, then streaming itself."""
-    less = {name: value for name, value in body.items() if name != "stream_options"}
-    if refused.names_stream_options and less != body:
-        return less, ProtocolDeviation("no stream_options")
-    if refused.is_about_streaming and body["stream"]:
-        less["stream"] = False
-        return less, ProtocolDeviation("no streaming")
-    raise refused

@@ -17,6 +17,7 @@ PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process h
 FIELDS = (
     "id",
     "attempt",
+    "created_at",
     "kind",
     "status",
     "model",

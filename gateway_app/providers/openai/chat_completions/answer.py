@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from gateway_app.agent.events import (
+    Annotation,
     ModelEvent,
     ModelFailed,
     ProtocolDeviation,
@@ -15,6 +16,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
+from gateway_app.providers.openai.chat_completions.annotations import from_chat
 from gateway_app.providers.openai.chat_completions.request import chat_body
 from gateway_app.providers.openai.client import (
     Opening,
@@ -23,6 +25,7 @@ from gateway_app.providers.openai.client import (
     read_usage,
 )
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from responses_app.protocol.items import Annotation as AnnotationBody
 
 _REASONS = frozenset(("length", "content_filter", "tool_calls", "error"))
 
@@ -47,6 +50,7 @@ class ChatAnswer(Answer):
         self._has_last_chunk = False
         self._chat_calls: list[_ChatCall] = []
         self._nameless = 0
+        self._annotations: list[AnnotationBody] = []
         # Their text is inside a JSON object, so it is known only at the end.
         self._custom: list[_ChatCall] = []
 
@@ -110,8 +114,18 @@ class ChatAnswer(Answer):
         if refusal:
             self._has_content = True
             yield from self.calls.emit(RefusalDelta(refusal))
+        if delta.get("annotations"):
+            yield from self._read_annotations(delta["annotations"])
         for fragment in delta.get("tool_calls") or ():
             yield from self._read_fragment(fragment)
+
+    def _read_annotations(self, given: Any) -> Iterator[ModelEvent]:
+        """Some servers repeat the annotations of earlier chunks."""
+        for entry in given:
+            annotation = from_chat(entry)
+            if annotation is not None and annotation not in self._annotations:
+                self._annotations.append(annotation)
+                yield from self.calls.emit(Annotation(annotation))
 
     def _read_fragment(self, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
         function = fragment.get("function") or {}
