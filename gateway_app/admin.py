@@ -13,6 +13,7 @@ from gateway_app.config.profiles import models_of, read_toolset
 from gateway_app.models import RuntimeProcess
 from gateway_app.runtime.agents import Agent, agent_of
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
+from responses_app.agent_profiles import AgentProfile
 from responses_app.models import Profile
 from responses_app.services.profiles import default_model, profile_of_row
 
@@ -75,8 +76,14 @@ class ProfileAdmin(admin.ModelAdmin):
 
     @admin.display(description="Effective prompt")
     def effective_prompt(self, row: Profile) -> str:
-        """An entry of config.yaml takes the place of a row with its name."""
-        profile = settings.HERMES_PROFILES.get(row.name) or profile_of_row(row)
+        """An entry of config.yaml takes the place of a row with its name.
+
+        It is that of the stored row: a form with errors may have given this one any value.
+        """
+        profile: AgentProfile | None = settings.HERMES_PROFILES.get(row.name)
+        stored = Profile.objects.filter(pk=row.pk).first()
+        if profile is None and stored is not None:
+            profile = profile_of_row(stored)
         return format_html("<pre>{}</pre>", Agent(profile).prompt_of_today())
 
     def changelist_view(
