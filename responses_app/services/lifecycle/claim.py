@@ -8,8 +8,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
-from responses_app.eventlog import Numbering, read_last
+from responses_app.eventlog import AdmittedRequest, Numbering, Segment, read_last
 from responses_app.models import Response, ResponseQuerySet
 
 PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
@@ -36,9 +37,19 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
+class FreshTurn:
+    """What the admission of a turn knows: it is not read again."""
+
+    opening: Segment
+    request: AdmittedRequest
+    session_instructions: str
+
+
+@dataclass(frozen=True)
 class Claimed:
     row: Response
     numbering: Numbering
+    fresh: FreshTurn | None = None  # of a turn that was claimed as it was admitted
 
 
 def lease() -> timedelta:
@@ -57,6 +68,16 @@ def claim(response_id: str) -> Claimed | None:
     if last is not None:
         numbering.follow(last)
     return Claimed(row, numbering)
+
+
+def claim_columns() -> dict[str, Any]:
+    """The columns of a row that is claimed as it is stored."""
+    return {
+        "attempt": 1,
+        "lease_owner": PROCESS_ID,
+        "lease_until": Now() + lease(),
+        "started_at": Now(),
+    }
 
 
 def claimable_ids(limit: int, full_owners: Sequence[int] = ()) -> list[tuple[str, int]]:
