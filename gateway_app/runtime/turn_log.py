@@ -127,12 +127,14 @@ class TurnLog:
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
         publish = partial(event_store.publish_final, self._tail)
+        known_input = None
+        if self._fresh is not None:
+            known_input = self._fresh.request.items
+        store = partial(
+            settle, self._row, segment, body, deviations, self._first_output_at, known_input
+        )
         try:
-            await database.write_with_retry(
-                partial(settle, self._row, segment, body, deviations, self._first_output_at),
-                publish,
-                self._row.pk,
-            )
+            await database.write_with_retry(store, publish, self._row.pk)
         except Fenced:
             if self._tail.is_volatile:  # another process has the row, and only this one has the log
                 publish(stamped(segment))

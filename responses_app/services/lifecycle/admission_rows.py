@@ -8,6 +8,7 @@ from django.utils import timezone
 from responses_app.dispatch import Reservation
 from responses_app.eventlog import AdmittedRequest, Numbering, Segment, Tail, insert_fenced, stamped
 from responses_app.models import InputItem, Response, Session
+from responses_app.models.compiled import CompiledInsert
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
 from responses_app.protocol.ids import item_id
@@ -25,6 +26,10 @@ from responses_app.services.lifecycle.claim import (
     claim_columns,
 )
 from responses_app.services.lifecycle.read_ahead import ReadAhead
+
+_response_insert = CompiledInsert(Response)
+_input_insert = CompiledInsert(InputItem)
+MANY_ITEMS = 20  # beyond this, one statement for all is cheaper than one that is compiled already
 
 
 @dataclass(frozen=True)
@@ -63,14 +68,15 @@ def store_admission(
     columns |= {"session_key": session_key, "turn": turn, "status": status}
     if is_claimed:
         columns |= claim_columns()
-    row = Response.objects.create(id=response_id, **columns)
+    row = Response(id=response_id, **columns)
+    _response_insert.insert(row)
     body = _initial_body(row, admission, placement)
     numbering = Numbering(response_id, row.attempt)
     segment = _opening(numbering, body)
     request = AdmittedRequest(admission.request, admission.ignored, placement.items)
     if admission.is_stored:
         request = replace(request, items=_identified(response_id, placement.items))
-        InputItem.objects.bulk_create(_input_rows(response_id, request.items))
+        _insert_input(_input_rows(response_id, request.items))
         insert_fenced([segment])
     else:
         tail.unstored_request = request
@@ -156,6 +162,14 @@ def _identified(response_id: str, items: list[Item]) -> list[Item]:
         own["id"] = item_id(response_id, item["type"], position, is_input=True)
         identified.append(own)
     return identified
+
+
+def _insert_input(rows: list[InputItem]) -> None:
+    if len(rows) > MANY_ITEMS:
+        InputItem.objects.bulk_create(rows)
+        return
+    for row in rows:
+        _input_insert.insert(row)
 
 
 def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from responses_app.eventlog import AdmittedRequest, Numbering, Segment, read_last
 from responses_app.models import Response, ResponseQuerySet
+from responses_app.models.compiled import CompiledQuery
 
 PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
 
@@ -96,13 +97,16 @@ def has_expired(live: QuerySet[Any, str]) -> bool:
 
 def next_in_session(session_id: int) -> str | None:
     """The turn that may start now that another of its session has ended."""
-    return (
-        _claimable()
-        .filter(session_id=session_id)
-        .order_by("turn")
-        .values_list("pk", flat=True)
-        .first()
-    )
+    found: str | None = _next_in_session.first(session_id, PROCESS_ID)
+    return found
+
+
+def _claimable_in(session_id: int, process_id: str) -> QuerySet[Response, Any]:
+    rows = Response.objects.claimable(process_id).filter(session_id=session_id)
+    return rows.order_by("turn").values_list("pk")[:1]
+
+
+_next_in_session = CompiledQuery(_claimable_in)
 
 
 def _claimable() -> ResponseQuerySet:
