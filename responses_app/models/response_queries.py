@@ -185,6 +185,8 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         """Change the status, fenced by the attempt and only from a legal origin."""
         if to in TERMINAL:
             fields.setdefault("finished_at", timezone.now())
+        if not LEGAL_ORIGINS[to]:
+            return False
         values = {"status": to, **fields}
         return _moves[to].execute([response_id, attempt], values) == 1
 
