@@ -136,7 +136,7 @@ class TurnRun:
             return failed(self._usage, "server_error", "The agent failed unexpectedly.")
 
     async def _work(self, earlier: EarlierAttempts) -> TurnEnd | None:
-        is_request_lost = not self.row.is_stored and self._log.unstored_request is None
+        is_request_lost = not self.row.is_stored and self._log.admitted_request is None
         if self._refusal is not None:
             raise self._refusal
         if self._stop is not None:
@@ -164,7 +164,7 @@ class TurnRun:
             self._log.resume()
             await wait_until_connected(RECONNECT_SECS)
         context = await database.read_with_retry(
-            build_turn_context, self.row, self._log.unstored_request, earlier
+            build_turn_context, self.row, self._log.admitted_request, earlier
         )
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})

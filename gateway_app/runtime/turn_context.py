@@ -13,7 +13,7 @@ from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_too
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
-from responses_app.eventlog import UnstoredRequest
+from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import all_call_ids
 from responses_app.protocol.token_estimate import estimate_tokens
@@ -38,14 +38,14 @@ class TurnContext:
 
 
 def build_turn_context(
-    row: Response, unstored: UnstoredRequest | None, earlier: EarlierAttempts
+    row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
 ) -> TurnContext:
     ledger = {}
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
     progress = read_progress(earlier.events, earlier.builder, ledger)
-    request = read_request(row, unstored)
+    request = read_request(row, admitted)
     agent = agent_of(row.model)
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress)

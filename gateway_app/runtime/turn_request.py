@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import MODEL_PARAMETERS
-from responses_app.eventlog import UnstoredRequest
+from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Kind, Response, Session
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
@@ -54,12 +54,12 @@ class TurnRequest:
         return self.kind == Kind.COMPACTION
 
 
-def read_request(row: Response, unstored: UnstoredRequest | None) -> TurnRequest:
+def read_request(row: Response, admitted: AdmittedRequest | None) -> TurnRequest:
     _check_conversation(row)
-    if unstored is not None:
-        fields = unstored.request
-        ignored = unstored.ignored
-        new_input = unstored.items
+    if admitted is not None:
+        fields = admitted.request
+        ignored = admitted.ignored
+        new_input = admitted.items
     else:
         fields = row.request
         ignored = tuple(row.ignored)

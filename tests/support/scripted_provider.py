@@ -36,7 +36,10 @@ from tests.support.gates import passed
 class DeafDispatcher:
     """Loses every hint."""
 
-    def generate(self, response_id: str) -> None:
+    def reserve(self, response_id: str, owner_id: int) -> None:
+        return None
+
+    def generate(self, response_id: str, owner_id: int) -> None:
         pass
 
     def cancel(self, response_id: str) -> None:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
@@ -40,8 +39,12 @@ def settle(
     body: ResponseBody,
     deviations: Sequence[str] = (),
     first_output_at: datetime | None = None,
+    known_input: list[Item] | None = None,
 ) -> Segment:
-    """Store the status, the result and the terminal event together; returns the event as stored."""
+    """Store the status, the result and the terminal event together; returns the event as stored.
+
+    The input is read where the caller does not know it.
+    """
     now = timezone.now()
     columns = _timing(row, first_output_at, now) | _counts(body)
     columns["incomplete_reason"] = (body["incomplete_details"] or {}).get("reason", "")
@@ -49,9 +52,9 @@ def settle(
     columns["lease_until"] = None
     new_input: list[Item] = []
     if row.is_stored:
-        new_input = input_of(row.pk)
+        new_input = input_of(row.pk) if known_input is None else known_input
         columns["output"] = body["output"]
-        columns["message_count"] = F("message_count") + count_messages(body["output"])
+        columns["message_count"] = count_messages(new_input) + count_messages(body["output"])
         columns["error"] = body["error"]
         columns["protocol_deviations"] = list(deviations)
         columns["last_position"] = segment.last_position
