@@ -61,7 +61,7 @@ _FORMS = (
     # xAI
     rf"maximum prompt length is {_WINDOW} but the request contains {_TOKENS} tokens",
     # Text Generation Inference, Together
-    rf"tokens` ?\+ ?`max_new_tokens` must be <= {_WINDOW}\. Given: {_TOKENS} `inputs` tokens",
+    rf"`inputs` tokens \+ `max_new_tokens` must be <= {_WINDOW}\. Given: {_TOKENS} `inputs` tokens",
     # GitHub Copilot
     rf"prompt token count {_TOKENS} exceeds the limit {_WINDOW}",
     # Moonshot

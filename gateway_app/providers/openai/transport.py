@@ -2,8 +2,9 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -39,6 +40,7 @@ class Transport(httpx2.AsyncBaseTransport):
         self._fresh = _http_transport(proxy, none_kept)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.extensions["trace"] = _probe_new_connection
         if request.headers.get("connection") == FRESH_CONNECTION["Connection"]:
             return await self._fresh.handle_async_request(request)
         return await self._kept.handle_async_request(request)
@@ -51,7 +53,7 @@ class Transport(httpx2.AsyncBaseTransport):
 def proxy_for(base_url: str) -> str | None:
     """From HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
 
-    The HTTP client would read them by itself, and make connections without the socket options.
+    The HTTP client would read them by itself, and make connections of its own, without probes.
     """
     address = urlsplit(base_url)
     if proxy_bypass(address.netloc.rpartition("@")[2]):
@@ -65,18 +67,22 @@ def proxy_for(base_url: str) -> str | None:
     return proxy
 
 
-def socket_options() -> Iterator[tuple[int, int, int]]:
-    """A peer that vanished without closing is noticed after about a minute."""
-    yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
+async def _probe_new_connection(step: str, info: Mapping[str, Any]) -> None:
+    """A peer that vanished without closing is noticed after about a minute.
+
+    The transports take socket options too, and ignore them where there is a proxy.
+    """
+    if not step.endswith("connect_tcp.complete"):
+        return
+    connection: socket.socket = info["return_value"].get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _PROBES.items():
         if hasattr(socket, name):
-            yield socket.IPPROTO_TCP, getattr(socket, name), value
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _http_transport(proxy: str | None, limits: httpx2.Limits) -> httpx2.AsyncHTTPTransport:
-    return httpx2.AsyncHTTPTransport(
-        verify=_ssl_context(), limits=limits, proxy=proxy, socket_options=list(socket_options())
-    )
+    return httpx2.AsyncHTTPTransport(verify=_ssl_context(), limits=limits, proxy=proxy)
 
 
 @cache
