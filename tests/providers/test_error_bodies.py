@@ -104,7 +104,7 @@ async def test_a_stream_without_output_is_a_failure_and_asked_again(providers: P
 
 
 async def test_a_response_without_output_is_a_failure_and_asked_again(providers: Providers) -> None:
-    response = {"id": "r", "status": "completed", "output": [], "usage": None}
+    response: dict[str, Any] = {"id": "r", "status": "completed", "output": [], "usage": None}
     providers.stub.play(StreamStyle(), Raw(sse({"type": "response.completed", "response": response})))
     recorded = await record_round(providers.provider("codex_responses"))
     assert (recorded.text, providers.requests) == ("Hello wörld 🎉", 2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway_app.agent import rounds
+from gateway_app.agent.events import ModelFailed
 from tests.support.model_stub import Answer, Cut, Finish, Leave, ModelStub, Reset, Text
 from tests.support.providers import Providers, failed_round, record_round
 
@@ -31,7 +31,7 @@ async def test_it_is_not_asked_for_longer_than_that(providers: Providers, mode: 
     for _ in range(99):
         providers.stub.play(LOADING)
     start = time.monotonic()
-    with pytest.raises(rounds.ModelFailed, match="Loading model"):
+    with pytest.raises(ModelFailed, match="Loading model"):
         await record_round(providers.provider(mode, loading_secs=0.2), retries=1)
     assert time.monotonic() - start >= 0.2
     assert 2 < providers.requests < 99
@@ -39,7 +39,7 @@ async def test_it_is_not_asked_for_longer_than_that(providers: Providers, mode: 
 
 async def test_without_retries_it_is_asked_once(providers: Providers, mode: str) -> None:
     providers.stub.play(LOADING)
-    with pytest.raises(rounds.ModelFailed):
+    with pytest.raises(ModelFailed):
         await record_round(providers.provider(mode, loading_secs=LONG_SECS), retries=0)
     assert providers.requests == 1
 
@@ -47,7 +47,7 @@ async def test_without_retries_it_is_asked_once(providers: Providers, mode: str)
 async def test_other_errors_are_not_waited_out(providers: Providers, mode: str) -> None:
     for _ in range(3):
         providers.stub.play(Answer(500, b'{"error": {"message": "Broken."}}'))
-    with pytest.raises(rounds.ModelFailed, match="Broken"):
+    with pytest.raises(ModelFailed, match="Broken"):
         await record_round(providers.provider(mode, loading_secs=LONG_SECS), retries=2)
     assert providers.requests == 3
 
@@ -65,7 +65,7 @@ async def test_a_public_server_is_waited_for_only_while_it_loads(
     if requests == 5:
         assert (await record_round(public, retries=1)).text == HELLO
     else:
-        with pytest.raises(rounds.ModelFailed):
+        with pytest.raises(ModelFailed):
             await record_round(public, retries=1)
     assert providers.requests == requests
 
@@ -91,7 +91,7 @@ async def test_a_server_that_never_answered_is_not_waited_for(providers: Provide
     with ModelStub() as gone:
         address = gone.url
     provider = providers.provider(mode, base_url=address, loading_secs=LONG_SECS)
-    with pytest.raises(rounds.ModelFailed, match="cannot be reached"):
+    with pytest.raises(ModelFailed, match="cannot be reached"):
         await asyncio.wait_for(record_round(provider, retries=1), LONG_SECS / 2)
 
 
@@ -100,7 +100,7 @@ async def test_a_server_that_never_answered_is_not_waited_for(providers: Provide
 async def test_an_hour_is_not_waited_for(providers: Providers, mode: str, status: int) -> None:
     providers.stub.play(Answer(status, b'{"error": {"message": "Later."}}', AN_HOUR))
     provider = providers.provider(mode, loading_secs=LONG_SECS)
-    with pytest.raises(rounds.ModelFailed) as failed:
+    with pytest.raises(ModelFailed) as failed:
         await asyncio.wait_for(record_round(provider), LONG_SECS / 2)
     assert (failed.value.retry_after, providers.requests) == (3600, 1)
 

@@ -33,6 +33,7 @@ MAX_TOKENS = 1_000_000_000
 # An answer that is not read to its end costs the connection; waiting for a slow server costs more.
 DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
+RESTART_SECS = 15.0  # in which a server accepts connections again; its model may take longer
 # A model reads a long context before its first event: above so many tokens, the stale limit is at
 # least so many seconds.
 STALE_FLOORS_SECS = ((100_000, 300.0), (50_000, 240.0))
@@ -187,12 +188,9 @@ class UpstreamClient:
         failure = ModelFailed(message, is_transient=isinstance(error, openai.APIConnectionError))
         # A server that was there and refuses connections is being restarted. One that never
         # answered may not be running at all, which the client should know at once.
-        if (
-            self._is_nearby
-            and self._has_answered
-            and isinstance(error.__cause__, httpx2.ConnectError)
-        ):
-            failure.patience_secs = self.upstream.loading_secs
+        is_known = self._is_nearby and self._has_answered
+        if is_known and isinstance(error.__cause__, httpx2.ConnectError):
+            failure.patience_secs = min(self.upstream.loading_secs, RESTART_SECS)
         return failure
 
 

@@ -39,8 +39,8 @@ _UNKNOWN_MODEL = _any_of(
     r"not a valid model|no models? (?:loaded|available)|deployment.{0,40}does not exist",
 )
 _LOADING = _any_of(
-    r"(?:model|server) (?:\S{1,80} )?(?:is )?(?:currently |still )?(?:loading|starting|warming|initiali[sz]ing)",
-    r"loading (?:the )?model",
+    r"(?:model|server) (?:\S{1,80} )?(?:is )?(?:currently |still )?(?:loading|starting|warming)",
+    r"loading (?:the )?model|initiali[sz]ing",
 )
 _PASSING = _any_of(
     r"overload|server_error|internal (?:server )?error|unavailable|bad gateway",

@@ -29,7 +29,7 @@ _TOKENS = _N.replace(r"[\d,]+", r"(?P<tokens>[\d,]+)")
 # The servers that use each form. Where a form may have the numbers, a longer one comes first.
 _FORMS = (
     # OpenAI, Azure, vLLM, DeepSeek, OpenRouter, llama-cpp-python
-    rf"maximum context length is {_WINDOW} tokens\D{{1,120}}(?:resulted in|requested|has) {_TOKENS}",
+    rf"maximum context length is {_WINDOW}\D{{1,120}}(?:resulted in|requested|has) {_TOKENS}",
     rf"maximum context length is {_WINDOW}",
     # SGLang
     rf"input {_TOKENS} ?tokens?\)? is longer than the model'?s context length {_WINDOW}",
