@@ -85,9 +85,15 @@ HERMES_API_MODE = env.choice(
 )
 HERMES_CONNECT_TIMEOUT = env.seconds("HERMES_CONNECT_TIMEOUT", 10, low=0.1, high=600)
 HERMES_WRITE_TIMEOUT = env.seconds("HERMES_WRITE_TIMEOUT", 30, low=0.1, high=600)
-HERMES_STREAM_READ_TIMEOUT = env.seconds("HERMES_STREAM_READ_TIMEOUT", 60, low=0.1, high=86_400)
+# None: the address of each model's server decides, see config.upstream_limits.
+HERMES_STREAM_READ_TIMEOUT = env.optional_seconds(
+    "HERMES_STREAM_READ_TIMEOUT", low=0.1, high=86_400
+)
+HERMES_STREAM_STALE_TIMEOUT = env.optional_seconds(
+    "HERMES_STREAM_STALE_TIMEOUT", low=0.1, high=86_400
+)
+HERMES_MODEL_LOADING_SECS = env.seconds("HERMES_MODEL_LOADING_SECS", 60, low=0, high=3600)
 HERMES_STREAM_RETRIES = env.integer("HERMES_STREAM_RETRIES", 2, low=0, high=10)
-HERMES_STREAM_STALE_TIMEOUT = env.seconds("HERMES_STREAM_STALE_TIMEOUT", 180, low=0.1, high=86_400)
 # The first answers; the others take over, in this order, where it fails.
 HERMES_MODELS: tuple[Model, ...] = read_models(
     {

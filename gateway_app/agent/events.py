@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
@@ -211,6 +212,23 @@ ModelEvent = Delta | ModelFinished
 AgentEvent = Delta | Compaction | RoundFinished | ToolFinished | TurnParked | TurnFinished
 
 
+class ModelFault(StrEnum):
+    """Why this model refuses a request that another one may answer."""
+
+    QUOTA = "quota"
+    AUTHENTICATION = "authentication"
+    UNKNOWN_MODEL = "unknown model"
+    CONTEXT_OVERFLOW = "context overflow"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOverflow:
+    """The request does not fit; the numbers are in the upstream's tokens, where it sends them."""
+
+    tokens: int | None = None  # of the request
+    window: int | None = None
+
+
 class ModelFailed(Exception):
     """The model can't answer; the message is for the client, the code is one of OpenAI's."""
 
@@ -222,6 +240,8 @@ class ModelFailed(Exception):
         is_transient: bool = False,
         retry_after: float | None = None,
         usage: Usage | None = None,
+        model_fault: ModelFault | None = None,
+        overflow: ContextOverflow | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -229,3 +249,6 @@ class ModelFailed(Exception):
         self.is_transient = is_transient  # the same request may succeed a moment later
         self.retry_after = retry_after  # seconds, where the upstream sends it
         self.usage = usage or Usage()  # what the upstream counted before it failed
+        self.model_fault = model_fault  # if another model may succeed
+        self.overflow = overflow
+        self.patience_secs = 0.0  # how long a model that is not ready yet is waited for

@@ -2,11 +2,12 @@
 
 Text that was sent to the client stays. A request that broke before its first event is sent again;
 an answer that broke in its text is continued; a call that broke is not run, and a note to the model
-says so. Then the next model is asked.
+says so. Then the next model is asked, at once where another try of this one is of no use.
 """
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -33,7 +34,9 @@ MAX_CONTINUATIONS = 4  # of each model
 MAX_DROPS = 4
 SPLIT_AFTER_DROPS = 2  # of the same tool: the call would be too long the next time too
 BACKOFF_SECS = 0.5  # before the first retry; doubled for each further one
-MAX_PAUSE_SECS = 60.0  # whatever the upstream asks for: a client is waiting
+MAX_DOUBLINGS = 10
+MAX_PAUSE_SECS = 60.0  # an upstream that asks for a longer one is not waited for
+MAX_LOADING_PAUSE_SECS = 5.0  # between two requests to a model that is not ready yet
 
 DROPPED = "Your call of `{tool}` was cut off before its arguments were complete, so it was not run."
 RESEND = " Make the call again if it is still needed."
@@ -56,8 +59,10 @@ async def ask(
     The answer is collected in the buffer, which is the caller's.
     """
     current = _Round(call, retries, answer, backoff_secs)
-    for provider in providers:
-        current.begin_provider()
+    for number, provider in enumerate(providers):
+        if number:
+            yield current.fallback(number)
+        current.begin_provider(is_last=number == len(providers) - 1)
         while not current.is_exhausted:
             request = current.begin_request()
             try:
@@ -89,6 +94,7 @@ class _Round:
         self.is_exhausted = False  # this model
         self.is_broken = False  # the last request
         self.pause_secs = 0.0
+        self._is_last = True  # there is no model after this one
         self._call = call
         self._retries = retries
         self._backoff_secs = backoff_secs
@@ -100,15 +106,22 @@ class _Round:
         self._failure = ModelFailed("There is no model to ask.")
         self._deviations: set[str] = set()
         self._retried = 0
+        self._failing_since: float | None = None
         self._continued = 0
         self._dropped = 0
         self._dropped_in_a_row = 0
         self._last_dropped = ""
 
-    def begin_provider(self) -> None:
+    def begin_provider(self, *, is_last: bool) -> None:
         self.is_exhausted = False
-        self._retried = 0
+        self._is_last = is_last
+        self._begin_retries()
         self._continued = 0
+
+    def fallback(self, number: int) -> ProtocolDeviation:
+        """For the operators: which of the fallback models is asked, and why."""
+        cause = self._failure.model_fault or "no answer"
+        return ProtocolDeviation(f"fallback model {number}: {cause}")
 
     def begin_request(self) -> ModelCall:
         self._answer.begin_request()
@@ -146,9 +159,15 @@ class _Round:
         self._has_deltas |= self._answer.has_deltas
 
     def settle(self) -> RoundFinished | None:
-        """The end of the round; None if the model is asked again."""
-        if self.is_broken and not self._failure.is_transient:
+        """The end of the round; None if this model or the next one is asked."""
+        is_refused = self.is_broken and not self._failure.is_transient
+        if is_refused and not self._can_next_model_answer():
             raise self._failed()
+        finished = self._settle()
+        self.is_exhausted = self.is_exhausted or is_refused
+        return finished
+
+    def _settle(self) -> RoundFinished | None:
         if not self.is_broken and not self._is_cut_by_length():
             finish = self._answer.finish
             return self._finished(finish.reason, upstream_ids=finish.upstream_ids)
@@ -220,8 +239,17 @@ class _Round:
             return note + SPLIT
         return note + RESEND
 
+    def _can_next_model_answer(self) -> bool:
+        if self._is_last or self._failure.model_fault is None:
+            return False
+        return not self._is_cut_document()
+
+    def _is_cut_document(self) -> bool:
+        """Two pieces do not make one JSON document."""
+        return self._call.is_formatted and bool(self._answer.request_items())
+
     def _settle_cut(self) -> RoundFinished | None:
-        if self._call.is_formatted and self._answer.request_items():
+        if self._is_cut_document():
             return self._finished("upstream_cut", self._failure.message)
         self.is_exhausted = self._continued >= MAX_CONTINUATIONS
         self._continued += 1
@@ -229,13 +257,39 @@ class _Round:
         return None
 
     def _settle_silence(self) -> None:
-        self.is_exhausted = self._retried >= self._retries
         self._call = replace(self._call, is_retry=True)
-        backoff = self._backoff_secs * 2**self._retried * random.uniform(0.5, 1)  # noqa: S311
-        self.pause_secs = min(self._retry_after_secs + backoff, MAX_PAUSE_SECS)
+        doubled = 2 ** min(self._retried, MAX_DOUBLINGS)
+        backoff = self._backoff_secs * doubled * random.uniform(0.5, 1)  # noqa: S311
+        patience_secs = self._patience_left_secs()
+        if patience_secs > 0:
+            backoff = min(backoff, MAX_LOADING_PAUSE_SECS, patience_secs)
+        self.is_exhausted = self._retried >= self._retries and patience_secs <= 0
         self._retried += 1
+        self._pause(backoff)
+
+    def _patience_left_secs(self) -> float:
+        """How much longer a model that is not ready yet is waited for.
+
+        Without retries no request is sent twice, not even such a one.
+        """
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        if not self._retries:
+            return 0.0
+        return self._failing_since + self._failure.patience_secs - now
+
+    def _pause(self, backoff_secs: float = 0.0) -> None:
+        """An upstream that asks for more time than a client would wait is not asked again."""
+        if self._retry_after_secs > MAX_PAUSE_SECS:
+            self.is_exhausted = True
+        self.pause_secs = min(self._retry_after_secs + backoff_secs, MAX_PAUSE_SECS)
+
+    def _begin_retries(self) -> None:
+        self._retried = 0
+        self._failing_since = None
 
     def _ask_again(self, call: ModelCall) -> None:
         self._call = call
-        self._retried = 0
-        self.pause_secs = min(self._retry_after_secs, MAX_PAUSE_SECS)
+        self._begin_retries()
+        self._pause()

@@ -19,6 +19,7 @@ from gateway_app.config.models import public_address
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.doctor.remote import IN_MEMORY, layer_round_trip
+from gateway_app.providers.registry import silence_limits
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
@@ -265,6 +266,7 @@ def _model_check() -> dict[str, Any]:
         address=public_address(model) or None,
         asked_at=last and datetime.fromtimestamp(last.at, UTC).isoformat(),
         error=(last and last.code) or None,
+        silence_limits=silence_limits(model),
     )
 
 

@@ -27,6 +27,7 @@ from gateway_app.runtime.turn_log import TurnEnd, TurnLog, failed, incomplete
 from responses_app.database import database
 from responses_app.eventlog import Fenced
 from responses_app.protocol.events import CONTEXT_TRUNCATED
+from responses_app.protocol.failures import with_retry_after
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.approvals import park
 from responses_app.services.lifecycle.claim import Claimed
@@ -128,7 +129,8 @@ class TurnRun:
         except ModelFailed as failure:
             logger.warning("%s: the model failed (%s).", self.row.pk, failure.code)
             self._usage += failure.usage
-            return failed(self._usage, failure.code, failure.message)
+            message = with_retry_after(failure.message, failure.retry_after)
+            return failed(self._usage, failure.code, message)
         except (Fenced, ContinuedElsewhere):
             raise
         except Exception:

@@ -63,10 +63,6 @@ async def test_a_request_without_a_word_is_made_again_so_often_and_no_oftener(
     "answer",
     [
         Answer(400, b'{"error": {"message": "Bad."}}'),
-        Answer(401, b'{"error": {"message": "Who?"}}'),
-        Answer(404, b'{"error": {"message": "No such model."}}'),
-        Answer(429, b'{"error": {"message": "Pay.", "code": "insufficient_quota"}}'),
-        Answer(429, b'{"error": {"message": "You exceeded your current quota."}}'),
         Raw(sse({"error": {"message": f"The key {KEY} may not.", "code": 400}})),
         Raw(sse({"error": {"message": "A policy says no."}})),
     ],
@@ -102,8 +98,8 @@ async def test_retries_wait_longer_each_time(providers: Providers, mode: str) ->
     assert (1 + 2 + 4) * 0.025 <= time.monotonic() - start < 5  # half of it is left to chance
 
 
-async def test_a_wait_is_capped_and_can_be_cancelled(providers: Providers, mode: str) -> None:
-    providers.stub.play(replace(BUSY, headers={"Retry-After": "999999"}))
+async def test_a_wait_can_be_cancelled(providers: Providers, mode: str) -> None:
+    providers.stub.play(replace(BUSY, headers={"Retry-After": "60"}))
     asking = asyncio.create_task(record_round(providers.provider(mode)))
     while not providers.stub.asked:  # noqa: ASYNC110
         await asyncio.sleep(0.01)

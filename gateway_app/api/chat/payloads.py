@@ -9,12 +9,10 @@ from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.ids import RESPONSE_PREFIX
 from responses_app.protocol.items import CALLS, ContentPart, Item, TokenLogprob, content_text
 from responses_app.protocol.response_object import ResponseBody
-from responses_app.protocol.status import OPEN, Status
+from responses_app.protocol.status import LIMITS, OPEN, Status
 from responses_app.requests.tools import client_tool_names
 
 PREFIX = "chatcmpl-"
-# Reasons of an end that neither the client nor the operator asked for.
-_FAULTS = ("upstream_cut", "tool_call_dropped", "server_interrupted")
 
 
 def completion_id(response_id: str) -> str:
@@ -88,7 +86,7 @@ def finish_reason(body: ResponseBody) -> str | None:
     status = body["status"]
     if status in OPEN:
         return None
-    if status == Status.FAILED:
+    if status == Status.FAILED or _is_broken_off(body):
         return "error"
     if status == Status.INCOMPLETE:
         is_filtered = _incomplete_reason(body) == "content_filter"
@@ -125,13 +123,19 @@ def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> TurnFailed
     """The error that takes the place of a completion, if there is no completion."""
     if body["status"] == Status.FAILED:
         return failed_turn(_error(body), has_run_tools=has_run_tools)
-    if body["status"] != Status.INCOMPLETE or _incomplete_reason(body) not in _FAULTS:
-        return None
-    if content_text(_parts(body)) or client_calls(body):
+    if not _is_broken_off(body):
         return None
     problem = problem_of(body)
     assert problem is not None
-    return TurnFailed(problem["error"], "agent_incomplete", 502, has_run_tools=has_run_tools)
+    message = problem["error"]
+    if body["store"] and body["output"]:
+        message += f" The output so far is kept: GET /v1/responses/{body['id']}."
+    return TurnFailed(message, "agent_incomplete", 502, has_run_tools=has_run_tools)
+
+
+def _is_broken_off(body: ResponseBody) -> bool:
+    """By a fault or by time, so that the output must not pass for a whole one."""
+    return body["status"] == Status.INCOMPLETE and _incomplete_reason(body) not in LIMITS
 
 
 def client_tool_names_of(body: ResponseBody) -> set[str]:

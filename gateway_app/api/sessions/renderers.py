@@ -192,5 +192,5 @@ def outcome_fields(body: ResponseBody) -> dict[str, bool]:
         "completed": is_complete,
         "partial": not is_complete,
         "interrupted": status in (RunStatus.CANCELLED, RunStatus.INTERRUPTED),
-        "failed": status is RunStatus.FAILED,
+        "failed": status in (RunStatus.FAILED, RunStatus.INTERRUPTED),
     }

@@ -137,6 +137,9 @@ class Answer(ABC):
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]: ...
 
     @abstractmethod
+    def has_output(self) -> bool: ...
+
+    @abstractmethod
     def has_nameless_call(self) -> bool: ...
 
     @abstractmethod
@@ -176,6 +179,10 @@ class Answer(ABC):
             return failure or cut_off("it ended without a finish reason")
         if self.has_nameless_call():
             return cut_off("it has a call without a name")
+        # A model that chose to write nothing has at least the token that ends its answer.
+        is_empty = self.reason == "stop" and not self.has_output()
+        if is_empty and not self.usage.output_tokens:
+            return failure or cut_off("it ended without any output")
         return None
 
 

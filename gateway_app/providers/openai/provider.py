@@ -7,11 +7,12 @@ from typing import Any
 from gateway_app.agent.events import ModelEvent, ModelFailed, ProtocolDeviation
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
-from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
+from gateway_app.providers.openai.client import Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.refusals import Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.text_calls import with_text_calls
+from gateway_app.providers.openai.transport import FRESH_CONNECTION
 from responses_app.metrics import UpstreamRequest
 from responses_app.protocol.token_estimate import estimate_tokens
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gateway_app.agent.events import ProtocolDeviation
-from gateway_app.providers.openai.errors import TOO_LONG, Refused
+from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.overflow import TOO_LONG
 
 Body = dict[str, Any]
 

@@ -24,10 +24,21 @@ from gateway_app.providers.openai.client import (
     UpstreamClient,
     read_usage,
 )
+from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.sse import Event, WholeAnswer
 from responses_app.protocol.items import Annotation as AnnotationBody
 
-_REASONS = frozenset(("length", "content_filter", "tool_calls", "error"))
+# Any other reason counts as `stop`.
+_REASONS = {
+    "length": "length",
+    "model_length": "length",  # Mistral: the context is full
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "tool_calls",
+    "error": "error",
+    "abort": "error",  # vLLM, SGLang
+    "insufficient_system_resource": "error",  # DeepSeek
+}
 
 
 def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
@@ -62,6 +73,8 @@ class ChatAnswer(Answer):
         self.add_upstream_id(event.get("id"))
         for choice in event.get("choices") or ():
             if choice.get("index", 0) == 0:
+                if choice.get("error"):  # OpenRouter
+                    raise failure_in(choice["error"])
                 yield from self._read_delta(choice.get("delta") or {}, choice.get("logprobs"))
                 if choice.get("finish_reason"):
                     self._set_reason(choice["finish_reason"])
@@ -89,6 +102,9 @@ class ChatAnswer(Answer):
                 yield from self.calls.finish(call.call_id)
         yield from super().end(failure)
 
+    def has_output(self) -> bool:
+        return self._has_content or bool(self._by_index)
+
     def has_nameless_call(self) -> bool:
         return self._nameless > 0
 
@@ -96,9 +112,7 @@ class ChatAnswer(Answer):
         return self._has_last_chunk and (self._has_content or self.calls.count > 0)
 
     def _set_reason(self, given: Any) -> None:
-        self.reason = "stop"
-        if given in _REASONS:
-            self.reason = given
+        self.reason = _REASONS.get(str(given), "stop")
 
     def _read_delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
         reasoning = _text(delta.get("reasoning_content") or delta.get("reasoning"))

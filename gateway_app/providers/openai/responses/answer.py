@@ -108,6 +108,9 @@ class ResponsesAnswer(Answer):
             raise failure_in(body.get("error") or {})
         yield from self._end(f"response.{body.get('status')}", body)
 
+    def has_output(self) -> bool:
+        return bool(self._tracker.items)
+
     def has_nameless_call(self) -> bool:
         return any(item.kind in CALLS and not item.call_id for item in self._tracker.items)
 
