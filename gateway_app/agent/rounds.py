@@ -14,12 +14,14 @@ from dataclasses import replace
 from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
+    AnswerStarted,
     Cut,
     Delta,
     ModelEvent,
     ModelFailed,
     ModelFinished,
     ProtocolDeviation,
+    RoundEvent,
     RoundFinished,
     Usage,
 )
@@ -49,7 +51,7 @@ async def ask(
     retries: int,
     answer: AnswerBuffer,
     backoff_secs: float = BACKOFF_SECS,
-) -> AsyncGenerator[Delta | RoundFinished]:
+) -> AsyncGenerator[RoundEvent]:
     """The deltas of every request, with a Cut where one broke off, and one RoundFinished.
 
     The answer is collected in the buffer, which is the caller's.
@@ -64,6 +66,8 @@ async def ask(
                     async for raw_event in events:
                         event = current.receive(raw_event)
                         if event is not None:
+                            if answer.has_deltas and not current.has_started:
+                                yield current.start()
                             yield event
                 current.end_request()
             except ModelFailed as failure:
@@ -87,15 +91,16 @@ class _Round:
     ) -> None:
         self.is_exhausted = False  # this model
         self.is_broken = False  # the last request
+        self.has_started = False  # the answer to the last request
         self.pause_secs = 0.0
         self._call = call
+        self._request = call
         self._retries = retries
         self._backoff_secs = backoff_secs
         self._retry_after_secs = 0.0
         self._answer = answer
         self._has_deltas = False  # in any request
         self._usage = Usage()
-        self._uncounted = 0
         self._failure = ModelFailed("There is no model to ask.")
         self._deviations: set[str] = set()
         self._retried = 0
@@ -112,8 +117,14 @@ class _Round:
     def begin_request(self) -> ModelCall:
         self._answer.begin_request()
         self.is_broken = False
+        self.has_started = False
         self._retry_after_secs = 0.0
-        return replace(self._call, max_output_tokens=self._tokens_left())
+        self._request = replace(self._call, max_output_tokens=self._tokens_left())
+        return self._request
+
+    def start(self) -> AnswerStarted:
+        self.has_started = True
+        return AnswerStarted(self._request.input_tokens())
 
     def receive(self, raw_event: ModelEvent) -> Delta | None:
         """Add an event to the answer; None if the client gets nothing of it."""
@@ -128,16 +139,17 @@ class _Round:
         return event
 
     def end_request(self) -> None:
-        self._usage += self._answer.finish.usage
+        self._usage += self._spent(self._answer.finish.usage)
         self._has_deltas |= self._answer.has_deltas
 
     def fail_request(self, failure: ModelFailed) -> None:
         self.is_broken = True
         self._failure = failure
         self._retry_after_secs = failure.retry_after or 0.0
-        self._usage += failure.usage
-        if not failure.usage.output_tokens:
-            self._uncounted += tokens_of(self._answer.chars)
+        if self._answer.has_deltas:  # without any, a refusal costs nothing
+            self._usage += self._spent(failure.usage)
+        else:
+            self._usage += failure.usage
         self._has_deltas |= self._answer.has_deltas
 
     def settle(self) -> RoundFinished | None:
@@ -175,14 +187,20 @@ class _Round:
         upstream_ids: tuple[str, ...] = (),
         notes: tuple[Item, ...] = (),
     ) -> RoundFinished:
-        return RoundFinished(reason, self._usage, message, upstream_ids, notes, self._uncounted)
+        return RoundFinished(reason, self._usage, message, upstream_ids, notes)
+
+    def _spent(self, counted: Usage) -> Usage:
+        """By the last request; what the upstream did not count is estimated."""
+        if counted.input_tokens and counted.output_tokens:
+            return counted
+        return counted.or_estimate(self._request.input_tokens(), tokens_of(self._answer.chars))
 
     def _tokens_left(self) -> int | None:
-        """One limit applies to all requests; an answer that broke off is counted by its text."""
+        """One limit applies to all requests."""
         limit = self._call.max_output_tokens
         if limit is None:
             return None
-        return max(0, limit - self._usage.output_tokens - self._uncounted)
+        return max(0, limit - self._usage.output_tokens)
 
     def _failed(self) -> ModelFailed:
         self._failure.usage = self._usage

@@ -25,6 +25,7 @@ from responses_app.requests.headers import (
     read_cursor,
     read_flag,
     read_last_event_id,
+    usage_headers,
 )
 from responses_app.services.history.chain import sent_items
 from responses_app.services.lifecycle.cancel import request_cancel
@@ -89,7 +90,9 @@ class StreamedView(ApiView):
 
 
 def _current(row: StoredResponse) -> Response:
-    return Response(response_payload(row), headers={SESSION_HEADER: row.session.public_id})
+    headers = {SESSION_HEADER: row.session.public_id}
+    headers |= usage_headers(is_estimated=row.is_usage_estimated)
+    return Response(response_payload(row), headers=headers)
 
 
 def _wait_until_settled(response_id: str) -> None:

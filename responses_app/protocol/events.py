@@ -102,7 +102,9 @@ OPEN_REASONING_DELTA = "response.reasoning.delta"  # the name in Open Responses
 # -- internal events --------------------------------------------------------------------
 INTERNAL_PREFIX = "hermes."
 ATTEMPT_STARTED = "hermes.attempt.started"
+MODEL_STARTED = "hermes.model.started"  # its first output of a request; with the cost of the input
 MODEL_FINISHED = "hermes.model.finished"
+USAGE_ESTIMATED = "hermes.usage.estimated"  # stored with the terminal event
 PROTOCOL_DEVIATION = "hermes.quirk"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"

@@ -11,7 +11,6 @@ from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, Upst
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from responses_app.metrics import UpstreamRequest
-from responses_app.protocol.token_estimate import estimate_tokens
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
 
@@ -42,7 +41,7 @@ class OpenAIProvider:
         if call.is_retry:
             headers = headers | FRESH_CONNECTION
         opening = self._protocol.open(client, body, headers)
-        tokens = estimate_tokens(call.items, call.instructions, call.tool_specs())
+        tokens = call.input_tokens()
         with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
             try:
                 events = client.events(opening, answer.is_last, tokens, body["stream"])
