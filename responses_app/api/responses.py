@@ -80,6 +80,7 @@ class CancelView(ApiView):
             release_connection()
             request_cancel(row.pk, request.auth.actor).result()
             _wait_until_settled(row.pk)
+            row.refresh_from_db(fields=["is_usage_estimated"])
         if not row.is_stored:
             return Response(body_without_content(row.pk))
         return _current(row)

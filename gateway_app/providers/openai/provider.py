@@ -1,6 +1,6 @@
 """OpenAI, and every compatible server."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -9,6 +9,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
 from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.formatted_answers import FormattedAnswers
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from responses_app.metrics import UpstreamRequest
 
@@ -19,10 +20,18 @@ class OpenAIProvider:
     def __init__(self, upstream: Upstream) -> None:
         self._client = UpstreamClient(upstream)
         self._protocol = PROTOCOLS[upstream.api_mode]
+        self._formatted = FormattedAnswers(upstream, self._ask)
 
-    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        if call.is_formatted:
+            return self._formatted.stream(call)
+        return self._ask(call, _as_it_is)
+
+    async def _ask(
+        self, call: ModelCall, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> AsyncGenerator[ModelEvent]:
         body: dict[str, Any] = {"stream": True}
-        body |= self._protocol.body(call, self._client.upstream)
+        body |= change(self._protocol.body(call, self._client.upstream))
         while True:
             try:
                 async with aclosing(self._request(body, call)) as events:
@@ -57,6 +66,10 @@ class OpenAIProvider:
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+def _as_it_is(body: dict[str, Any]) -> dict[str, Any]:
+    return body
 
 
 def _asking_for_less(
