@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
@@ -105,8 +106,11 @@ class Usage:
     @classmethod
     def read(cls, stored: Mapping[str, int]) -> "Usage":
         """From a log, without the fields that only another version knows."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: count for name, count in stored.items() if name in known})
+        known: dict[str, Any] = {}
+        for counted in fields(cls):
+            if counted.name in stored:
+                known[counted.name] = stored[counted.name]
+        return cls(**known)
 
     def or_estimate(self, input_tokens: int, output_tokens: int) -> "Usage":
         """With these estimates for what the upstream did not count."""

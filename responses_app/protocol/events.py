@@ -39,6 +39,7 @@ class Event(TypedDict, total=False):
     kept_items: int
     reason: str
     message: str
+    input_tokens: int
     usage: dict[str, int]
     upstream_ids: list[str]
     status: str

@@ -120,7 +120,7 @@ async def test_usage_is_asked_for_and_estimated_where_that_is_refused(providers:
 
 
 async def test_a_responses_upstream_that_counts_nothing_is_estimated(providers: Providers) -> None:
-    ended = {"id": "resp_1", "status": "completed", "output": [], "usage": None}
+    ended: dict[str, Any] = {"id": "resp_1", "status": "completed", "output": [], "usage": None}
     providers.stub.play(Text(TEXT), Raw(sse({"type": "response.completed", "response": ended})))
     assert (await record_round(providers.provider("codex_responses"))).finish.usage == ESTIMATED
 
