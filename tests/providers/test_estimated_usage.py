@@ -150,3 +150,17 @@ def test_a_turn_that_a_crash_cut_short_counts_both_attempts(make_server: Callabl
         assert ended["usage"]["output_tokens"] == TEXT_TOKENS + 7  # the second answer was counted
         assert ended["usage"]["input_tokens"] > 11
         assert is_marked(server, made["id"])
+
+
+def test_a_turn_that_no_process_goes_on_with_has_the_usage_up_to_there(make_server: Callable[..., Server]) -> None:
+    with ModelStub() as stub:
+        server = make_server(**env_of(stub), HERMES_RECOVERY="incomplete")
+        stub.play(Text(TEXT), Gate(threading.Event()))
+        made = create(server, background=True).json()
+        eventually(lambda: text(server.body(made["id"])) == TEXT)
+        server.kill(signal.SIGKILL)
+        server.start()
+        ended = server.ended(made["id"])
+        assert (ended["status"], ended["usage"]["output_tokens"]) == ("incomplete", TEXT_TOKENS)
+        assert ended["usage"]["input_tokens"] > 0
+        assert is_marked(server, made["id"])
