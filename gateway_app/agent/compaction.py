@@ -10,6 +10,7 @@ from gateway_app.agent.answer_buffer import AnswerBuffer
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     AgentEvent,
+    AnswerStarted,
     Compaction,
     ModelFailed,
     OpaqueItem,
@@ -116,7 +117,7 @@ async def compact(
     asked: ModelCall,
     retries: int,
     make_context: Callable[[str], CompactedContext],
-) -> AsyncGenerator[ProtocolDeviation | Compaction]:
+) -> AsyncGenerator[AnswerStarted | ProtocolDeviation | Compaction]:
     """Ask for a summary; no client sees any of it before it is complete."""
     yield Compaction()
     answer = AnswerBuffer()
@@ -125,7 +126,7 @@ async def compact(
         async for event in events:
             if isinstance(event, RoundFinished):
                 finished = event
-            elif isinstance(event, ProtocolDeviation):
+            elif isinstance(event, AnswerStarted | ProtocolDeviation):
                 yield event
     assert finished is not None  # the last event of every round
     summary = ""

@@ -33,8 +33,7 @@ class TurnProgress:
 
     items: tuple[Item, ...] = ()  # the model's output, and the outputs of its calls
     pending: tuple[ToolCall, ...] = ()  # whole calls without a result
-    usage: Usage = field(default_factory=Usage)
-    uncounted: int = 0  # estimated tokens of answers that broke off before the upstream counted
+    usage: Usage = field(default_factory=Usage)  # estimated for answers that broke off
     # The part of the usage that went into summaries; None if no summary was completed.
     spent_on_summaries: Usage | None = None
     tool_calls: int = 0  # of the server's tools, with results or without
@@ -83,7 +82,6 @@ class _Turn:
         self.usage = progress.usage
         self.end: TurnFinished | TurnParked | None = None
         self._call = call
-        self._uncounted = progress.uncounted
         self._summary_tokens = 0
         if progress.spent_on_summaries is not None:
             self._summary_tokens = progress.spent_on_summaries.output_tokens
@@ -136,7 +134,7 @@ class _Turn:
         limit = self._call.max_output_tokens
         if limit is None:
             return self._call
-        tokens_left = limit - (self.usage.output_tokens + self._uncounted - self._summary_tokens)
+        tokens_left = limit - (self.usage.output_tokens - self._summary_tokens)
         if tokens_left <= 0:
             self.end = TurnFinished(self.usage, "max_output_tokens")
             return None
@@ -144,7 +142,6 @@ class _Turn:
 
     def end_round(self, finished: RoundFinished, answer: AnswerBuffer) -> None:
         self.usage += finished.usage
-        self._uncounted += finished.uncounted
         self._pending = answer.calls()
         self._called += len(self._served())
         self._call = follow(self._call, answer)

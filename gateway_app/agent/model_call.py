@@ -9,6 +9,7 @@ from gateway_app.agent.context import OWN_LABEL
 from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import Item
+from responses_app.protocol.token_estimate import estimate_tokens
 
 # Fields of a client's request that are passed on to the model as they are.
 MODEL_PARAMETERS = (
@@ -139,6 +140,10 @@ class ModelCall:
         text_options = self.parameters.get("text") or {}
         text_format = text_options.get("format") or {}
         return bool(text_format.get("type", "text") != "text")
+
+    def input_tokens(self) -> int:
+        """An estimate."""
+        return estimate_tokens(self.items, self.instructions, self.tool_specs())
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
         """The next call of the turn; a choice that forces a call applies to the first one only."""

@@ -16,12 +16,14 @@ from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
 from gateway_app.agent.arguments import with_sent_arguments
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
+    AnswerStarted,
     Cut,
     Delta,
     ModelEvent,
     ModelFailed,
     ModelFinished,
     ProtocolDeviation,
+    RoundEvent,
     RoundFinished,
     Usage,
 )
@@ -53,7 +55,7 @@ async def ask(
     retries: int,
     answer: AnswerBuffer,
     backoff_secs: float = BACKOFF_SECS,
-) -> AsyncGenerator[Delta | RoundFinished]:
+) -> AsyncGenerator[RoundEvent]:
     """The deltas of every request, with a Cut where one broke off, and one RoundFinished.
 
     The answer is collected in the buffer, which is the caller's.
@@ -68,8 +70,7 @@ async def ask(
             try:
                 async with aclosing(until_stop(provider.stream(request), request)) as events:
                     async for raw_event in events:
-                        event = current.receive(raw_event)
-                        if event is not None:
+                        for event in current.receive(raw_event):
                             yield event
                 current.end_request()
             except ModelFailed as failure:
@@ -93,16 +94,17 @@ class _Round:
     ) -> None:
         self.is_exhausted = False  # this model
         self.is_broken = False  # the last request
+        self._has_started = False  # the answer to the last request
         self.pause_secs = 0.0
         self._is_last = True  # there is no model after this one
         self._call = call
+        self._request = call
         self._retries = retries
         self._backoff_secs = backoff_secs
         self._retry_after_secs = 0.0
         self._answer = answer
         self._has_deltas = False  # in any request
         self._usage = Usage()
-        self._uncounted = 0
         self._failure = ModelFailed("There is no model to ask.")
         self._deviations: set[str] = set()
         self._retried = 0
@@ -126,36 +128,42 @@ class _Round:
     def begin_request(self) -> ModelCall:
         self._answer.begin_request()
         self.is_broken = False
+        self._has_started = False
         self._retry_after_secs = 0.0
-        return replace(
+        self._request = replace(
             self._call,
             items=with_sent_arguments(self._call.items),
             max_output_tokens=self._tokens_left(),
         )
+        return self._request
 
-    def receive(self, raw_event: ModelEvent) -> Delta | None:
-        """Add an event to the answer; None if the client gets nothing of it."""
+    def receive(self, raw_event: ModelEvent) -> tuple[Delta | AnswerStarted, ...]:
+        """Add an event to the answer; empty if the client gets nothing of it."""
         event = clean_event(raw_event)
         self._answer.add(event)
         if isinstance(event, ModelFinished):
-            return None
+            return ()
         if isinstance(event, ProtocolDeviation):
             if event.name in self._deviations:
-                return None
+                return ()
             self._deviations.add(event.name)
-        return event
+        if self._has_started or not self._answer.has_deltas:
+            return (event,)
+        self._has_started = True
+        return AnswerStarted(self._request.input_tokens()), event
 
     def end_request(self) -> None:
-        self._usage += self._answer.finish.usage
+        self._usage += self._spent(self._answer.finish.usage)
         self._has_deltas |= self._answer.has_deltas
 
     def fail_request(self, failure: ModelFailed) -> None:
         self.is_broken = True
         self._failure = failure
         self._retry_after_secs = failure.retry_after or 0.0
-        self._usage += failure.usage
-        if not failure.usage.output_tokens:
-            self._uncounted += tokens_of(self._answer.chars)
+        if self._answer.has_deltas:  # without any, a refusal costs nothing
+            self._usage += self._spent(failure.usage)
+        else:
+            self._usage += failure.usage
         self._has_deltas |= self._answer.has_deltas
 
     def settle(self) -> RoundFinished | None:
@@ -199,14 +207,20 @@ class _Round:
         upstream_ids: tuple[str, ...] = (),
         notes: tuple[Item, ...] = (),
     ) -> RoundFinished:
-        return RoundFinished(reason, self._usage, message, upstream_ids, notes, self._uncounted)
+        return RoundFinished(reason, self._usage, message, upstream_ids, notes)
+
+    def _spent(self, counted: Usage) -> Usage:
+        """By the last request; what the upstream did not count is estimated."""
+        if counted.input_tokens and counted.output_tokens:
+            return counted
+        return counted.or_estimate(self._request.input_tokens(), tokens_of(self._answer.chars))
 
     def _tokens_left(self) -> int | None:
-        """One limit applies to all requests; an answer that broke off is counted by its text."""
+        """One limit applies to all requests."""
         limit = self._call.max_output_tokens
         if limit is None:
             return None
-        return max(0, limit - self._usage.output_tokens - self._uncounted)
+        return max(0, limit - self._usage.output_tokens)
 
     def _failed(self) -> ModelFailed:
         self._failure.usage = self._usage

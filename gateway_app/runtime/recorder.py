@@ -12,6 +12,7 @@ from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
     MODEL_FINISHED,
+    MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
     Event,
@@ -119,6 +120,9 @@ class Recorder:
             self._builder.tool_output(event.call_id, event.output, is_error=event.is_error)
 
     # -- rounds -------------------------------------------------------------------------
+    def _answer_started(self, event: types.AnswerStarted) -> None:
+        self._builder.add({"type": MODEL_STARTED, "input_tokens": event.input_tokens})
+
     def _round_finished(self, event: types.RoundFinished) -> None:
         finished: Event = {
             "type": MODEL_FINISHED,
@@ -160,6 +164,7 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.CallArguments: Recorder._call_arguments,
     types.CallFinished: Recorder._call_finished,
     types.ToolFinished: Recorder._tool_finished,
+    types.AnswerStarted: Recorder._answer_started,
     types.RoundFinished: Recorder._round_finished,
     types.Compaction: Recorder._compaction,
 }

@@ -14,7 +14,7 @@ from responses_app.database import database
 from responses_app.eventlog import AdmittedRequest, Fenced, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import ATTEMPT_STARTED, Event
+from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Event
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
 from responses_app.protocol.text_buffer import clean_text
@@ -28,20 +28,38 @@ class TurnEnd:
 
     status: Status
     usage: UsageBody | None = None
+    is_usage_estimated: bool = False
     error: dict[str, str] | None = None
     incomplete: dict[str, str] | None = None
 
 
 def failed(usage: Usage, code: str, message: str) -> TurnEnd:
     error = {"code": code, "message": clean_text(message)}
-    return TurnEnd(Status.FAILED, usage=usage.as_spent(), error=error)
+    return _ended(Status.FAILED, usage, error=error)
 
 
 def incomplete(usage: Usage, reason: str, message: str = "") -> TurnEnd:
     details = {"reason": str(reason)}
     if message:
         details["message"] = clean_text(message)
-    return TurnEnd(Status.INCOMPLETE, usage=usage.as_spent(), incomplete=details)
+    return _ended(Status.INCOMPLETE, usage, incomplete=details)
+
+
+def cancelled(usage: Usage) -> TurnEnd:
+    return _ended(Status.CANCELLED, usage)
+
+
+def completed(usage: Usage) -> TurnEnd:
+    return TurnEnd(Status.COMPLETED, usage.as_wire(), usage.is_estimated)
+
+
+def _ended(
+    status: Status,
+    usage: Usage,
+    error: dict[str, str] | None = None,
+    incomplete: dict[str, str] | None = None,
+) -> TurnEnd:
+    return TurnEnd(status, usage.as_spent(), usage.is_estimated, error, incomplete)
 
 
 class TurnLog:
@@ -123,6 +141,8 @@ class TurnLog:
     async def settle(self, end: TurnEnd, deviations: list[str]) -> None:
         """Store the terminal event and the result together."""
         self._is_ended = True
+        if end.is_usage_estimated:
+            self.builder.add({"type": USAGE_ESTIMATED})
         self.builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()

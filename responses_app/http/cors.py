@@ -15,7 +15,7 @@ MAX_AGE_SECS = 600
 SDK_HEADER_PREFIX = "x-stainless-"
 EXPOSED_HEADERS = (
     b"X-Hermes-Session-Id, X-Hermes-Session-Key, x-request-id, Idempotency-Replayed, "
-    b"X-Hermes-Ignored, X-Hermes-Completed, X-Hermes-Partial, X-Hermes-Error, Retry-After, "
+    b"X-Hermes-Ignored, X-Hermes-Usage, X-Hermes-Completed, X-Hermes-Partial, X-Hermes-Error, Retry-After, "
     b"x-should-retry"
 )
 

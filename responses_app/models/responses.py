@@ -15,7 +15,14 @@ from responses_app.protocol.status import (
 
 __all__ = ["Kind", "Response", "ResponseQuerySet", "is_held", "is_parked"]
 
-MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
+MEASURES = (
+    "first_output_ms",
+    "total_ms",
+    "input_tokens",
+    "output_tokens",
+    "is_usage_estimated",
+    "tool_calls",
+)
 
 
 class Response(models.Model):
@@ -53,6 +60,9 @@ class Response(models.Model):
     )
     output = models.JSONField(null=True, help_text="The output items, once it has ended.")
     usage = models.JSONField(null=True)
+    is_usage_estimated = models.BooleanField(
+        default=False, help_text="The upstream did not count all of its tokens."
+    )
     error = models.JSONField(null=True)
     protocol_deviations = models.JSONField(
         default=list, help_text="Deviations of the upstream from its protocol that were tolerated."

@@ -39,6 +39,7 @@ class Event(TypedDict, total=False):
     kept_items: int
     reason: str
     message: str
+    input_tokens: int
     usage: dict[str, int]
     upstream_ids: list[str]
     status: str
@@ -102,7 +103,9 @@ OPEN_REASONING_DELTA = "response.reasoning.delta"  # the name in Open Responses
 # -- internal events --------------------------------------------------------------------
 INTERNAL_PREFIX = "hermes."
 ATTEMPT_STARTED = "hermes.attempt.started"
+MODEL_STARTED = "hermes.model.started"  # its first output of a request; with the cost of the input
 MODEL_FINISHED = "hermes.model.finished"
+USAGE_ESTIMATED = "hermes.usage.estimated"  # stored with the terminal event
 PROTOCOL_DEVIATION = "hermes.quirk"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from responses_app.eventlog import LogErased
+from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.store import event_store
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
@@ -18,6 +19,7 @@ from responses_app.requests.headers import (
     ignored_value,
     read_session_id,
     read_turn_policy,
+    usage_headers,
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
 from responses_app.requests.json_body import run_beside_loop
@@ -73,11 +75,16 @@ class GeneratingConsumer(HttpConsumer):
             headers.append((REPLAYED_HEADER.lower().encode(), b"true"))
         return headers
 
-    async def final(self, response_id: str) -> ResponseBody:
+    async def final(self, response_id: str) -> tuple[ResponseBody, Headers]:
+        """The ended response, and the headers that describe it."""
         try:
-            return await event_store.wait_final(response_id)
+            final = await event_store.wait_final(response_id)
         except LogErased:
             raise ResponseDeleted(response_id) from None
+        headers: Headers = []
+        for name, value in usage_headers(is_estimated=final.is_usage_estimated).items():
+            headers.append((name.lower().encode(), value.encode()))
+        return final_body(final), headers
 
     async def disconnected(self) -> None:
         """A client that leaves during its admission still leaves a response behind.

@@ -10,11 +10,12 @@ import pytest
 
 from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued
 from gateway_app.agent.context import as_note
-from gateway_app.agent.events import Cut as Broken
 from gateway_app.agent.events import (
+    AnswerStarted,
     ModelFailed,
     TextDelta,
 )
+from gateway_app.agent.events import Cut as Broken
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
 from gateway_app.providers.openai.client import Upstream
 from responses_app.protocol.items import content_text
@@ -237,5 +238,6 @@ async def test_a_context_that_is_too_long_has_its_own_code(providers: Providers,
 async def test_closing_a_round_hangs_up(providers: Providers, mode: str) -> None:
     providers.stub.play(Text("a"), Cut())
     async with aclosing(ask([providers.provider(mode)], CALL, 2, AnswerBuffer())) as events:
+        assert await anext(events) == AnswerStarted(CALL.input_tokens())
         assert await anext(events) == TextDelta("a")
     assert providers.requests == 1

@@ -186,7 +186,7 @@ def test_a_kill_behind_a_summary_asks_for_no_other(front: Server, stub: ModelStu
     assert len(stub.asked) == 4
     assert "the whole gist" in sent(stub)
     assert "and then" in sent(stub)
-    assert body["usage"]["output_tokens"] == 14  # one summary and the end of the answer
+    assert body["usage"]["output_tokens"] == 14 + 2  # one summary, the end of the answer, and what the kill cut off
     check_log(front, response_id)
 
 

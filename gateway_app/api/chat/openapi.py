@@ -7,7 +7,7 @@ from gateway_app.api.chat.requests import DETAIL_HEADER, tool_detail
 from gateway_app.api.runs import openapi as runs
 from responses_app.protocol import events
 from responses_app.requests.create import SERVICE_TIERS
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.headers import SESSION_HEADER, USAGE_HEADER
 from responses_app.requests.json_schema import (
     ANYTHING,
     BOOLEAN,
@@ -46,7 +46,7 @@ from responses_app.schema.operations import (
     operation,
     response,
 )
-from responses_app.schema.responses import ADMITTED_HEADERS
+from responses_app.schema.responses import ADMITTED_HEADERS, ENDED_HEADERS
 
 # -- what is returned -------------------------------------------------------------------
 _USAGE = shape(
@@ -218,7 +218,13 @@ PATHS: Paths = {
                             events.CHAT_APPROVAL_RESPONDED,
                         )
                     ),
-                    (*ADMITTED_HEADERS, "X-Hermes-Completed", "X-Hermes-Partial", "X-Hermes-Error"),
+                    (
+                        *ADMITTED_HEADERS,
+                        USAGE_HEADER,
+                        "X-Hermes-Completed",
+                        "X-Hermes-Partial",
+                        "X-Hermes-Error",
+                    ),
                 ),
             ),
             body="CreateChatCompletion",
@@ -243,7 +249,7 @@ PATHS: Paths = {
             "One of them as it is now",
             (
                 200,
-                response(json(ref("StoredChatCompletion")), "The completion.", (SESSION_HEADER,)),
+                response(json(ref("StoredChatCompletion")), "The completion.", ENDED_HEADERS),
             ),
             errors=("404",),
         ),

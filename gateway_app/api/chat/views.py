@@ -19,7 +19,7 @@ from responses_app.models import Kind
 from responses_app.models import Response as StoredResponse
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.headers import SESSION_HEADER, usage_headers
 from responses_app.services.lifecycle.delete import delete_response
 from responses_app.services.lookup import note_access
 
@@ -53,6 +53,7 @@ class CompletionView(ApiView):
         if body is None:
             raise CompletionNotFound(completion_id)
         headers = {SESSION_HEADER: row.session.public_id}
+        headers |= usage_headers(is_estimated=row.is_usage_estimated)
         return Response(_stored_completion(body), headers=headers)
 
     def delete(self, request: ApiRequest, completion_id: str) -> Response:

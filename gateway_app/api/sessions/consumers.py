@@ -53,7 +53,8 @@ class SessionConsumer(GeneratingConsumer):
 class SessionChatConsumer(SessionConsumer):
     async def respond(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
-        final = await self.final(admitted.response_id)
+        final, final_headers = await self.final(admitted.response_id)
+        headers += final_headers
         if outcome_fields(final)["failed"]:
             await self.send_error(TurnFailed(final), headers)
         else:

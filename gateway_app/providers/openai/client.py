@@ -12,7 +12,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from gateway_app.agent.events import ModelFailed, Usage
+from gateway_app.agent.events import ModelFailed
 from gateway_app.config.presets.facts import Preset
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.upstream_limits import is_nearby
@@ -28,8 +28,6 @@ from gateway_app.providers.openai.transport import Transport
 
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
-# Of one answer; a larger count is an error of the server, and no column holds it.
-MAX_TOKENS = 1_000_000_000
 # An answer that is not read to its end costs the connection; waiting for a slow server costs more.
 DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
@@ -194,20 +192,6 @@ class UpstreamClient:
         return failure
 
 
-def read_usage(raw: Any) -> Usage:
-    """The counts of either protocol; what is missing or odd counts as zero."""
-    given = _mapping(raw)
-    inputs = _mapping(given.get("input_tokens_details") or given.get("prompt_tokens_details"))
-    outputs = _mapping(given.get("output_tokens_details") or given.get("completion_tokens_details"))
-    return Usage(
-        input_tokens=_count(given.get("input_tokens", given.get("prompt_tokens"))),
-        output_tokens=_count(given.get("output_tokens", given.get("completion_tokens"))),
-        cached_tokens=_count(inputs.get("cached_tokens")),
-        cache_write_tokens=_count(inputs.get("cache_write_tokens")),
-        reasoning_tokens=_count(outputs.get("reasoning_tokens")),
-    )
-
-
 class _Deadline:
     """When to stop waiting; the time that this process takes between two reads does not count."""
 
@@ -262,15 +246,3 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (TimeoutError, httpx2.HTTPError):
         return
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    return {}
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, int) and 0 < value <= MAX_TOKENS:
-        return value
-    return 0

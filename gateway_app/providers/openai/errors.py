@@ -60,7 +60,8 @@ class Refused(ModelFailed):
 
     status = 0
     is_loading = False  # the error says that the model is not ready yet
-    refused_text = ""  # what the upstream wrote, where it refuses this very request
+    judged = ""  # the fields that identify the error, and both ends of its message
+    refused_text = ""  # the same, where the upstream refuses this very request
     param = ""  # the field that the upstream names as the cause
     is_about_streaming = False
 
@@ -114,6 +115,7 @@ def refusal(error: openai.APIStatusError) -> Refused:
     )
     refused.status = status
     refused.is_loading = status == 503 and bool(_LOADING.search(judged))
+    refused.judged = judged
     if status in (400, 422):
         refused.refused_text = judged
         refused.param = body.param

@@ -1,6 +1,6 @@
 """OpenAI, and every compatible server."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -9,12 +9,12 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
 from gateway_app.providers.openai.client import Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.formatted_answers import FormattedAnswers
 from gateway_app.providers.openai.refusals import Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.text_calls import with_text_calls
 from gateway_app.providers.openai.transport import FRESH_CONNECTION
 from responses_app.metrics import UpstreamRequest
-from responses_app.protocol.token_estimate import estimate_tokens
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
 
@@ -24,10 +24,18 @@ class OpenAIProvider:
         self._client = UpstreamClient(upstream)
         self._protocol = PROTOCOLS[upstream.api_mode]
         self._refusals = Refusals()
+        self._formatted = FormattedAnswers(upstream, self._ask)
 
-    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        if call.is_formatted:
+            return self._formatted.stream(call)
+        return self._ask(call, _as_it_is)
+
+    async def _ask(
+        self, call: ModelCall, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> AsyncGenerator[ModelEvent]:
         body: dict[str, Any] = {"stream": True}
-        body |= self._protocol.body(call, self._client.upstream)
+        body |= change(self._protocol.body(call, self._client.upstream))
         body, deviations = self._refusals.applied(body)
         while True:
             for deviation in deviations:
@@ -54,7 +62,7 @@ class OpenAIProvider:
         if call.is_retry:
             headers = headers | FRESH_CONNECTION
         opening = self._protocol.open(client, body, headers)
-        tokens = estimate_tokens(call.items, call.instructions, call.tool_specs())
+        tokens = call.input_tokens()
         with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
             try:
                 events = client.events(opening, answer.is_last, tokens, body["stream"])
@@ -82,3 +90,7 @@ class OpenAIProvider:
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+def _as_it_is(body: dict[str, Any]) -> dict[str, Any]:
+    return body

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
-from responses_app.metrics import responses_ended
+from responses_app.metrics import responses_ended, tokens_spent
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import OUTPUTS, Item
 from responses_app.protocol.response_object import ResponseBody
@@ -47,6 +47,7 @@ def settle(
     """
     now = timezone.now()
     columns = _timing(row, first_output_at, now) | _counts(body)
+    columns["is_usage_estimated"] = segment.is_usage_estimated
     columns["incomplete_reason"] = (body["incomplete_details"] or {}).get("reason", "")
     columns["lease_owner"] = ""
     columns["lease_until"] = None
@@ -67,7 +68,7 @@ def settle(
     stored = _store(row, segment)  # before the move: an ended response takes no more events
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **columns):
         raise Fenced(row.pk)
-    transaction.on_commit(partial(_count_end, body["status"]))
+    transaction.on_commit(partial(_count_end, body, is_estimated=segment.is_usage_estimated))
     ToolEvent.objects.interrupt(row.pk)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, new_input, body["output"])
@@ -98,8 +99,16 @@ def _counts(body: ResponseBody) -> dict[str, Any]:
     }
 
 
-def _count_end(status: str) -> None:
-    responses_ended.labels(status).inc()
+def _count_end(body: ResponseBody, *, is_estimated: bool) -> None:
+    responses_ended.labels(body["status"]).inc()
+    usage = body["usage"]
+    if usage is None:
+        return
+    source = "upstream"
+    if is_estimated:
+        source = "estimate"
+    tokens_spent.labels("input", source).inc(usage["input_tokens"])
+    tokens_spent.labels("output", source).inc(usage["output_tokens"])
 
 
 def _store(row: Response, segment: Segment) -> Segment:

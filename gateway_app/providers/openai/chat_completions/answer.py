@@ -18,14 +18,10 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
 from gateway_app.providers.openai.chat_completions.annotations import from_chat
 from gateway_app.providers.openai.chat_completions.request import chat_body
-from gateway_app.providers.openai.client import (
-    Opening,
-    Upstream,
-    UpstreamClient,
-    read_usage,
-)
+from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from gateway_app.providers.openai.usage import newer, usage_in_chunk
 from responses_app.protocol.items import Annotation as AnnotationBody
 
 # Any other reason counts as `stop`.
@@ -66,10 +62,11 @@ class ChatAnswer(Answer):
         self._custom: list[_ChatCall] = []
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
-        if event.get("usage"):
-            self.usage = read_usage(event["usage"])
+        usage = usage_in_chunk(event)
+        if usage is not None:
+            self.usage = newer(self.usage, usage)
             # Some servers send usage with every chunk: only one without a choice is the last.
-            self._has_last_chunk = not event.get("choices") and self.usage != Usage()
+            self._has_last_chunk = not event.get("choices")
         self.add_upstream_id(event.get("id"))
         for choice in event.get("choices") or ():
             if choice.get("index", 0) == 0:
@@ -82,7 +79,7 @@ class ChatAnswer(Answer):
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
         yield ProtocolDeviation("a whole answer")
-        self.usage = read_usage(body.get("usage"))
+        self.usage = usage_in_chunk(body) or Usage()
         self.add_upstream_id(body.get("id"))
         choice = body["choices"][0]
         delta = dict(choice["message"])

@@ -17,11 +17,12 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import Answer, Protocol
-from gateway_app.providers.openai.client import Upstream, read_usage
+from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.responses.item_tracker import ItemTracker, OutputItem
 from gateway_app.providers.openai.responses.request import open_responses, responses_body
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from gateway_app.providers.openai.usage import newer, read_usage
 from responses_app.protocol import events
 from responses_app.protocol.items import CALLS, ContentPart, Item
 
@@ -99,7 +100,7 @@ class ResponsesAnswer(Answer):
             given = response.get("usage")
         usage = read_usage(given)
         if usage != Usage():
-            self.usage = usage
+            self.usage = newer(self.usage, usage)
             self._has_usage = True
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
@@ -200,7 +201,7 @@ class ResponsesAnswer(Answer):
                 yield Annotation(annotation)
 
     def _end(self, kind: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
-        self.usage = read_usage(response.get("usage"))
+        self.usage = newer(self.usage, read_usage(response.get("usage")))
         self.add_upstream_id(response.get("id"))
         if kind == events.FAILED:
             raise failure_in(response.get("error") or {})
