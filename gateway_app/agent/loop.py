@@ -17,7 +17,7 @@ from gateway_app.agent.events import (
     TurnParked,
     Usage,
 )
-from gateway_app.agent.model_call import ModelCall, Provider
+from gateway_app.agent.model_call import CutAt, ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.agent.tools import RunTool, ToolCall, ToolResult
 from responses_app.protocol.items import Item, all_call_ids
@@ -39,8 +39,12 @@ class TurnProgress:
     tool_calls: int = 0  # of the server's tools, with results or without
     rounds: int = 0
     last_round: RoundFinished | None = None  # if no output follows it
-    is_message_cut: bool = False
+    cut_at: CutAt | None = None  # where the last message was cut, if it was
     notes: tuple[Item, ...] = ()  # for the model, behind the outputs of the pending calls
+
+    @property
+    def is_message_cut(self) -> bool:
+        return self.cut_at is not None
 
 
 async def run_turn(
@@ -86,7 +90,7 @@ class _Turn:
         self._summary_tokens = 0
         if progress.spent_on_summaries is not None:
             self._summary_tokens = progress.spent_on_summaries.output_tokens
-        self._must_continue = progress.is_message_cut
+        self._must_continue = progress.is_message_cut or call.resume is not None
         self._client_names = {tool["name"] for tool in call.client_tools}
         self._pending = list(progress.pending)
         self._called = progress.tool_calls
@@ -136,6 +140,8 @@ class _Turn:
         if limit is None:
             return self._call
         tokens_left = limit - (self.usage.output_tokens + self._uncounted - self._summary_tokens)
+        if self._call.resume is not None:  # its upstream was sent the limit, and counts by itself
+            tokens_left = max(1, tokens_left)
         if tokens_left <= 0:
             self.end = TurnFinished(self.usage, "max_output_tokens")
             return None

@@ -21,6 +21,7 @@ from gateway_app.agent.events import (
     ModelFinished,
     ProtocolDeviation,
     RoundFinished,
+    UpstreamAbandoned,
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall, Provider
@@ -74,6 +75,8 @@ async def ask(
             if finished is not None:
                 yield finished
                 return
+            if current.abandons_upstream():
+                yield UpstreamAbandoned()
             if not current.is_exhausted:
                 await asyncio.sleep(current.pause_secs)
     yield current.give_up()
@@ -93,6 +96,7 @@ class _Round:
         self._backoff_secs = backoff_secs
         self._retry_after_secs = 0.0
         self._answer = answer
+        self._answer.runs_upstream = call.resume is not None
         self._has_deltas = False  # in any request
         self._usage = Usage()
         self._uncounted = 0
@@ -162,6 +166,15 @@ class _Round:
             return self._settle_cut()
         self._settle_silence()
         return None
+
+    def abandons_upstream(self) -> bool:
+        """Does another answer replace one that may still run at its upstream?"""
+        if self.is_exhausted:
+            self._call = replace(self._call, resume=None)
+        if self._call.resume is not None or not self._answer.runs_upstream:
+            return False
+        self._answer.runs_upstream = False
+        return True
 
     def give_up(self) -> RoundFinished:
         if not self._has_deltas:

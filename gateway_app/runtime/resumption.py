@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
-from gateway_app.agent.events import RoundFinished, Usage
+from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
+from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
@@ -45,6 +47,7 @@ class ResumedTurn(TurnProgress):
     hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
+    resume: ResumePoint | None = None  # of an answer that may still run at its upstream
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class EarlierAttempts:
     usage: Usage
     deviations: list[str]
     first_output_at: datetime | None
+    upstream: UpstreamPosition | None = None  # of an answer that was not received to its end
 
 
 def read_attempts(response_id: str) -> EarlierAttempts:
@@ -64,9 +68,12 @@ def read_attempts(response_id: str) -> EarlierAttempts:
 
 def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
-    usage, deviations = read_spent(events)
+    log = _AttemptsLog(events)
     builder = OutputBuilder(response_id, events)
-    return EarlierAttempts(events, builder, usage, deviations, first_output_at(segments))
+    began_at = first_output_at(segments)
+    return EarlierAttempts(
+        events, builder, log.usage, log.deviations, began_at, log.upstream.position
+    )
 
 
 def read_progress(
@@ -87,10 +94,11 @@ def read_progress(
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=model_items.ends_in_cut_message(output[log.round_start :]),
+        cut_at=model_items.cut_at(output[log.round_start :]),
         hidden=frozenset(hidden),
         noted=frozenset(log.noted),
         used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
+        resume=log.upstream.resume_point(),
     )
 
 
@@ -115,12 +123,14 @@ class _AttemptsLog:
         self.steps: list[int | Event | None] = []
         self.deviations: list[str] = []
         self.noted: set[tuple[str, str]] = set()
+        self.upstream = UpstreamLog()
         self._item_count = 0
         for event in events:
             self._read(event)
 
     def _read(self, event: Event) -> None:
         kind = event["type"]
+        self.upstream.read(event)
         if kind == ITEM_ADDED:
             self._item_count += 1
             self.steps.append(event["output_index"])
@@ -169,7 +179,17 @@ class _ModelItems:
             else:
                 self._add_hidden(step, ledger)
 
-    def ends_in_cut_message(self, open_round: list[Item]) -> bool:
+    def cut_at(self, open_round: list[Item]) -> CutAt | None:
+        """Where the last message was cut; None if the model has nothing to go on with."""
+        if not self._ends_in_cut_message(open_round):
+            return None
+        last = self.items[-1]
+        has_reasoning = any(item["type"] == "reasoning" for item in open_round)
+        if has_reasoning or last["type"] != "message" or last.get("status") != "incomplete":
+            return CutAt.BEHIND
+        return CutAt.TEXT
+
+    def _ends_in_cut_message(self, open_round: list[Item]) -> bool:
         """Reasoning behind the message makes no difference."""
         for item in reversed(self.items):
             if item["type"] == "message":

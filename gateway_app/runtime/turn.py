@@ -17,9 +17,11 @@ from gateway_app.agent.events import (
     RoundFinished,
     TurnFinished,
     TurnParked,
+    UpstreamAbandoned,
+    UpstreamPosition,
     Usage,
 )
-from gateway_app.runtime.agent_run import make_recorder, start_agent
+from gateway_app.runtime.agent_run import cancel_upstream, make_recorder, start_agent
 from gateway_app.runtime.mcp import wait_until_connected
 from gateway_app.runtime.resumption import EarlierAttempts
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
@@ -63,6 +65,7 @@ class TurnRun:
         self._refusal: Exception | None = None
         self._usage = Usage()
         self._deviations: list[str] = []
+        self._upstream: UpstreamPosition | None = None  # of an answer that runs there by itself
 
     # -- from outside -------------------------------------------------------------------
     def stop(self, cause: StopCause) -> None:
@@ -109,11 +112,14 @@ class TurnRun:
         earlier = await self._log.open()
         self._usage = earlier.usage
         self._deviations = earlier.deviations
+        self._upstream = earlier.upstream
         self._task = asyncio.current_task()
         end = await self._find_end(earlier)
         self._task = None
         if end is not None:
             await self._log.settle(end, self._deviations)
+            if self._upstream is not None:
+                await cancel_upstream(self.row, self._upstream)
         elif not await database.write_with_retry(partial(park, self.row), response_id=self.row.pk):
             raise Fenced(self.row.pk)
 
@@ -186,8 +192,13 @@ class TurnRun:
                     return None
                 if isinstance(event, RoundFinished | Compaction):
                     self._usage += event.usage
+                    self._upstream = None
                 elif isinstance(event, ProtocolDeviation):
                     self._deviations.append(event.name)
+                elif isinstance(event, UpstreamPosition):
+                    self._upstream = event
+                elif isinstance(event, UpstreamAbandoned):
+                    self._upstream = None
                 recorder.record(event)
                 self._log.append()
                 if database.writer.is_congested:

@@ -41,6 +41,9 @@ class Event(TypedDict, total=False):
     message: str
     usage: dict[str, int]
     upstream_ids: list[str]
+    upstream: str
+    upstream_id: str
+    cursor: int
     status: str
     duration_ms: int
     expires_at: int
@@ -104,6 +107,8 @@ INTERNAL_PREFIX = "hermes."
 ATTEMPT_STARTED = "hermes.attempt.started"
 MODEL_FINISHED = "hermes.model.finished"
 PROTOCOL_DEVIATION = "hermes.quirk"
+UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its upstream by itself
+UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now

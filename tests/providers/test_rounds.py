@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued
+from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued, with_note
 from gateway_app.agent.events import Cut as Broken
 from gateway_app.agent.events import (
     ModelFailed,
@@ -141,7 +141,7 @@ async def test_a_text_is_continued_four_times_and_then_incomplete(providers: Pro
     recorded = await record_round(providers.provider(mode))
     assert (recorded.text, recorded.cuts, providers.requests) == ("0 1 2 3 4 ", 5, 5)
     assert recorded.finish.reason == "upstream_cut"
-    assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
+    assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 1, 1, 1]
     texts = [content_text(item["content"]) for item in recorded.answer.items()]
     assert texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
 
@@ -185,7 +185,8 @@ def test_a_continued_call_has_the_output_and_asks_to_go_on() -> None:
         buffer.add(event)
     shown = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so f"}]}
     asked = continued(replace(CALL, tool_choice="required"), buffer)
-    assert asked.items == [*CALL.items, shown, {"type": "message", "role": "user", "content": CONTINUE}]
+    assert (asked.items, asked.cut_at) == ([*CALL.items, shown], CutAt.TEXT)
+    assert with_note(asked).items == [*asked.items, {"type": "message", "role": "user", "content": CONTINUE}]
     assert asked.tool_choice == "required"
     assert continued(CALL, AnswerBuffer()).items == CALL.items
 

@@ -51,6 +51,7 @@ _STREAM = _any_of(r"\bstream(?:ing|ed)?\b")
 class Refused(ModelFailed):
     """An HTTP error in the place of an answer."""
 
+    status = 0
     names_stream_options = False
     is_about_streaming = False
 
@@ -70,6 +71,7 @@ def refusal(error: openai.APIStatusError) -> Refused:
         is_transient=is_transient,
         retry_after=retry_after_secs(error.response.headers),
     )
+    refused.status = status
     refused.names_stream_options = status in (400, 422) and "stream_options" in judged
     is_refusal = status == 501 or (400 <= status < 500 and status not in (401, 408, 409, 429))
     refused.is_about_streaming = is_refusal and _is_about_streaming(body, message)
