@@ -14,6 +14,7 @@ from gateway_app.agent.events import (
     ModelFailed,
     TextDelta,
 )
+from gateway_app.agent.model_call import CutAt
 from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
 from gateway_app.providers.openai.client import Upstream
 from responses_app.protocol.items import content_text
