@@ -19,6 +19,7 @@ from gateway_app.agent.events import (
     ReasoningSealed,
     RefusalDelta,
     TextDelta,
+    UpstreamAbandoned,
     UpstreamPosition,
 )
 from gateway_app.agent.model_call import CutAt, ModelCall
@@ -98,8 +99,8 @@ class AnswerBuffer:
             self._append(event.item)
         elif isinstance(event, Annotation):
             self.has_deltas = True
-        elif isinstance(event, UpstreamPosition):
-            self.runs_upstream = True
+        elif isinstance(event, UpstreamPosition | UpstreamAbandoned):
+            self.runs_upstream = isinstance(event, UpstreamPosition)
 
     def _append(self, entry: "Item | _Call") -> None:
         self.has_deltas = True

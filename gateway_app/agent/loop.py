@@ -149,6 +149,8 @@ class _Turn:
 
     def end_round(self, finished: RoundFinished, answer: AnswerBuffer) -> None:
         self.usage += finished.usage
+        if self._call.resume is not None and answer.runs_upstream:
+            self._uncounted = 0  # the upstream has counted what came before the crash too
         self._uncounted += finished.uncounted
         self._pending = answer.calls()
         self._called += len(self._served())

@@ -9,25 +9,20 @@ import pytest
 
 from gateway_app.agent.answer_buffer import CONTINUE
 from gateway_app.agent.events import (
-    ModelEvent,
-    ModelFinished,
-    ReasoningDelta,
     TextDelta,
+    TurnFinished,
     UpstreamAbandoned,
     UpstreamPosition,
+    Usage,
 )
+from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.model_call import CutAt, ModelCall, ResumePoint
+from gateway_app.agent.tools import ToolCall, ToolResult
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.provider import OpenAIProvider
 from gateway_app.providers.openai.responses import background
-from gateway_app.providers.openai.responses.background import POSITION_EVENTS, BackgroundAnswer
-from gateway_app.runtime.recorder import Recorder
-from gateway_app.runtime.upstream_log import UpstreamLog
-from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import UPSTREAM_POSITION, Event
 from responses_app.protocol.items import Item
 from tests.support.background_stub import BackgroundStub
-from tests.support.output_builders import RESPONSE_ID, created_event
 from tests.support.providers import CALL, record_round
 
 STORED = replace(CALL, is_stored=True)
@@ -164,90 +159,15 @@ async def test_another_upstream_picks_nothing_up(upstream: BackgroundStub) -> No
     assert upstream.cancelled == ["resp_up1"]
 
 
-def long_answer() -> list[dict[str, Any]]:
-    """Reasoning in two parts, a message, a search, another message; more than two positions long."""
-    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "resp_up1", "output": []}}]
-
-    def item(index: int, given: dict[str, Any], *inner: dict[str, Any]) -> None:
-        place = {"item_id": given["id"], "output_index": index}
-        events.append({"type": "response.output_item.added", "output_index": index, "item": given})
-        events.extend({**event, **place} for event in inner)
-        events.append({"type": "response.output_item.done", "output_index": index, "item": given})
-
-    def texts(kind: str, name: str, count: int) -> list[dict[str, Any]]:
-        return [{"type": kind, "delta": f"{name}{number}\0 "} for number in range(count)]
-
-    parts = [{"type": "response.reasoning_summary_part.added", "summary_index": index} for index in (0, 1)]
-    thought = texts("response.reasoning_summary_text.delta", "r", 6)
-    sealed = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "sealed"}
-    item(0, sealed, parts[0], *thought[:3], parts[1], *thought[3:])
-    item(1, {"id": "msg_1", "type": "message", "role": "assistant"}, *texts("response.output_text.delta", "a", 70))
-    item(2, {"id": "ws_1", "type": "web_search_call", "status": "completed"})
-    item(3, {"id": "msg_2", "type": "message", "role": "assistant"}, *texts("response.output_text.delta", "b", 40))
-    output = [event["item"] for event in events if event["type"] == "response.output_item.done"]
-    events.append({"type": "response.completed", "response": {"id": "resp_up1", "output": output}})
-    return [{**event, "sequence_number": number} for number, event in enumerate(events)]
+async def test_an_answer_is_picked_up_although_an_estimate_exceeds_its_limit(upstream: BackgroundStub) -> None:
+    point = await resume_point(upstream, "one two ")
+    call = replace(STORED, items=[*CALL.items, CUT_TEXT], cut_at=CutAt.TEXT, resume=point, max_output_tokens=9)
+    progress = TurnProgress(uncounted=10, cut_at=CutAt.TEXT)
+    async with provider_of(upstream) as provider:
+        events = [event async for event in run_turn([provider], call, no_tool, progress, retries=0)]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "three four"
+    assert events[-1] == TurnFinished(Usage(11, 7))
 
 
-class CrashingProcess:
-    """Records an answer event by event, dies, and goes on from what it recorded."""
-
-    def __init__(self) -> None:
-        self.log: list[Event] = [created_event()]
-        self.finished: ModelEvent | None = None
-
-    def receive(self, events: list[dict[str, Any]], until: int, resume: ResumePoint | None) -> None:
-        builder = OutputBuilder(RESPONSE_ID, self.log)
-        builder.close("incomplete")
-        recorder = Recorder(builder, {}, set(), "function_call", lambda context: "")
-        answer = BackgroundAnswer(STORED, Upstream("openai", "m", api_mode="codex_responses"), resume)
-        for event in events[answer.cursor + 1 : until]:
-            for model_event in answer.understand(event):
-                recorder.record(_cleaned(model_event))
-        if until >= len(events):
-            self.finished = list(answer.end(None))[-1]
-            builder.close("completed")
-        self.log += builder.take()
-
-    @property
-    def point(self) -> ResumePoint | None:
-        upstream = UpstreamLog()
-        for event in self.log:
-            upstream.read(event)
-        return upstream.resume_point()
-
-    def deltas(self, kind: str) -> str:
-        return "".join(event["delta"] for event in self.log if event["type"] == kind)
-
-    @property
-    def sealed(self) -> int:
-        done = [event["item"] for event in self.log if event["type"] == "response.output_item.done"]
-        return sum("encrypted_content" in item for item in done)
-
-    def count(self, item_type: str) -> int:
-        added = [event["item"]["type"] for event in self.log if event["type"] == "response.output_item.added"]
-        return added.count(item_type)
-
-
-def _cleaned(event: ModelEvent) -> ModelEvent:
-    if isinstance(event, TextDelta | ReasoningDelta):
-        return replace(event, text=event.text.replace("\0", "\ufffd"))
-    return event
-
-
-def test_wherever_processes_die_nothing_is_lost_or_doubled() -> None:
-    events = long_answer()
-    whole = CrashingProcess()
-    whole.receive(events, len(events), None)
-    positions = [event for event in whole.log if event["type"] == UPSTREAM_POSITION]
-    assert len(positions) == 1 + len(events) // POSITION_EVENTS
-    kinds = ("response.output_text.delta", "response.reasoning_summary_text.delta")
-    for death in range(1, len(events)):
-        process = CrashingProcess()
-        process.receive(events, death, None)
-        process.receive(events, min(death + 7, len(events) - 1), process.point)  # and dies again
-        process.receive(events, len(events), process.point)
-        assert isinstance(process.finished, ModelFinished)
-        for kind in kinds:
-            assert process.deltas(kind) == whole.deltas(kind), (death, kind)
-        assert (process.count("web_search_call"), process.sealed) == (1, 1), death
+async def no_tool(call: ToolCall) -> ToolResult | None:
+    raise AssertionError(call)

@@ -47,14 +47,13 @@ async def test_the_text_goes_back_letter_by_letter_and_the_rest_follows_it(provi
 
 
 async def test_each_server_is_asked_in_its_form(providers: Providers) -> None:
-    bodies = {}
+    bodies = []
     for name in PREFILLING:
         await broken_round(providers, name, *ECHO.get(name, ()), Text("a"))
-        bodies[name] = providers.stub.asked[-1].body
-    flags = {name: (body.get("continue_final_message"), body.get("add_generation_prompt")) for name, body in bodies.items()}
-    assert flags == {"llamacpp": (None, None), "vllm": (True, False), "deepseek": (None, None), "mistral": (None, None)}
-    prefixes = [body["messages"][-1].get("prefix") for body in bodies.values()]
-    assert prefixes == [None, None, True, True]
+        bodies.append(providers.stub.asked[-1].body)
+    assert [body.get("continue_final_message") for body in bodies] == [None, True, None, None]
+    assert [body.get("add_generation_prompt") for body in bodies] == [None, False, None, None]
+    assert [body["messages"][-1].get("prefix") for body in bodies] == [None, None, True, True]
     paths = [asked.path for asked in providers.stub.asked[1::2]]
     assert paths == [f"/v1{beta}/chat/completions" for beta in ("", "", "/beta", "")]
 
@@ -69,7 +68,9 @@ def test_a_key_goes_to_no_host_that_the_configuration_does_not_name() -> None:
     assert address("https://vllm.example/v1", "vllm") == "https://vllm.example/v1"
 
 
-@pytest.mark.parametrize("pieces", [("Once  upon ",), ("On", "ce  upon", " "), ("Once  upon  a",), tuple("Once  upon ")])
+@pytest.mark.parametrize(
+    "pieces", [("Once  upon ",), ("On", "ce  upon", " "), ("Once  upon  a",), tuple("Once  upon ")]
+)
 async def test_an_echo_of_the_text_is_cut_however_it_is_split(providers: Providers, pieces: tuple[str, ...]) -> None:
     rest = " time." if pieces[-1].endswith("a") else " a time."
     recorded = await broken_round(providers, "mistral", *map(Text, pieces), Text(rest))

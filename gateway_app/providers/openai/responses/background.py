@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway_app.agent.events import (
@@ -129,7 +129,7 @@ class BackgroundAnswer(ResponsesAnswer):
             text = clean_text(event.text)
             self._drop(kind, min(left, len(text)))
             if len(text) > left:
-                yield type(event)(text[left:])
+                yield _rest(event, text[left:])
         elif isinstance(event, _COUNTED):
             self._drop(kind, 1)
         else:
@@ -139,6 +139,13 @@ class BackgroundAnswer(ResponsesAnswer):
         self._left[kind] -= count
         if not self._left[kind]:
             del self._left[kind]
+
+
+def _rest(delta: TextDelta | ReasoningDelta | RefusalDelta, text: str) -> ModelEvent:
+    """Log probabilities belong to whole tokens, and can't be cut."""
+    if isinstance(delta, TextDelta):
+        return TextDelta(text)
+    return replace(delta, text=text)
 
 
 @dataclass
