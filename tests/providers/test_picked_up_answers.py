@@ -6,12 +6,12 @@ from typing import Any
 from gateway_app.agent.events import (
     ModelEvent,
     ModelFinished,
-    ReasoningDelta,
     TextDelta,
     UpstreamAbandoned,
     UpstreamPosition,
 )
 from gateway_app.agent.model_call import ResumePoint
+from gateway_app.agent.stream_filters import clean_event
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.responses.background import POSITION_EVENTS, BackgroundAnswer
 from gateway_app.runtime.recorder import Recorder
@@ -65,7 +65,9 @@ class CrashingProcess:
         answer = BackgroundAnswer(STORED, UPSTREAM, resume)
         for event in events[answer.cursor + 1 : until]:
             for model_event in answer.understand(event):
-                recorder.record(_cleaned(model_event))
+                cleaned = clean_event(model_event)  # as every round does
+                assert not isinstance(cleaned, ModelFinished)
+                recorder.record(cleaned)
         if until >= len(events):
             self.finished = list(answer.end(None))[-1]
             builder.close("completed")
@@ -89,12 +91,6 @@ class CrashingProcess:
     def count(self, item_type: str) -> int:
         added = [event["item"]["type"] for event in self.log if event["type"] == "response.output_item.added"]
         return added.count(item_type)
-
-
-def _cleaned(event: ModelEvent) -> ModelEvent:
-    if isinstance(event, TextDelta | ReasoningDelta):
-        return replace(event, text=event.text.replace("\0", "\ufffd"))
-    return event
 
 
 def test_wherever_processes_die_nothing_is_lost_or_doubled() -> None:
