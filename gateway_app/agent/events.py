@@ -67,6 +67,20 @@ class ProtocolDeviation:
 
 
 @dataclass(frozen=True, slots=True)
+class UpstreamPosition:
+    """The answer runs at its upstream by itself, and was received up to the cursor."""
+
+    upstream: str  # identifies the upstream, without naming its address
+    response_id: str
+    cursor: int  # the upstream's sequence number
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAbandoned:
+    """The rest of that answer can't be received: a model is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     call_id: str
     name: str
@@ -230,6 +244,8 @@ Delta = (
     | OpaqueItem
     | Cut
     | ProtocolDeviation
+    | UpstreamPosition
+    | UpstreamAbandoned
     | CallStarted
     | CallArguments
     | CallFinished

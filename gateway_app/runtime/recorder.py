@@ -15,6 +15,8 @@ from responses_app.protocol.events import (
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    UPSTREAM_ABANDONED,
+    UPSTREAM_POSITION,
     Event,
 )
 from responses_app.protocol.items import CompactedContext
@@ -149,6 +151,19 @@ class Recorder:
     def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
+    def _upstream_position(self, event: types.UpstreamPosition) -> None:
+        self._builder.add(
+            {
+                "type": UPSTREAM_POSITION,
+                "upstream": event.upstream,
+                "upstream_id": event.response_id,
+                "cursor": event.cursor,
+            }
+        )
+
+    def _upstream_abandoned(self, event: types.UpstreamAbandoned) -> None:
+        self._builder.add({"type": UPSTREAM_ABANDONED})
+
 
 _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.MessageStarted: Recorder._message_started,
@@ -160,6 +175,8 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.OpaqueItem: Recorder._opaque_item,
     types.Cut: Recorder._cut,
     types.ProtocolDeviation: Recorder._protocol_deviation,
+    types.UpstreamPosition: Recorder._upstream_position,
+    types.UpstreamAbandoned: Recorder._upstream_abandoned,
     types.CallStarted: Recorder._call_started,
     types.CallArguments: Recorder._call_arguments,
     types.CallFinished: Recorder._call_finished,

@@ -42,6 +42,9 @@ class Event(TypedDict, total=False):
     input_tokens: int
     usage: dict[str, int]
     upstream_ids: list[str]
+    upstream: str
+    upstream_id: str
+    cursor: int
     status: str
     duration_ms: int
     expires_at: int
@@ -107,6 +110,8 @@ MODEL_STARTED = "hermes.model.started"  # its first output of a request; with th
 MODEL_FINISHED = "hermes.model.finished"
 USAGE_ESTIMATED = "hermes.usage.estimated"  # stored with the terminal event
 PROTOCOL_DEVIATION = "hermes.quirk"
+UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its upstream by itself
+UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now

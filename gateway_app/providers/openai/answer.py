@@ -84,6 +84,10 @@ class CallTracker:
             yield from self._release()
 
     @property
+    def is_any_open(self) -> bool:
+        return bool(self._open)
+
+    @property
     def are_whole(self) -> bool:
         return all(self._is_whole(call_id) for call_id in self._open)
 

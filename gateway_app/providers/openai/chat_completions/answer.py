@@ -100,7 +100,7 @@ class ChatAnswer(Answer):
         yield from super().end(failure)
 
     def has_output(self) -> bool:
-        return self._has_content or bool(self._by_index)
+        return self._has_content or bool(self._chat_calls)
 
     def has_nameless_call(self) -> bool:
         return self._nameless > 0
