@@ -32,6 +32,7 @@ from responses_app.protocol.items import (
     content_text_with_refusals,
     output_ids,
 )
+from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.token_estimate import tokens_of
 
 # Behind one of these a model knows by itself that its message before was cut.
@@ -229,7 +230,7 @@ def _chars_written(item: Item) -> int:
     if item["type"] in ARGUMENTS_OF:
         return len(call_arguments(item))
     if item["type"] == "reasoning":
-        return len(content_text_with_refusals(item["summary"]))
+        return len(reasoning_text(item))
     if _is_answer(item):
         return len(content_text_with_refusals(item["content"]))
     return 0
