@@ -67,6 +67,7 @@ def test_outputs_come_behind_the_text_beside_their_calls(ends: bool) -> None:
 def say_of_every_kind(builder: OutputBuilder) -> None:
     for say in (builder.reasoning, builder.refusal, builder.text):
         say("x" * 40)
+    builder.reasoning("x" * 40, "summary")
     for call_id, kind in (("c1", "function_call"), ("c2", "custom_tool_call")):
         builder.call_started(call_id, "look", kind)
         builder.call_arguments(call_id, "x" * 40)
@@ -75,7 +76,7 @@ def say_of_every_kind(builder: OutputBuilder) -> None:
 
 
 def test_whatever_was_written_before_a_crash_counts_against_the_limit() -> None:
-    assert resumed(say_of_every_kind).uncounted == 6 * 10
+    assert resumed(say_of_every_kind).uncounted == 7 * 10
 
 
 def test_what_a_usage_reports_is_not_counted_again() -> None:
