@@ -5,6 +5,7 @@ from typing import Any, get_args
 import pytest
 from openai.types.responses import Response, ResponseReasoningItem, ResponseStreamEvent
 
+from gateway_app.providers.builtin.provider import REASONING
 from tests.support.chat_client import complete, scripted, stream_completion
 from tests.support.checker import check_log
 from tests.support.scripted_requests import call
@@ -157,11 +158,13 @@ def test_chat_has_both_forms_under_both_names(server: Server, form: str) -> None
 
 @pytest.mark.parametrize("form", [RAW, SUMMARY])
 def test_operators_and_the_next_turn_read_both_forms(server: Server, operator: Operator, form: str) -> None:
-    received = stream(server, {"X-Hermes-Reasoning": form})
+    asked = f"think about it, {form}"
+    received = stream(server, {"X-Hermes-Reasoning": form}, input=asked)
     first = received[-1]["response"]
+    assert in_form(first["output"][0], REASONING) == form
     page = operator.page(f"/admin/responses_app/response/{first['id']}/change/")
-    assert "one two" in page
-    history = [{"role": "user", "content": INPUT}, *first["output"], {"role": "user", "content": f"go on {form}"}]
+    assert REASONING.strip() in page
+    history = [{"role": "user", "content": asked}, *first["output"], {"role": "user", "content": "go on"}]
     with server.http() as client:
         answer = client.post("/v1/responses", json={"input": history})
     assert answer.status_code == 200, answer.text
