@@ -11,6 +11,7 @@ from tests.support.checker import check_log
 from tests.support.scripted_requests import call
 from tests.support.server import Server, events, frames, script
 from tests.support.staff import Operator
+from tests.support.stored_rows import session_of, stored_rows
 from tests.support.websockets import socket
 
 pytestmark = pytest.mark.any_database
@@ -130,9 +131,8 @@ def test_a_retried_response_keeps_its_form(server: Server, operator: Operator) -
     received = stream(server, {"X-Hermes-Reasoning": "summary"}, input=failing)
     first = received[0]["response"]["id"]
     operator.act("/admin/responses_app/response/", "retry", first)
-    sql = "SELECT id, reasoning_form FROM responses_app_response WHERE session_id = (%s) ORDER BY turn"
-    session = "SELECT session_id FROM responses_app_response WHERE id = ?"
-    rows = server.query(sql % session, first)
+    session_id = session_of(server, first)
+    rows = stored_rows(server, "response", "id", "reasoning_form", order_by="turn", session_id=session_id)
     assert [form for _, form in rows] == [SUMMARY, SUMMARY]
     again = server.ended(rows[1][0])
     assert in_form(again["output"][0], "one two ") == SUMMARY
@@ -169,5 +169,5 @@ def test_operators_and_the_next_turn_read_both_forms(server: Server, operator: O
         answer = client.post("/v1/responses", json={"input": history})
     assert answer.status_code == 200, answer.text
     assert answer.json()["status"] == "completed"
-    row = "SELECT is_history_resent, previous_id FROM responses_app_response WHERE id = ?"
-    assert [tuple(found) for found in server.query(row, answer.json()["id"])] == [(True, first["id"])]
+    [row] = stored_rows(server, "response", "is_history_resent", "previous_id", id=answer.json()["id"])
+    assert row == (True, first["id"])
