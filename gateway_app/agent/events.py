@@ -26,6 +26,7 @@ class MessageStarted:
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     text: str
+    is_summary: bool = False  # the upstream's summary of its reasoning, not the reasoning itself
 
 
 @dataclass(frozen=True, slots=True)

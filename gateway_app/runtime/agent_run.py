@@ -34,6 +34,7 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
         hidden=context.progress.hidden,
+        reasoning_form=row.reasoning_form,
     )
 
 

@@ -20,6 +20,7 @@ from responses_app.protocol.events import (
     Event,
 )
 from responses_app.protocol.items import CompactedContext
+from responses_app.protocol.reasoning_items import RAW, SUMMARY
 
 INTERNAL_TOOL_PREFIX = "_"
 
@@ -37,12 +38,14 @@ class Recorder:
         form: str,
         seal: Seal,
         hidden: Iterable[str] = (),
+        reasoning_form: str = RAW,
     ) -> None:
         self._builder = builder
         self._tools = tools
         self._client_names = client_names
         self._form = form
         self._seal = seal
+        self._reasoning_form = reasoning_form
         self._served: dict[str, str] = {}  # call id -> name
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in hidden}
@@ -61,7 +64,8 @@ class Recorder:
         self._builder.annotation(event.annotation)
 
     def _reasoning(self, event: types.ReasoningDelta) -> None:
-        self._builder.reasoning(event.text)
+        form = SUMMARY if event.is_summary else self._reasoning_form
+        self._builder.reasoning(event.text, form)
 
     def _reasoning_sealed(self, event: types.ReasoningSealed) -> None:
         self._builder.seal_reasoning(event.encrypted_content)

@@ -83,6 +83,8 @@ SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
 SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
 SUMMARY_DELTA = "response.reasoning_summary_text.delta"
 SUMMARY_DONE = "response.reasoning_summary_text.done"
+REASONING_DELTA = "response.reasoning_text.delta"
+REASONING_DONE = "response.reasoning_text.done"
 ARGUMENTS_DELTA = "response.function_call_arguments.delta"
 ARGUMENTS_DONE = "response.function_call_arguments.done"
 CUSTOM_INPUT_DELTA = "response.custom_tool_call_input.delta"
@@ -99,8 +101,7 @@ ARGUMENTS_DELTA_OF = {
     "mcp_call": MCP_ARGUMENTS_DELTA,
 }
 
-# -- only upstreams send these ----------------------------------------------------------
-REASONING_TEXT_DELTA = "response.reasoning_text.delta"
+# -- only upstreams send this -----------------------------------------------------------
 OPEN_REASONING_DELTA = "response.reasoning.delta"  # the name in Open Responses
 
 # -- internal events --------------------------------------------------------------------
