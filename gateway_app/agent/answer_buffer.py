@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from gateway_app.agent.context import as_note, without_dangling_reasoning
 from gateway_app.agent.events import (
@@ -9,6 +10,7 @@ from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
     CallStarted,
+    ItemState,
     MessageStarted,
     ModelEvent,
     ModelFailed,
@@ -38,15 +40,18 @@ class AnswerBuffer:
     """
 
     def __init__(self) -> None:
-        self._entries: list[Item | _Message | _Call] = []
-        self._message: _Message | None = None  # the last entry, if text can be added to it
+        self._entries: list[Item | _Entry] = []
         self.begin_request()
 
-    def begin_request(self) -> None:
-        """What follows is the answer to another request of the round."""
+    def begin_request(self, provider: str = "") -> None:
+        """What follows is the answer to another request of the round, from this provider."""
         self.has_deltas = False  # whether the client got anything of it
+        self.is_unmarked = False  # reasoning began, and its log does not name the provider yet
         self.chars = 0  # of everything the model wrote
-        self._message = None
+        self._provider = provider
+        # The last entry, if text or reasoning can be added to it.
+        self._message: _Message | None = None
+        self._reasoning: _Reasoning | None = None
         self._request_start = len(self._entries)
         self._calls: dict[str, _Call] = {}
         self._finish: ModelFinished | None = None
@@ -55,8 +60,7 @@ class AnswerBuffer:
         if isinstance(event, TextDelta):  # the most frequent event
             self._add_text(event.text)
         elif isinstance(event, ReasoningDelta):
-            self.has_deltas = True
-            self.chars += len(event.text)
+            self._add_reasoning(event.text)
         elif isinstance(event, RefusalDelta):
             self._add_text(event.text)
         elif isinstance(event, CallArguments):
@@ -73,30 +77,64 @@ class AnswerBuffer:
         self.has_deltas = True
         self.chars += len(text)
         if self._message is None:
-            self._message = _Message()
-            self._entries.append(self._message)
+            self._begin_message(None)
+        assert self._message is not None
         self._message.content.add(text)
+
+    def _begin_message(self, phase: str | None) -> None:
+        self._message = _Message(phase)
+        self._reasoning = None
+        self._entries.append(self._message)
+
+    def _add_reasoning(self, text: str) -> None:
+        self.chars += len(text)
+        if self._reasoning is None:
+            self._begin_reasoning(self._provider)
+            self.is_unmarked = bool(self._provider)
+        assert self._reasoning is not None
+        self._reasoning.text.add(text)
+
+    def _begin_reasoning(self, provider: str) -> None:
+        reasoning = _Reasoning()
+        reasoning.add_state(provider, {})
+        self._append(reasoning)
+        self._reasoning = reasoning
+
+    def mark(self) -> ItemState:
+        """The origin of the reasoning that has just begun."""
+        self.is_unmarked = False
+        return ItemState({}, self._provider)
 
     def _add_entry(self, event: ModelEvent) -> None:
         if isinstance(event, MessageStarted):
-            self._message = _Message(event.phase)
-            self._entries.append(self._message)
+            self._begin_message(event.phase)
         elif isinstance(event, CallStarted):
             call = _Call(event)
             self._calls[event.call_id] = call
             self._append(call)
         elif isinstance(event, ReasoningSealed):
-            sealed = event.encrypted_content
-            self._append({"type": "reasoning", "summary": [], "encrypted_content": sealed})
+            if self._reasoning is None:
+                self._begin_reasoning(event.provider)
+            assert self._reasoning is not None
+            self._reasoning.encrypted_content = event.encrypted_content
+            self._reasoning = None
+        elif isinstance(event, ItemState):
+            self._add_state(event)
         elif isinstance(event, OpaqueItem):
             self._append(event.item)
         elif isinstance(event, Annotation):
             self.has_deltas = True
 
-    def _append(self, entry: "Item | _Call") -> None:
+    def _append(self, entry: "Item | _Entry") -> None:
         self.has_deltas = True
         self._message = None
+        self._reasoning = None
         self._entries.append(entry)
+
+    def _add_state(self, event: ItemState) -> None:
+        entry = self._calls.get(event.call_id) or self._entries[-1]
+        if isinstance(entry, _Entry):
+            entry.add_state(event.provider, event.state)
 
     @property
     def finish(self) -> ModelFinished:
@@ -131,14 +169,63 @@ class AnswerBuffer:
         return cut_ids
 
 
-class _Message:
+class _Entry:
+    """A part of the answer that becomes an item, with the state that its provider gets back."""
+
+    def __init__(self) -> None:
+        self._provider = ""
+        self._state: dict[str, Any] | None = None
+
+    def add_state(self, provider: str, state: dict[str, Any]) -> None:
+        self._provider = provider
+        self._state = (self._state or {}) | state
+
+    def as_item(self) -> Item | None:
+        item = self._as_plain_item()
+        if item is not None and self._state is not None:
+            item["provider_state"] = {"provider": self._provider, "state": self._state}
+        return item
+
+    def _as_plain_item(self) -> Item | None:
+        raise NotImplementedError
+
+
+class _Message(_Entry):
     def __init__(self, phase: str | None = None) -> None:
+        super().__init__()
         self.phase = phase
         self.content = TextBuffer()
 
+    def _as_plain_item(self) -> Item | None:
+        text = self.content.text()
+        if not text:
+            return None
+        content: list[ContentPart] = [{"type": "output_text", "text": text}]
+        message: Item = {"type": "message", "role": "assistant", "content": content}
+        if self.phase:
+            message["phase"] = self.phase
+        return message
 
-class _Call:
+
+class _Reasoning(_Entry):
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = TextBuffer()
+        self.encrypted_content = ""
+
+    def _as_plain_item(self) -> Item | None:
+        reasoning: Item = {"type": "reasoning", "summary": []}
+        text = self.text.text()
+        if text:
+            reasoning["content"] = [{"type": "reasoning_text", "text": text}]
+        if self.encrypted_content:
+            reasoning["encrypted_content"] = self.encrypted_content
+        return reasoning
+
+
+class _Call(_Entry):
     def __init__(self, started: CallStarted) -> None:
+        super().__init__()
         self.started = started
         self.arguments = TextBuffer()
         self.is_whole = False
@@ -146,37 +233,29 @@ class _Call:
     def as_tool_call(self) -> ToolCall:
         return ToolCall(self.started.call_id, self.started.name, self.arguments.text())
 
-
-def _as_items(entries: Sequence[Item | _Message | _Call]) -> list[Item]:
-    """In order, without the calls that were cut: no output can follow those."""
-    items: list[Item] = []
-    for entry in entries:
-        item = _as_item(entry)
-        if item is not None:
-            items.append(item)
-    return without_dangling_reasoning(items)
-
-
-def _as_item(entry: Item | _Message | _Call) -> Item | None:
-    if isinstance(entry, _Call):
-        if not entry.is_whole:
+    def _as_plain_item(self) -> Item | None:
+        if not self.is_whole:
             return None
         return {
             "type": "function_call",
-            "call_id": entry.started.call_id,
-            "name": entry.started.name,
-            "arguments": entry.arguments.text(),
+            "call_id": self.started.call_id,
+            "name": self.started.name,
+            "arguments": self.arguments.text(),
         }
-    if isinstance(entry, _Message):
-        text = entry.content.text()
-        if not text:
-            return None
-        content: list[ContentPart] = [{"type": "output_text", "text": text}]
-        message: Item = {"type": "message", "role": "assistant", "content": content}
-        if entry.phase:
-            message["phase"] = entry.phase
-        return message
-    return entry
+
+
+def _as_items(entries: Sequence[Item | _Entry]) -> list[Item]:
+    """In order, without the calls that were cut: no output can follow those."""
+    items: list[Item] = []
+    for entry in entries:
+        item: Item | None
+        if isinstance(entry, _Entry):
+            item = entry.as_item()
+        else:
+            item = entry
+        if item is not None:
+            items.append(item)
+    return without_dangling_reasoning(items)
 
 
 def follow(call: ModelCall, answer: AnswerBuffer) -> ModelCall:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
@@ -31,6 +32,19 @@ class ReasoningSealed:
     """The end of a reasoning item, with content that only the upstream can read."""
 
     encrypted_content: str
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemState:
+    """What the provider needs back with a call or, without a call id, with the last item.
+
+    Clients never get it. An empty state only names the provider that the item comes from.
+    """
+
+    state: dict[str, Any]
+    provider: str
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +213,7 @@ Delta = (
     | Annotation
     | ReasoningDelta
     | ReasoningSealed
+    | ItemState
     | RefusalDelta
     | OpaqueItem
     | Cut

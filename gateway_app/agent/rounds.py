@@ -56,7 +56,7 @@ async def ask(
     """
     current = _Round(call, retries, answer, backoff_secs)
     for provider in providers:
-        current.begin_provider()
+        current.begin_provider(provider.identity)
         while not current.is_exhausted:
             request = current.begin_request()
             try:
@@ -65,6 +65,8 @@ async def ask(
                         event = current.receive(raw_event)
                         if event is not None:
                             yield event
+                            if answer.is_unmarked:
+                                yield answer.mark()
                 current.end_request()
             except ModelFailed as failure:
                 current.fail_request(failure)
@@ -89,6 +91,7 @@ class _Round:
         self.is_broken = False  # the last request
         self.pause_secs = 0.0
         self._call = call
+        self._provider = ""
         self._retries = retries
         self._backoff_secs = backoff_secs
         self._retry_after_secs = 0.0
@@ -104,13 +107,14 @@ class _Round:
         self._dropped_in_a_row = 0
         self._last_dropped = ""
 
-    def begin_provider(self) -> None:
+    def begin_provider(self, identity: str) -> None:
+        self._provider = identity
         self.is_exhausted = False
         self._retried = 0
         self._continued = 0
 
     def begin_request(self) -> ModelCall:
-        self._answer.begin_request()
+        self._answer.begin_request(self._provider)
         self.is_broken = False
         self._retry_after_secs = 0.0
         return replace(self._call, max_output_tokens=self._tokens_left())

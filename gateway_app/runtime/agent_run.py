@@ -25,6 +25,7 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
         hidden=context.progress.hidden,
+        shows_encrypted=context.call.wants_encrypted_reasoning,
     )
 
 

@@ -120,10 +120,13 @@ class TurnLog:
         self.builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
+        states = self.builder.snapshot.states.stored()
         publish = partial(event_store.publish_final, self._tail)
         try:
             await database.write_with_retry(
-                partial(settle, self._row, segment, body, deviations, self._first_output_at),
+                partial(
+                    settle, self._row, segment, body, deviations, self._first_output_at, states
+                ),
                 publish,
                 self._row.pk,
             )

@@ -132,8 +132,8 @@ class OutputBuilder:
             self._add_at(index, events.SUMMARY_PART_ADDED, summary_index=0, part=part)
         self._add_at(index, events.SUMMARY_DELTA, summary_index=0, delta=delta)
 
-    def seal_reasoning(self, encrypted_content: str) -> None:
-        """Close a reasoning item with the form that only its upstream can read."""
+    def seal_reasoning(self, encrypted_content: str | None) -> None:
+        """Close a reasoning item, with the form that only its upstream can read if clients get it."""
         index = self._last_open("reasoning")
         if index is None:
             self.close("completed")

@@ -52,6 +52,7 @@ class Refused(ModelFailed):
     """An HTTP error in the place of an answer."""
 
     names_stream_options = False
+    names_encrypted_content = False
     is_about_streaming = False
 
 
@@ -71,6 +72,8 @@ def refusal(error: openai.APIStatusError) -> Refused:
         retry_after=retry_after_secs(error.response.headers),
     )
     refused.names_stream_options = status in (400, 422) and "stream_options" in judged
+    is_encrypted = re.search(r"encrypted.content", judged, re.IGNORECASE) is not None
+    refused.names_encrypted_content = status in (400, 422) and is_encrypted
     is_refusal = status == 501 or (400 <= status < 500 and status not in (401, 408, 409, 429))
     refused.is_about_streaming = is_refusal and _is_about_streaming(body, message)
     return refused

@@ -10,6 +10,8 @@ from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETION
 from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
+from gateway_app.providers.openai.responses.request import without_encrypted_reasoning
+from gateway_app.providers.openai.state import identity_of
 from responses_app.metrics import UpstreamRequest
 from responses_app.protocol.token_estimate import estimate_tokens
 
@@ -18,6 +20,7 @@ PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESP
 
 class OpenAIProvider:
     def __init__(self, upstream: Upstream) -> None:
+        self.identity = identity_of(upstream)
         self._client = UpstreamClient(upstream)
         self._protocol = PROTOCOLS[upstream.api_mode]
 
@@ -31,7 +34,7 @@ class OpenAIProvider:
                         yield event
                 return
             except Refused as refused:
-                body, deviation = _asking_for_less(body, refused)
+                body, deviation = _asking_for_less(body, refused, call)
             yield deviation
 
     async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -61,9 +64,13 @@ class OpenAIProvider:
 
 
 def _asking_for_less(
-    body: dict[str, Any], refused: Refused
+    body: dict[str, Any], refused: Refused, call: ModelCall
 ) -> tuple[dict[str, Any], ProtocolDeviation]:
     """The same request without what was refused: its options first, then streaming itself."""
+    if refused.names_encrypted_content:
+        less = without_encrypted_reasoning(body, call)
+        if less != body:
+            return less, ProtocolDeviation("no encrypted reasoning")
     less = {name: value for name, value in body.items() if name != "stream_options"}
     if refused.names_stream_options and less != body:
         return less, ProtocolDeviation("no stream_options")

@@ -107,5 +107,7 @@ def abandon(response_id: str, read_spent: ReadSpent) -> bool:
     else:
         reason = {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
         builder.finish(Status.INCOMPLETE, usage=usage, incomplete=reason)
-    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body(), deviations)
+    segment = claimed.numbering.seal(builder.take())
+    states = builder.snapshot.states.stored()
+    settle(row, segment, builder.snapshot.body(), deviations, states=states)
     return True

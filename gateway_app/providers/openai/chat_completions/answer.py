@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from gateway_app.agent.events import (
+    ItemState,
     ModelEvent,
     ModelFailed,
     ProtocolDeviation,
@@ -16,6 +17,11 @@ from gateway_app.agent.events import (
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
 from gateway_app.providers.openai.chat_completions.request import chat_body
+from gateway_app.providers.openai.chat_completions.returned_state import (
+    DETAILS,
+    EXTRAS,
+    merge_details,
+)
 from gateway_app.providers.openai.client import (
     Opening,
     Upstream,
@@ -49,6 +55,8 @@ class ChatAnswer(Answer):
         self._nameless = 0
         # Their text is inside a JSON object, so it is known only at the end.
         self._custom: list[_ChatCall] = []
+        self._last_call_id = ""
+        self._details: list[Any] = []  # fragments of reasoning_details
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         if event.get("usage"):
@@ -83,6 +91,9 @@ class ChatAnswer(Answer):
             if not is_cut or is_json_object(arguments):
                 yield from self.calls.arguments(call.call_id, _free_text(arguments))
                 yield from self.calls.finish(call.call_id)
+        if self._details and self.reason and (self._has_content or self._last_call_id):
+            state = {DETAILS: merge_details(self._details)}
+            yield ItemState(state, self.identity, self._last_call_id)
         yield from super().end(failure)
 
     def has_nameless_call(self) -> bool:
@@ -110,6 +121,8 @@ class ChatAnswer(Answer):
         if refusal:
             self._has_content = True
             yield from self.calls.emit(RefusalDelta(refusal))
+        if isinstance(delta.get(DETAILS), list):
+            self._details += delta[DETAILS]
         for fragment in delta.get("tool_calls") or ():
             yield from self._read_fragment(fragment)
 
@@ -129,7 +142,7 @@ class ChatAnswer(Answer):
         call.received.append(arguments)
         if name and not call.call_id:
             started = self.calls.start(call.given_id, name)
-            call.call_id = started.call_id
+            call.call_id = self._last_call_id = started.call_id
             self._nameless -= 1
             if started.kind == "custom_tool_call":
                 self._custom.append(call)
@@ -137,6 +150,10 @@ class ChatAnswer(Answer):
         if call.call_id and call.waiting and call not in self._custom:
             yield from self.calls.arguments(call.call_id, call.waiting)
             call.waiting = ""
+        call.extras |= fragment.get(EXTRAS) or {}
+        if call.call_id and call.extras:
+            yield ItemState({EXTRAS: call.extras}, self.identity, call.call_id)
+            call.extras = {}
 
 
 class _ChatCall:
@@ -148,6 +165,7 @@ class _ChatCall:
         self.name = ""
         self.waiting = ""  # arguments that came before the name
         self.received: list[str] = []  # all arguments
+        self.extras: dict[str, Any] = {}  # that were not passed on yet
 
     def is_followed_by(self, given_id: str, name: str) -> bool:
         """Does a fragment belong to the next call?

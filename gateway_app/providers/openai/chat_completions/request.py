@@ -6,6 +6,7 @@ import orjson
 
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.providers.openai.chat_completions.returned_state import ReturnedState
 from responses_app.protocol.items import (
     CALLS,
     OUTPUTS,
@@ -135,6 +136,7 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if call.instructions:
         messages.append({"role": "system", "content": call.instructions})
+    returned = ReturnedState(upstream)
     images: list[dict[str, Any]] = []  # of tool outputs: only a user message may have them
     for item in call.items:
         kind = item.get("type", "message")
@@ -152,8 +154,10 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
             for part in item["output"] or ():
                 if isinstance(part, dict) and "text" not in part:
                     images.append(_part(part))
+        returned.add(item, messages)
     if images:
         messages.append({"role": "user", "content": images})
+    returned.finish(messages)
     return messages
 
 

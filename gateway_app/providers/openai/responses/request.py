@@ -2,9 +2,10 @@
 
 from typing import Any, cast
 
-from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
+from gateway_app.agent.model_call import ENCRYPTED_REASONING, MODEL_PARAMETERS, ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
-from responses_app.protocol.items import CALLS, Content, ContentPart, Item, without_fields
+from gateway_app.providers.openai.state import identity_of, usable_state
+from responses_app.protocol.items import CALLS, STATE, Content, ContentPart, Item, without_fields
 
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
@@ -12,7 +13,6 @@ _ITEM_FIELDS = {
     "function_call_output": ("type", "call_id", "output"),
     "custom_tool_call": ("type", "call_id", "name", "input"),
     "custom_tool_call_output": ("type", "call_id", "output"),
-    "reasoning": ("type", "summary", "encrypted_content"),
 }
 _NAMED_TOOL_TYPES = ("function", "custom", "mcp")
 
@@ -34,11 +34,14 @@ def open_responses(
 
 def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
     body: dict[str, Any] = dict(call.extras)
-    body["input"] = _input_items(call)
+    body["input"] = _input_items(call, identity_of(upstream))
     for name in MODEL_PARAMETERS:
         value = call.parameters.get(name)
         if value is not None and name != "parallel_tool_calls":
             body[name] = value
+    # Always: the next turn needs it, whether the client asked for it or not.
+    if not call.wants_encrypted_reasoning:
+        body["include"] = [*body.get("include", ()), ENCRYPTED_REASONING]
     if call.instructions:
         body["instructions"] = call.instructions
     if call.max_output_tokens is not None:
@@ -78,21 +81,49 @@ def _tool_choice(call: ModelCall) -> Any:
     return choice | {"tools": tools}
 
 
-def _input_items(call: ModelCall) -> list[Item]:
+def without_encrypted_reasoning(body: dict[str, Any], call: ModelCall) -> dict[str, Any]:
+    """For a server that refuses it: first what goes back, then what is asked for."""
+    items = [item for item in body.get("input", ()) if item.get("type") != "reasoning"]
+    if len(items) < len(body.get("input", ())):
+        return body | {"input": items}
+    if call.wants_encrypted_reasoning:
+        return body
+    included = [name for name in body.get("include", ()) if name != ENCRYPTED_REASONING]
+    less = {name: value for name, value in body.items() if name != "include"}
+    if included:
+        less["include"] = included
+    return less
+
+
+def _input_items(call: ModelCall, identity: str) -> list[Item]:
     sent: list[Item] = []
     for item in call.items:
         kind = item.get("type", "message")
         if kind == "message":
             sent.append(_message(item))
+        elif kind == "reasoning":
+            sent += _reasoning(item, identity)
         elif kind not in _ITEM_FIELDS:  # a kind that only the client and this upstream know
-            sent.append(without_fields(item, "id", "status"))
-        elif kind != "reasoning" or item.get("encrypted_content"):
+            sent.append(without_fields(item, "id", "status", STATE))
+        else:
             given = cast(dict[str, Any], item)
             fields = {name: given[name] for name in _ITEM_FIELDS[kind] if name in given}
             if kind in CALLS:
                 fields["name"] = call.wire_name(item["name"])
             sent.append(cast(Item, fields))
     return sent
+
+
+def _reasoning(item: Item, identity: str) -> list[Item]:
+    """Only what this provider encrypted goes back to it."""
+    state = usable_state(item, identity)
+    if state is None:
+        return []
+    encrypted = state.get("encrypted_content") or item.get("encrypted_content")
+    if not encrypted:
+        return []
+    summary = item.get("summary") or []
+    return [{"type": "reasoning", "summary": summary, "encrypted_content": encrypted}]
 
 
 def _message(item: Item) -> Item:
