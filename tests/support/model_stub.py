@@ -62,6 +62,7 @@ __all__ = [
 POLL_SECS = 0.005
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDINGS = (Cut, Reset, Leave)
+Rule = Callable[[dict[str, Any]], str | None]  # why the server refuses a request; None if it takes it
 
 
 @dataclass
@@ -80,6 +81,7 @@ class ModelStub:
         self.asked: list[Asked] = []
         self.connections = 0
         self.url = ""
+        self.rule: Rule | None = None
         self._scripts: list[Sequence[Step]] = []
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -118,12 +120,19 @@ class ModelStub:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
+    def _refusal(self, asked: Asked) -> Sequence[Step]:
+        message = self.rule(asked.body) if self.rule else None
+        if message is None:
+            return ()
+        error = {"message": message, "type": "invalid_request_error"}
+        return (Answer(400, json.dumps({"error": error}).encode()),)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = self.connections = self.connections + 1
         try:
             while (asked := await _read_request(reader, number)) is not None:
                 self.asked.append(asked)
-                script = self._scripts.pop(0) if self._scripts else HELLO
+                script = self._refusal(asked) or (self._scripts.pop(0) if self._scripts else HELLO)
                 try:
                     await _Playing(asked, script, reader, writer, self._server.close).play()
                 except ConnectionError:

@@ -10,7 +10,10 @@ from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETION
 from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
-from gateway_app.providers.openai.responses.request import without_encrypted_reasoning
+from gateway_app.providers.openai.responses.request import (
+    without_encrypted_include,
+    without_encrypted_input,
+)
 from gateway_app.providers.openai.state import identity_of
 from responses_app.metrics import UpstreamRequest
 from responses_app.protocol.token_estimate import estimate_tokens
@@ -23,10 +26,13 @@ class OpenAIProvider:
         self.identity = identity_of(upstream)
         self._client = UpstreamClient(upstream)
         self._protocol = PROTOCOLS[upstream.api_mode]
+        self._encrypts_nothing = False  # the model has refused to encrypt its reasoning
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         body: dict[str, Any] = {"stream": True}
         body |= self._protocol.body(call, self._client.upstream)
+        if self._encrypts_nothing:
+            body = without_encrypted_include(body, call)
         while True:
             try:
                 async with aclosing(self._request(body, call)) as events:
@@ -34,7 +40,9 @@ class OpenAIProvider:
                         yield event
                 return
             except Refused as refused:
+                asked = body
                 body, deviation = _asking_for_less(body, refused, call)
+                self._encrypts_nothing |= asked.get("include") != body.get("include")
             yield deviation
 
     async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -68,7 +76,9 @@ def _asking_for_less(
 ) -> tuple[dict[str, Any], ProtocolDeviation]:
     """The same request without what was refused: its options first, then streaming itself."""
     if refused.names_encrypted_content:
-        less = without_encrypted_reasoning(body, call)
+        less = without_encrypted_input(body)
+        if less == body:
+            less = without_encrypted_include(body, call)
         if less != body:
             return less, ProtocolDeviation("no encrypted reasoning")
     less = {name: value for name, value in body.items() if name != "stream_options"}

@@ -81,11 +81,14 @@ def _tool_choice(call: ModelCall) -> Any:
     return choice | {"tools": tools}
 
 
-def without_encrypted_reasoning(body: dict[str, Any], call: ModelCall) -> dict[str, Any]:
-    """For a server that refuses it: first what goes back, then what is asked for."""
+def without_encrypted_input(body: dict[str, Any]) -> dict[str, Any]:
+    """For a server that can't read it any more, as after a change of the account."""
     items = [item for item in body.get("input", ()) if item.get("type") != "reasoning"]
-    if len(items) < len(body.get("input", ())):
-        return body | {"input": items}
+    return body | {"input": items}
+
+
+def without_encrypted_include(body: dict[str, Any], call: ModelCall) -> dict[str, Any]:
+    """For a model that encrypts nothing; a client that asks for it gets the refusal."""
     if call.wants_encrypted_reasoning:
         return body
     included = [name for name in body.get("include", ()) if name != ENCRYPTED_REASONING]
