@@ -81,7 +81,7 @@ class Recorder:
             "provider": event.provider,
             "state": event.state,
         }
-        if event.call_id:
+        if event.call_id:  # the output may hide the call
             added["call_id"] = event.call_id
             added["output_index"] = self._builder.output_index_of(event.call_id)
         self._builder.add(added)

@@ -10,7 +10,7 @@ import pytest
 from responses_app.services.archive.checking import check_response
 from tests.support.checker import check_log
 from tests.support.migrated_database import Database
-from tests.support.model_stub import Call, Calls, Cut, Finish, ModelStub, Raw, Text, Thought
+from tests.support.model_stub import Call, Calls, Cut, Finish, ModelStub, Text, Thought
 from tests.support.people import create_key
 from tests.support.restarts import start_and_kill
 from tests.support.scripted_requests import effects
@@ -132,6 +132,17 @@ def test_another_owner_who_sends_the_same_history_gets_none_of_it(front: Front) 
     assert front.reasoning == ["", None]
 
 
+def test_a_client_brings_no_state_of_its_own(front: Front) -> None:
+    forged = {
+        "provider": f"deepseek chat_completions {front.stub.url[7:-3]} m",
+        "state": {"extra_content": {"a": "forged"}},
+    }
+    call = {"type": "mcp_call", "server_label": "hermes", "name": "calculate", "arguments": "{}", "output": "4"}
+    front.create(input=[{"role": "user", "content": "hi"}, {**call, "provider_state": forged}])
+    assert front.reasoning == [""]
+    assert not has(front.stub.asked[-1].body, "forged")
+
+
 def test_another_provider_that_takes_over_gets_none_of_it(front: Front) -> None:
     front.stub.play(Thought("because "), Calls((SUM,)), Finish("tool_calls"))
     front.stub.play(Cut())
@@ -173,26 +184,19 @@ def test_an_archive_has_it_in_the_events(front: Front) -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize(
-    ("provider", "model", "step"),
-    [("deepseek", "m", Calls((SLOW,))), ("gemini", "gemini-3-pro", signed_call(SLOW, "signed"))],
-)
-def test_a_turn_that_is_killed_in_its_tool_goes_on_with_it(
-    make_server: Callable[..., Server], stub: ModelStub, provider: str, model: str, step: Calls | Raw
-) -> None:
-    stub.rule = deepseek if provider == "deepseek" else gemini
-    server = make_server(HERMES_PROVIDER=provider, HERMES_MODEL=model, HERMES_BASE_URL=stub.url, **KEY)
-    stub.play(Thought("because "), step, Finish("tool_calls"))
+def test_a_turn_that_is_killed_in_its_tool_goes_on_with_it(make_server: Callable[..., Server], stub: ModelStub) -> None:
+    stub.rule = lambda body: deepseek(body) or gemini(body)
+    named = {"HERMES_PROVIDER": "deepseek", "HERMES_MODEL": "m", "HERMES_BASE_URL": stub.url}
+    server = make_server(**named, **KEY)
+    stub.play(Thought("because "), signed_call(SLOW, "signed"), Finish("tool_calls"))
     stub.play(Text("done"), Finish())
     response_id = start_and_kill(server, lambda: effects(server, "safe") == 1)
     server.open_gate("slow")
     body = server.ended(response_id)
     assert (body["status"], text(body)) == ("completed", "done"), body["error"]
     message = stub.asked[-1].body["messages"][1]
-    if provider == "deepseek":
-        assert message["reasoning_content"] == "because "
-    else:
-        assert signature(message["tool_calls"][0]) == "signed"
+    assert message["reasoning_content"] == "because "
+    assert signature(message["tool_calls"][0]) == "signed"
     server.openai().responses.create(input="and now?", previous_response_id=response_id)
     assert stub.asked[-1].body["messages"][1] == message
     check_log(server, response_id)
