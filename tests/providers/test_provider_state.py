@@ -79,6 +79,24 @@ async def test_servers_that_refuse_reasoning_get_none(providers: Providers, name
     assert not has(messages(providers), "because")
 
 
+async def test_a_server_that_turns_out_to_refuse_reasoning_is_asked_without_it(providers: Providers) -> None:
+    """As Groq does (freellmapi#1070)."""
+
+    def rule(body: dict[str, Any]) -> str | None:
+        refused = any("reasoning_content" in message for message in body["messages"])
+        return "property 'reasoning_content' is unsupported" if refused else None
+
+    providers.stub.rule = rule
+    provider = providers.provider("chat_completions", "custom")
+    providers.stub.play(Thought("because"), Calls((LOOK,)), Finish("tool_calls"))
+    next_call = after(await record_round(provider), SEEN)
+    second = await record_round(provider, call=next_call)
+    assert (second.text, second.deviations) == ("Hello wörld 🎉", ["reasoning not taken back"])
+    assert providers.requests == 3
+    await record_round(provider, call=next_call)
+    assert providers.requests == 4
+
+
 @pytest.mark.parametrize(("name", "model"), [("custom", "m-1"), ("deepseek", "m-2")])
 async def test_another_provider_gets_nothing_of_it(providers: Providers, name: str, model: str) -> None:
     providers.stub.play(Thought("because"), signed_call(LOOK, "signed"), Finish("tool_calls"))
@@ -170,7 +188,7 @@ async def test_encrypted_reasoning_that_can_not_be_read_any_more_is_left_out(pro
     )
     second = await record_round(provider, call=after(first, SEEN))
     assert second.text == "Hello wörld 🎉"
-    assert second.deviations == ["no encrypted reasoning"]
+    assert second.deviations == ["encrypted reasoning not taken back"]
     assert [item["type"] for item in providers.stub.asked[-1].body["input"]] == [
         "message",
         "function_call",

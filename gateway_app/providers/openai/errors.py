@@ -45,6 +45,8 @@ _CANNOT = _any_of(
     r"unsupported|disabled|cannot|can't|n't support|verified to",
     r"not (?:\w{1,20} ){0,2}(?:support|allow|available|implement|enabled|possible)",
 )
+_ENCRYPTED = _any_of(r"encrypted.content")
+_REASONING = _any_of(r"\breasoning(?:_content)?\b")
 _STREAM = _any_of(r"\bstream(?:ing|ed)?\b")
 
 
@@ -53,6 +55,7 @@ class Refused(ModelFailed):
 
     names_stream_options = False
     names_encrypted_content = False
+    names_reasoning = False  # the field of a message
     is_about_streaming = False
 
 
@@ -72,8 +75,9 @@ def refusal(error: openai.APIStatusError) -> Refused:
         retry_after=retry_after_secs(error.response.headers),
     )
     refused.names_stream_options = status in (400, 422) and "stream_options" in judged
-    is_encrypted = re.search(r"encrypted.content", judged, re.IGNORECASE) is not None
-    refused.names_encrypted_content = status in (400, 422) and is_encrypted
+    if status in (400, 422):
+        refused.names_encrypted_content = bool(_ENCRYPTED.search(judged))
+        refused.names_reasoning = bool(_REASONING.search(judged))
     is_refusal = status == 501 or (400 <= status < 500 and status not in (401, 408, 409, 429))
     refused.is_about_streaming = is_refusal and _is_about_streaming(body, message)
     return refused

@@ -7,6 +7,7 @@ from typing import Any
 from gateway_app.agent.events import ModelEvent, ModelFailed, ProtocolDeviation
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
+from gateway_app.providers.openai.chat_completions.returned_state import without_reasoning
 from gateway_app.providers.openai.client import FRESH_CONNECTION, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
@@ -19,6 +20,10 @@ from responses_app.metrics import UpstreamRequest
 from responses_app.protocol.token_estimate import estimate_tokens
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
+# Deviations: what a server does not do, or take back.
+NOT_ENCRYPTED = "no encrypted reasoning"
+UNREADABLE = "encrypted reasoning not taken back"
+NO_REASONING = "reasoning not taken back"
 
 
 class OpenAIProvider:
@@ -26,13 +31,12 @@ class OpenAIProvider:
         self.identity = identity_of(upstream)
         self._client = UpstreamClient(upstream)
         self._protocol = PROTOCOLS[upstream.api_mode]
-        self._encrypts_nothing = False  # the model has refused to encrypt its reasoning
+        self._refused: set[str] = set()  # deviations that every further request heeds
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         body: dict[str, Any] = {"stream": True}
         body |= self._protocol.body(call, self._client.upstream)
-        if self._encrypts_nothing:
-            body = without_encrypted_include(body, call)
+        body = self._without_refused(body, call)
         while True:
             try:
                 async with aclosing(self._request(body, call)) as events:
@@ -40,9 +44,8 @@ class OpenAIProvider:
                         yield event
                 return
             except Refused as refused:
-                asked = body
-                body, deviation = _asking_for_less(body, refused, call)
-                self._encrypts_nothing |= asked.get("include") != body.get("include")
+                body, deviation = self._asking_for_less(body, refused, call)
+                self._refused.add(deviation.name)
             yield deviation
 
     async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -70,17 +73,35 @@ class OpenAIProvider:
     async def aclose(self) -> None:
         await self._client.aclose()
 
+    def _without_refused(self, body: dict[str, Any], call: ModelCall) -> dict[str, Any]:
+        if NOT_ENCRYPTED in self._refused:
+            body = without_encrypted_include(body, call)
+        if NO_REASONING in self._refused:
+            body = without_reasoning(body, self._client.upstream.preset)
+        return body
 
-def _asking_for_less(
-    body: dict[str, Any], refused: Refused, call: ModelCall
+    def _asking_for_less(
+        self, body: dict[str, Any], refused: Refused, call: ModelCall
+    ) -> tuple[dict[str, Any], ProtocolDeviation]:
+        """The same request without the state that was refused, or with fewer options."""
+        if refused.names_encrypted_content:
+            less = without_encrypted_input(body)
+            if less != body:
+                return less, ProtocolDeviation(UNREADABLE)
+            less = without_encrypted_include(body, call)
+            if less != body:
+                return less, ProtocolDeviation(NOT_ENCRYPTED)
+        if refused.names_reasoning:
+            less = without_reasoning(body, self._client.upstream.preset)
+            if less != body:
+                return less, ProtocolDeviation(NO_REASONING)
+        return _with_fewer_options(body, refused)
+
+
+def _with_fewer_options(
+    body: dict[str, Any], refused: Refused
 ) -> tuple[dict[str, Any], ProtocolDeviation]:
     """The same request without what was refused: its options first, then streaming itself."""
-    if refused.names_encrypted_content:
-        less = without_encrypted_input(body)
-        if less == body:
-            less = without_encrypted_include(body, call)
-        if less != body:
-            return less, ProtocolDeviation("no encrypted reasoning")
     less = {name: value for name, value in body.items() if name != "stream_options"}
     if refused.names_stream_options and less != body:
         return less, ProtocolDeviation("no stream_options")

@@ -97,6 +97,17 @@ def _add_placeholders(messages: list[Message], preset: Preset) -> None:
             calls[0][EXTRAS] = preset.placeholder_extras
 
 
+def without_reasoning(body: dict[str, Any], preset: Preset) -> dict[str, Any]:
+    """For a server that refuses the field; one that requires it gets it nevertheless."""
+    if "messages" not in body or preset.reasoning_return is ReasoningReturn.REQUIRED:
+        return body
+    messages = []
+    for message in body["messages"]:
+        kept = {name: value for name, value in message.items() if name != preset.reasoning_field}
+        messages.append(kept)
+    return body | {"messages": messages}
+
+
 def merge_details(fragments: list[Any]) -> list[Any]:
     """The reasoning details of a message, from the fragments of its stream.
 
