@@ -74,6 +74,7 @@ class BreaksOnce:
         self._provider = provider
         self._text = text
         self._is_broken = False
+        self.identity = provider.identity
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._provider, name)
