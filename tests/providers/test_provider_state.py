@@ -1,6 +1,7 @@
 """What goes back to a model's server with its items: its own state, and none of another."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.state import identity_of
 from responses_app.protocol.items import Item
-from tests.support.model_stub import Answer, Call, Calls, Finish, Text, Thought
+from tests.support.model_stub import Answer, Call, Calls, Cut, Finish, Text, Thought
 from tests.support.providers import ASKED, CALL, Providers, RecordedRound, record_round
 from tests.support.strict_models import PLACEHOLDER, deepseek, detail, gemini, has, sealed, signature, signed_call
 
@@ -96,6 +97,16 @@ async def test_a_server_that_turns_out_to_refuse_reasoning_is_asked_without_it(p
     assert providers.requests == 4
 
 
+async def test_a_server_that_refuses_the_option_gets_the_reasoning_nevertheless(providers: Providers) -> None:
+    provider = providers.provider("chat_completions", "openrouter")
+    providers.stub.play(Thought("because"), Calls((LOOK,)), Finish("tool_calls"))
+    call = replace(after(await record_round(provider), SEEN), chat_extras={"reasoning": {"effort": "low"}})
+    providers.stub.play(refusal(message="Unsupported parameter: reasoning", param="reasoning"))
+    found = await record_round(provider, call=call)
+    assert found.deviations == ["no reasoning"]
+    assert has(messages(providers), "because")
+
+
 @pytest.mark.parametrize(("name", "model"), [("custom", "m-1"), ("deepseek", "m-2")])
 async def test_another_provider_gets_nothing_of_it(providers: Providers, name: str, model: str) -> None:
     providers.stub.play(Thought("because"), signed_call(LOOK, "signed"), Finish("tool_calls"))
@@ -158,6 +169,45 @@ async def test_reasoning_details_go_back_as_whole_blocks(providers: Providers) -
     whole = [{**text, "text": "Let me see.", "signature": "signed"}, encrypted]
     assert messages(providers)[1]["reasoning_details"] == whole
     assert "reasoning" not in messages(providers)[1]
+
+
+OPAQUE = {"type": "reasoning.encrypted", "data": "opaque", "index": 0}
+
+
+async def test_details_belong_to_a_message_whose_text_was_held_back(providers: Providers) -> None:
+    provider = providers.provider("chat_completions", "openrouter")
+    providers.stub.play(detail(**OPAQUE), Text("{}"), Finish())
+    formatted = replace(CALL, parameters={"text": {"format": {"type": "json_object"}}})
+    first = await record_round(provider, call=formatted)
+    await record_round(provider, call=after(first, QUESTION))
+    assert messages(providers)[1] == {"role": "assistant", "content": "{}", "reasoning_details": [OPAQUE]}
+
+
+async def test_details_belong_to_a_call_that_was_written_as_text(providers: Providers) -> None:
+    provider = providers.provider("chat_completions", "lmstudio")
+    offered = replace(CALL, client_tools=({"type": "function", "name": "look", "parameters": {}},))
+    written = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+    providers.stub.play(detail(**OPAQUE), Text(written), Finish())
+    first = await record_round(provider, call=offered)
+    [call] = first.answer.calls()
+    await record_round(provider, call=after(first, {**SEEN, "call_id": call.call_id}))
+    assert messages(providers)[1]["reasoning_details"] == [OPAQUE]
+
+
+async def test_details_without_an_item_are_dropped(providers: Providers) -> None:
+    provider = providers.provider("chat_completions", "openrouter")
+    providers.stub.play(detail(**OPAQUE), Finish())
+    assert (await record_round(provider)).answer.items() == []
+
+
+async def test_a_rest_that_begins_with_reasoning_is_joined_to_its_message(providers: Providers) -> None:
+    provider = providers.provider("chat_completions", "custom")
+    providers.stub.play(Text("one, "), Cut())
+    providers.stub.play(Thought("Go on."), Text("two, "), Cut())
+    providers.stub.play(Text("three"), Finish())
+    assert (await record_round(provider)).text == "one, two, three"
+    assert [message["role"] for message in messages(providers)] == ["user", "assistant", "user"]
+    assert messages(providers)[1]["content"] == "one, two, "
 
 
 async def test_encrypted_reasoning_goes_back_within_a_turn(providers: Providers) -> None:

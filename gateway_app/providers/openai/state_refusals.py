@@ -48,7 +48,7 @@ class StateRefusals:
         if refused.code == TOO_LONG:
             return body, []
         for name, complaint in _COMPLAINTS:
-            if not complaint.search(refused.refused_text):
+            if not complaint.search(refused.refused_text) or _is_about_option(refused, body):
                 continue
             less = self._without(name, body)
             if less != body:
@@ -65,6 +65,11 @@ class StateRefusals:
         if self._preset.reasoning_return is ReasoningReturn.REQUIRED:
             return body
         return _without_reasoning(body, self._preset.reasoning_field)
+
+
+def _is_about_option(refused: Refused, body: Body) -> bool:
+    """OpenRouter's option ``reasoning`` has the name of the field of a message."""
+    return refused.param == "reasoning" and "reasoning" in body
 
 
 def _without_encrypted_input(body: Body) -> Body:
