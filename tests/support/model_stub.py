@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from tests.support.addresses import LOOPBACK, own_address
 from tests.support.model_protocols import ChatProtocol, ResponsesProtocol, sse
 from tests.support.model_steps import (
     HELLO,
@@ -111,8 +112,9 @@ class ModelStub:
         self._loop.close()
 
     async def _serve(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        address = LOOPBACK if self._port else own_address()
+        self._server = await asyncio.start_server(self._connected, address, self._port)
+        self.url = f"http://{address}:{self._server.sockets[0].getsockname()[1]}/v1"
         self._started.set()
         await self._stop.wait()
         self._server.close()
