@@ -8,7 +8,8 @@ from gateway_app.agent.answer_buffer import CONTINUE
 from gateway_app.agent.compaction import CompactionTurn
 from gateway_app.agent.context import as_note, build_items
 from gateway_app.agent.model_call import ModelCall
-from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
+from gateway_app.runtime.additional_tools import OfferedTools
+from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
@@ -74,14 +75,15 @@ def _model_context(
         context_items.append(as_note(CONTINUE))
     pending = {call.call_id for call in progress.pending}
     items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
+    offered = OfferedTools(agent, tools, items)
     call = ModelCall(
         model=row.model,
-        items=items,
+        items=offered.other_items,
         instructions=instructions,
-        tools=agent.tools(tools),
+        tools=offered.of_server(),
         used_call_ids=progress.used_call_ids | all_call_ids(older.items + request.new_input),
-        client_tools=client_tools(tools),
-        hosted_tools=hosted_tools(tools),
+        client_tools=offered.of_client(),
+        hosted_tools=offered.of_upstream(),
         extras=request.upstream_fields(),
         chat_extras=request.chat_fields(),
         tool_choice=fields.get("tool_choice") or "auto",

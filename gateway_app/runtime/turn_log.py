@@ -15,6 +15,7 @@ from responses_app.eventlog import Fenced, UnstoredRequest, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, Event
+from responses_app.protocol.failures import response_error
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
 from responses_app.protocol.text_buffer import clean_text
@@ -33,7 +34,7 @@ class TurnEnd:
 
 
 def failed(usage: Usage, code: str, message: str) -> TurnEnd:
-    error = {"code": code, "message": clean_text(message)}
+    error = response_error(code, clean_text(message))
     return TurnEnd(Status.FAILED, usage=usage.as_spent(), error=error)
 
 

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from gateway_app.api.chat.messages import ROLES
 from gateway_app.api.chat.openapi_request import FIELDS
 from gateway_app.api.chat.requests import DETAIL_HEADER, tool_detail
 from gateway_app.api.runs import openapi as runs
 from responses_app.protocol import events
+from responses_app.requests.conversations import UPDATE_FIELDS
 from responses_app.requests.create import SERVICE_TIERS
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
 from responses_app.requests.json_schema import (
     ANYTHING,
     BOOLEAN,
@@ -27,6 +29,7 @@ from responses_app.requests.json_schema import (
     string,
     union,
 )
+from responses_app.requests.structures import object_of
 from responses_app.schema.builders import (
     DONE_FRAME,
     WHOLE_SECONDS,
@@ -44,6 +47,7 @@ from responses_app.schema.operations import (
     generating,
     json,
     operation,
+    request_body,
     response,
 )
 from responses_app.schema.responses import ADMITTED_HEADERS
@@ -158,6 +162,26 @@ _PROGRESS: dict[str, Schema] = _REPORT | {
     "input": ANYTHING,
     "output": STRING,
 }
+_STORED_PART = union(
+    "type",
+    {
+        "text": shape({"text": STRING}),
+        "image_url": shape({"image_url": shape({"url": STRING, "detail": STRING}, ("detail",))}),
+    },
+)
+_STORED_MESSAGE = shape(
+    {
+        "id": STRING,
+        "role": enum(ROLES),
+        "content": nullable(STRING),
+        "content_parts": nullable(array_of(_STORED_PART)),
+        "name": NULL,
+        "refusal": STRING,
+        "tool_calls": array_of(_CALL),
+        "tool_call_id": STRING,
+    },
+    ("refusal", "tool_calls", "tool_call_id"),
+)
 SCHEMAS: dict[str, Schema] = {
     "CreateChatCompletion": request_object(FIELDS, ("messages",)),
     "ChatUsage": _USAGE,
@@ -167,6 +191,8 @@ SCHEMAS: dict[str, Schema] = {
     "ChatCompletionDeleted": shape(
         {"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}
     ),
+    "UpdateChatCompletion": object_of(UPDATE_FIELDS, ("metadata",)).schema,
+    "StoredMessageList": list_of(_STORED_MESSAGE),
     "ChatCompletionChunk": shape(_CHUNK, ("usage", "hermes")),
     "ToolProgress": shape(
         _PROGRESS,
@@ -247,11 +273,34 @@ PATHS: Paths = {
             ),
             errors=("404",),
         ),
+        "post": operation(
+            "update_chat_completion",
+            "Replace its metadata",
+            (
+                200,
+                response(
+                    json(ref("StoredChatCompletion")),
+                    "It, changed.",
+                    (SESSION_HEADER, IGNORED_HEADER),
+                ),
+            ),
+            body=request_body(ref("UpdateChatCompletion")),
+            errors=("404", "503"),
+        ),
         "delete": operation(
             "delete_chat_completion",
             "Erase it; one that runs is cancelled first",
             (200, response(json(ref("ChatCompletionDeleted")))),
             errors=("404", "503"),
+        ),
+    },
+    "/v1/chat/completions/{completion_id}/messages": {
+        "get": operation(
+            "list_chat_completion_messages",
+            "The messages it was asked with",
+            (200, response(json(ref("StoredMessageList")))),
+            parameters=paging(order="asc"),
+            errors=("404",),
         ),
     },
 }

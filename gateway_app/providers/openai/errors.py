@@ -9,15 +9,11 @@ from typing import Any
 import openai
 
 from gateway_app.agent.events import ModelFailed
+from responses_app.protocol.failures import ERROR_CODES, TOO_LONG
 
 MAX_MESSAGE_CHARS = 1000
 # Of each end of a message: some upstreams repeat the whole prompt between the two.
 JUDGED_CHARS = 2000
-# Upstream codes that a failed response may have; any other code is replaced by one of ours.
-CODES = frozenset(
-    ("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy")
-)
-TOO_LONG = "context_length_exceeded"
 _STATUS_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 
 
@@ -85,7 +81,7 @@ def failure_in(error: Any) -> ModelFailed:
     message = message_of(error)
     is_transient, code = _judge(status, _judged_text(error, message))
     given_code = given.get("code")
-    if code is None and isinstance(given_code, str) and given_code in CODES:
+    if code is None and isinstance(given_code, str) and given_code in ERROR_CODES:
         code = given_code
     return ModelFailed(
         f"The model failed: {message or 'its server does not say why.'}",
