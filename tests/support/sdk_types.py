@@ -10,6 +10,11 @@ from typing_extensions import get_type_hints, is_typeddict
 PLAIN: dict[Any, Any] = {str: "x", int: 1, float: 1.0, bool: True, object: {}}
 
 
+def is_required(hint: Any) -> bool:
+    origin: Any = get_origin(hint)
+    return origin is Required
+
+
 @dataclass(frozen=True)
 class Sample:
     """A value, and the path and the literal in it that no other sample of its type has."""
@@ -52,7 +57,7 @@ class Walk:
             return list(self._of_object(kind))
         if get_origin(kind) is dict:
             return [Sample({})]
-        if get_origin(kind) is Required:
+        if is_required(kind):
             return self.samples(get_args(kind)[0], name)
         if get_args(kind):
             inner = self.samples(get_args(kind)[0], name)
@@ -73,7 +78,7 @@ class Walk:
         hints = get_type_hints(kind, include_extras=True)
         fields = {name: self.samples(hint, name) for name, hint in hints.items()}
         self._open.pop()
-        required = [name for name, hint in hints.items() if get_origin(hint) is Required]
+        required = [name for name, hint in hints.items() if is_required(hint)]
         smallest = {name: fields[name][0].value for name in required if fields[name]}
         yield Sample(smallest, ("type",), smallest.get("type"))
         for name, samples in fields.items():

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from gateway_app.api.chat.messages import ROLES
+from gateway_app.api.chat import openapi_stored
 from gateway_app.api.chat.openapi_request import FIELDS
 from gateway_app.api.chat.requests import DETAIL_HEADER, tool_detail
 from gateway_app.api.runs import openapi as runs
 from responses_app.protocol import events
-from responses_app.requests.conversations import UPDATE_FIELDS
 from responses_app.requests.create import SERVICE_TIERS
-from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
+from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.json_schema import (
     ANYTHING,
     BOOLEAN,
@@ -29,7 +28,6 @@ from responses_app.requests.json_schema import (
     string,
     union,
 )
-from responses_app.requests.structures import object_of
 from responses_app.schema.builders import (
     DONE_FRAME,
     WHOLE_SECONDS,
@@ -47,7 +45,6 @@ from responses_app.schema.operations import (
     generating,
     json,
     operation,
-    request_body,
     response,
 )
 from responses_app.schema.responses import ADMITTED_HEADERS
@@ -73,7 +70,7 @@ _PROBLEM = shape(
     },
     description="Why the answer is incomplete.",
 )
-_CALL = union(
+CALL = union(
     "type",
     {
         "function": shape({"id": STRING, "function": shape({"name": STRING, "arguments": STRING})}),
@@ -87,7 +84,7 @@ _MESSAGE = shape(
         "refusal": nullable(STRING),
         "annotations": array_of(OPEN_OBJECT),
         "reasoning_content": STRING,
-        "tool_calls": array_of(_CALL),
+        "tool_calls": array_of(CALL),
     },
     ("reasoning_content", "tool_calls"),
 )
@@ -162,37 +159,12 @@ _PROGRESS: dict[str, Schema] = _REPORT | {
     "input": ANYTHING,
     "output": STRING,
 }
-_STORED_PART = union(
-    "type",
-    {
-        "text": shape({"text": STRING}),
-        "image_url": shape({"image_url": shape({"url": STRING, "detail": STRING}, ("detail",))}),
-    },
-)
-_STORED_MESSAGE = shape(
-    {
-        "id": STRING,
-        "role": enum(ROLES),
-        "content": nullable(STRING),
-        "content_parts": nullable(array_of(_STORED_PART)),
-        "name": NULL,
-        "refusal": STRING,
-        "tool_calls": array_of(_CALL),
-        "tool_call_id": STRING,
-    },
-    ("refusal", "tool_calls", "tool_call_id"),
-)
 SCHEMAS: dict[str, Schema] = {
     "CreateChatCompletion": request_object(FIELDS, ("messages",)),
     "ChatUsage": _USAGE,
     "ChatCompletion": shape(_COMPLETION, ("hermes",)),
     "StoredChatCompletion": shape(_COMPLETION | {"metadata": METADATA}, ("hermes",)),
     "ChatCompletionList": list_of(ref("StoredChatCompletion")),
-    "ChatCompletionDeleted": shape(
-        {"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}
-    ),
-    "UpdateChatCompletion": object_of(UPDATE_FIELDS, ("metadata",)).schema,
-    "StoredMessageList": list_of(_STORED_MESSAGE),
     "ChatCompletionChunk": shape(_CHUNK, ("usage", "hermes")),
     "ToolProgress": shape(
         _PROGRESS,
@@ -227,6 +199,7 @@ _DETAIL = {
     "in": "header",
     "schema": tool_detail.schema | {"default": "short"},
 }
+SCHEMAS |= openapi_stored.schemas(CALL)
 PATHS: Paths = {
     "/v1/chat/completions": {
         "post": generating(
@@ -263,44 +236,5 @@ PATHS: Paths = {
             ],
         ),
     },
-    "/v1/chat/completions/{completion_id}": {
-        "get": operation(
-            "get_chat_completion",
-            "One of them as it is now",
-            (
-                200,
-                response(json(ref("StoredChatCompletion")), "The completion.", (SESSION_HEADER,)),
-            ),
-            errors=("404",),
-        ),
-        "post": operation(
-            "update_chat_completion",
-            "Replace its metadata",
-            (
-                200,
-                response(
-                    json(ref("StoredChatCompletion")),
-                    "It, changed.",
-                    (SESSION_HEADER, IGNORED_HEADER),
-                ),
-            ),
-            body=request_body(ref("UpdateChatCompletion")),
-            errors=("404", "503"),
-        ),
-        "delete": operation(
-            "delete_chat_completion",
-            "Erase it; one that runs is cancelled first",
-            (200, response(json(ref("ChatCompletionDeleted")))),
-            errors=("404", "503"),
-        ),
-    },
-    "/v1/chat/completions/{completion_id}/messages": {
-        "get": operation(
-            "list_chat_completion_messages",
-            "The messages it was asked with",
-            (200, response(json(ref("StoredMessageList")))),
-            parameters=paging(order="asc"),
-            errors=("404",),
-        ),
-    },
 }
+PATHS |= openapi_stored.PATHS

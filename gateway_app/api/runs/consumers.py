@@ -50,14 +50,17 @@ class RunEventsConsumer(HttpConsumer):
         await pump(self, row.pk, position=-1, view=RunEventsView(row.pk, cursor))
 
     async def _cursor(self, response_id: str) -> int:
-        """A browser that reconnects adds the header, which is newer than the cursor of its URL."""
+        """The query counts before the header, as for responses; of two in the query, the newer one."""
+        in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
         name = LAST_EVENT_HEADER
-        cursor = read_last_event_id(self.header(name))
+        cursor: int | None = None
         for param in CURSORS:
             in_query = read_cursor(self.query_param(param), param)
             if in_query is not None and (cursor is None or in_query > cursor):
                 name = param
                 cursor = in_query
+        if cursor is None:
+            cursor = in_header
         if cursor is None:
             return -1
         last_segment = await database.read(read_last, response_id)
