@@ -5,13 +5,17 @@ from django.conf import settings
 from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db.models import URLField
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
 
 from gateway_app.config.model_options import check_only_options
 from gateway_app.config.profiles import models_of, read_toolset
 from gateway_app.models import RuntimeProcess
+from gateway_app.runtime.agents import Agent, agent_of
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
+from responses_app.agent_profiles import AgentProfile
 from responses_app.models import Profile
-from responses_app.services.profiles import profile_of_row
+from responses_app.services.profiles import default_model, profile_of_row
 
 
 @admin.register(RuntimeProcess)
@@ -68,3 +72,25 @@ class ProfileAdmin(admin.ModelAdmin):
     list_display = ("name", "provider", "upstream_model", "is_enabled")
     list_filter = ("is_enabled",)
     search_fields = ("name", "upstream_model")
+    readonly_fields = ("effective_prompt",)
+
+    @admin.display(description="Effective prompt")
+    def effective_prompt(self, row: Profile) -> str:
+        """An entry of config.yaml takes the place of a row with its name.
+
+        It is that of the stored row: a form with errors may have given this one any value.
+        """
+        profile: AgentProfile | None = settings.HERMES_PROFILES.get(row.name)
+        stored = Profile.objects.filter(pk=row.pk).first()
+        if profile is None and stored is not None:
+            profile = profile_of_row(stored)
+        return format_html("<pre>{}</pre>", Agent(profile).prompt_of_today())
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """With the prompts of agents that may have no row."""
+        prompts = {}
+        for name in (default_model(), *settings.HERMES_PROFILES):
+            prompts[name] = agent_of(name).prompt_of_today()
+        return super().changelist_view(request, {"prompts": prompts} | (extra_context or {}))

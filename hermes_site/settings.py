@@ -85,9 +85,15 @@ HERMES_API_MODE = env.choice(
 )
 HERMES_CONNECT_TIMEOUT = env.seconds("HERMES_CONNECT_TIMEOUT", 10, low=0.1, high=600)
 HERMES_WRITE_TIMEOUT = env.seconds("HERMES_WRITE_TIMEOUT", 30, low=0.1, high=600)
-HERMES_STREAM_READ_TIMEOUT = env.seconds("HERMES_STREAM_READ_TIMEOUT", 60, low=0.1, high=86_400)
+# None: the address of each model's server decides, see config.upstream_limits.
+HERMES_STREAM_READ_TIMEOUT = env.optional_seconds(
+    "HERMES_STREAM_READ_TIMEOUT", low=0.1, high=86_400
+)
+HERMES_STREAM_STALE_TIMEOUT = env.optional_seconds(
+    "HERMES_STREAM_STALE_TIMEOUT", low=0.1, high=86_400
+)
+HERMES_MODEL_LOADING_SECS = env.seconds("HERMES_MODEL_LOADING_SECS", 60, low=0, high=3600)
 HERMES_STREAM_RETRIES = env.integer("HERMES_STREAM_RETRIES", 2, low=0, high=10)
-HERMES_STREAM_STALE_TIMEOUT = env.seconds("HERMES_STREAM_STALE_TIMEOUT", 180, low=0.1, high=86_400)
 # The first answers; the others take over, in this order, where it fails.
 HERMES_MODELS: tuple[Model, ...] = read_models(
     {
@@ -107,6 +113,7 @@ HERMES_PROFILES = read_profiles(
 HERMES_CONTEXT_LENGTH = env.integer(
     "HERMES_CONTEXT_LENGTH", 0, low=0, high=100_000_000, config_path="model.context_length"
 )
+HERMES_CORE_PROMPT = env.choice("HERMES_CORE_PROMPT", "on", ("on", "off")) == "on"
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text(
     "API_SERVER_MODEL_NAME", "hermes-agent", config_path="platforms.api_server.model_name"
@@ -120,6 +127,7 @@ HERMES_TERMINAL_LIMITS = read_limits(env)
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
+HERMES_UNSENT_FIELDS = "gateway_app.runtime.visibility.unsent_fields"
 HERMES_TOOL_MAKERS = ["gateway_app.tools.builtin_tools"]
 try:
     HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)

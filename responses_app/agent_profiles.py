@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+NO_CORE_PROMPT = "none"  # as the core_prompt of a profile
 TOOL_ITEM_FORMS = ("function_call", "mcp_call")
 
 
@@ -11,6 +12,7 @@ class AgentProfile:
     name: str
     location: str  # where it is defined, for messages about its settings
     instructions: str = ""
+    core_prompt: str = ""  # instead of the server's; empty means the server's
     toolset: tuple[str, ...] = ()  # empty means all tools of the server
     tool_items: str = ""  # empty means what the request asks for
     # Settings that replace those of the server's first model.

@@ -29,6 +29,11 @@ responses_open = Gauge(
 responses_ended = Counter(
     "hermes_responses", "Responses this process ended, by status.", ["status"]
 )
+tokens_spent = Counter(
+    "hermes_tokens",
+    "Tokens of responses this process ended, as the upstream counted them or estimated.",
+    ["direction", "source"],
+)
 upstream_first_event_seconds = Histogram(
     "hermes_upstream_first_event_seconds",
     "From a request to the model's server to its first event.",

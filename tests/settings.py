@@ -7,6 +7,7 @@ if "HERMES_HOME" not in os.environ:
     home = tempfile.TemporaryDirectory(prefix="hermes-tests-")  # gone with this process
     os.environ["HERMES_HOME"] = home.name
 os.environ.setdefault("HERMES_PROVIDER", "builtin")
+os.environ.setdefault("HERMES_CORE_PROMPT", "off")  # most tests are about what clients and profiles send
 
 from django.conf import global_settings
 

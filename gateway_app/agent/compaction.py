@@ -10,6 +10,7 @@ from gateway_app.agent.answer_buffer import AnswerBuffer
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     AgentEvent,
+    AnswerStarted,
     Compaction,
     ModelFailed,
     OpaqueItem,
@@ -33,6 +34,7 @@ from responses_app.protocol.items import (
     call_arguments,
     item_text,
 )
+from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.token_estimate import estimate_tokens
 
 PROMPT = (
@@ -116,7 +118,7 @@ async def compact(
     asked: ModelCall,
     retries: int,
     make_context: Callable[[str], CompactedContext],
-) -> AsyncGenerator[ProtocolDeviation | Compaction]:
+) -> AsyncGenerator[AnswerStarted | ProtocolDeviation | Compaction]:
     """Ask for a summary; no client sees any of it before it is complete."""
     yield Compaction()
     answer = AnswerBuffer()
@@ -125,7 +127,7 @@ async def compact(
         async for event in events:
             if isinstance(event, RoundFinished):
                 finished = event
-            elif isinstance(event, ProtocolDeviation):
+            elif isinstance(event, AnswerStarted | ProtocolDeviation):
                 yield event
     assert finished is not None  # the last event of every round
     summary = ""
@@ -181,9 +183,7 @@ def summarised_entries(call: ModelCall) -> list[dict[str, str]] | None:
 
 
 def summary_note(summary: str) -> Item:
-    note = as_note(NOTE + summary)
-    note["compacted"] = SUMMARY
-    return note
+    return {"type": "message", "role": "user", "content": NOTE + summary, "compacted": SUMMARY}
 
 
 def unreadable(items: list[Item]) -> list[Item]:
@@ -223,7 +223,7 @@ def _entry(item: Item) -> dict[str, str]:
         return {"from": "tool", "text": _plain_text(item["output"])}
     text = ""
     if kind == "reasoning":
-        text = _plain_text(item["summary"])
+        text = reasoning_text(item)
     return {"from": "assistant", "text": text or f"[{kind}]"}
 
 

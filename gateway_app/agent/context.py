@@ -6,8 +6,10 @@ from typing import Any
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import (
     CALLS,
+    MARK,
     OUTPUT_OF,
     OUTPUTS,
+    SUMMARY,
     Item,
     call_arguments,
     dangling_reasoning,
@@ -182,4 +184,8 @@ def dropped_note(call: Item) -> Item:
 
 def as_note(text: str) -> Item:
     """The server's message to the model, as the user: many upstreams take one system message only."""
-    return {"type": "message", "role": "user", "content": text}
+    return {"type": "message", "role": "user", "content": text, "is_note": True}
+
+
+def is_note(item: Item) -> bool:
+    return item.get("is_note", False) or item.get(MARK) == SUMMARY

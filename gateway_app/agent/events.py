@@ -1,7 +1,9 @@
 """The events that providers send to the agent loop, and the loop to its caller."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any
 
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
@@ -24,6 +26,7 @@ class MessageStarted:
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     text: str
+    is_summary: bool = False  # the upstream's summary of its reasoning, not the reasoning itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,20 @@ class ProtocolDeviation:
 
 
 @dataclass(frozen=True, slots=True)
+class UpstreamPosition:
+    """The answer runs at its upstream by itself, and was received up to the cursor."""
+
+    upstream: str  # identifies the upstream, without naming its address
+    response_id: str
+    cursor: int  # the upstream's sequence number
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAbandoned:
+    """The rest of that answer can't be received: a model is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     call_id: str
     name: str
@@ -90,6 +107,7 @@ class Usage:
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    is_estimated: bool = False  # at least one of the counts is ours and not the upstream's
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -98,13 +116,28 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.is_estimated or other.is_estimated,
         )
 
     @classmethod
     def read(cls, stored: Mapping[str, int]) -> "Usage":
         """From a log, without the fields that only another version knows."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: count for name, count in stored.items() if name in known})
+        known: dict[str, Any] = {}
+        for counted in fields(cls):
+            if counted.name in stored:
+                known[counted.name] = stored[counted.name]
+        return cls(**known)
+
+    def or_estimate(self, input_tokens: int, output_tokens: int) -> "Usage":
+        """With these estimates for what the upstream did not count."""
+        if self.input_tokens and (self.output_tokens or not output_tokens):
+            return self
+        return replace(
+            self,
+            input_tokens=self.input_tokens or input_tokens,
+            output_tokens=self.output_tokens or output_tokens,
+            is_estimated=True,
+        )
 
     def as_wire(self) -> UsageBody:
         return {
@@ -119,10 +152,20 @@ class Usage:
         }
 
     def as_spent(self) -> UsageBody | None:
-        """For a response that was cut short; None if no model had counted anything yet."""
+        """For a response that was cut short; None if no model had answered yet."""
         if self == Usage():
             return None
         return self.as_wire()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStarted:
+    """Before the first output of a request: from here on it costs something.
+
+    If the turn ends before the upstream has counted, this is all that is known of the input.
+    """
+
+    input_tokens: int  # an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +200,6 @@ class RoundFinished:
     message: str = ""  # for the client, where the reason is not enough
     upstream_ids: tuple[str, ...] = ()
     notes: tuple[Item, ...] = ()  # for the model, behind the outputs of its calls
-    uncounted: int = 0  # estimated tokens of answers that broke off before the upstream counted
 
     @property
     def is_cut_short(self) -> bool:
@@ -203,12 +245,32 @@ Delta = (
     | OpaqueItem
     | Cut
     | ProtocolDeviation
+    | UpstreamPosition
+    | UpstreamAbandoned
     | CallStarted
     | CallArguments
     | CallFinished
 )
 ModelEvent = Delta | ModelFinished
-AgentEvent = Delta | Compaction | RoundFinished | ToolFinished | TurnParked | TurnFinished
+RoundEvent = Delta | AnswerStarted | RoundFinished
+AgentEvent = RoundEvent | Compaction | ToolFinished | TurnParked | TurnFinished
+
+
+class ModelFault(StrEnum):
+    """Why this model refuses a request that another one may answer."""
+
+    QUOTA = "quota"
+    AUTHENTICATION = "authentication"
+    UNKNOWN_MODEL = "unknown model"
+    CONTEXT_OVERFLOW = "context overflow"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOverflow:
+    """The request does not fit; the numbers are in the upstream's tokens, where it sends them."""
+
+    tokens: int | None = None  # of the request
+    window: int | None = None
 
 
 class ModelFailed(Exception):
@@ -222,10 +284,15 @@ class ModelFailed(Exception):
         is_transient: bool = False,
         retry_after: float | None = None,
         usage: Usage | None = None,
+        model_fault: ModelFault | None = None,
+        overflow: ContextOverflow | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.is_transient = is_transient  # the same request may succeed a moment later
         self.retry_after = retry_after  # seconds, where the upstream sends it
-        self.usage = usage or Usage()  # what the upstream counted before it failed
+        self.usage = usage or Usage()  # what was spent before it failed
+        self.model_fault = model_fault  # if another model may succeed
+        self.overflow = overflow
+        self.patience_secs = 0.0  # how long a model that is not ready yet is waited for

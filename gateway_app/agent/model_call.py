@@ -3,12 +3,15 @@
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.events import ModelEvent
+from gateway_app.agent.cut_message import with_rest
+from gateway_app.agent.events import ModelEvent, UpstreamPosition
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import Item
+from responses_app.protocol.token_estimate import estimate_tokens
 
 # Fields of a client's request that are passed on to the model as they are.
 MODEL_PARAMETERS = (
@@ -33,6 +36,22 @@ _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
+class CutAt(StrEnum):
+    """Where the answer at the end of a call's items broke off."""
+
+    TEXT = "text"  # in the last message, which is plain text: the model can go on letter by letter
+    BEHIND = "behind"  # in something behind that message, or in an answer that has reasoning
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """An answer that still runs at its upstream, and how much of it the log has."""
+
+    position: UpstreamPosition
+    # Type of event -> characters, or events that have none, after the position.
+    received: dict[type, int]
+
+
 @dataclass(frozen=True)
 class ModelCall:
     """The request's items are in the shape of OpenAI's Responses API."""
@@ -40,6 +59,7 @@ class ModelCall:
     model: str
     items: list[Item]
     instructions: str | None = None
+    core_prompt: str = ""  # with which the instructions begin
     tools: tuple[Tool, ...] = ()  # run by the server
     # Run by the client, as its request describes them.
     client_tools: tuple[dict[str, Any], ...] = ()
@@ -58,6 +78,10 @@ class ModelCall:
     # Ids of calls that are in no item, or under another id: no other call of the turn may have them.
     used_call_ids: frozenset[str] = frozenset()
     is_retry: bool = False  # an attempt before this one broke: use a new connection
+    # The model goes on with the answer at the end of the items; each provider asks in its own way.
+    cut_at: CutAt | None = None
+    resume: ResumePoint | None = None  # instead of asking again, where the upstream still has it
+    is_stored: bool = False  # upstreams may store an answer only if the client's response is stored
 
     def tool_specs(self) -> list[dict[str, Any]]:
         """Every tool but the upstream's own, as the Responses API describes them."""
@@ -156,6 +180,10 @@ class ModelCall:
         text_format = text_options.get("format") or {}
         return bool(text_format.get("type", "text") != "text")
 
+    def input_tokens(self) -> int:
+        """An estimate."""
+        return estimate_tokens(self.items, self.instructions, self.tool_specs())
+
     def followed_by(self, items: list[Item]) -> "ModelCall":
         """The next call of the turn; a choice that forces a call applies to the first one only."""
         choice = self.tool_choice
@@ -163,7 +191,11 @@ class ModelCall:
             choice = choice | {"mode": "auto"}
         elif choice != "none":
             choice = "auto"
-        return replace(self, items=self.items + items, tool_choice=choice)
+        if self.cut_at is None:
+            followed = self.items + items
+        else:
+            followed = with_rest(self.items, items)
+        return replace(self, items=followed, tool_choice=choice, cut_at=None, resume=None)
 
 
 def wire_name(name: str) -> str:
@@ -178,3 +210,11 @@ class Provider(Protocol):
     """A way to reach a model; one file each in ``providers/``."""
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
+
+
+@runtime_checkable
+class CancellingProvider(Protocol):
+    """A provider whose answers run on at the upstream when the connection is closed."""
+
+    async def cancel(self, position: UpstreamPosition) -> None:
+        """Stop that answer, if it is this upstream's; best effort."""

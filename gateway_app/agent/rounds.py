@@ -2,11 +2,10 @@
 
 Text that was sent to the client stays. A request that broke before its first event is sent again;
 an answer that broke in its text is continued; a call that broke is not run, and a note to the model
-says so. Then the next model is asked.
+says so. Then the next model is asked, at once where another try of this one is of no use.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,16 +14,20 @@ from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
 from gateway_app.agent.arguments import with_sent_arguments
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
+    AnswerStarted,
     Cut,
     Delta,
     ModelEvent,
     ModelFailed,
     ModelFinished,
     ProtocolDeviation,
+    RoundEvent,
     RoundFinished,
+    UpstreamAbandoned,
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall, Provider
+from gateway_app.agent.retries import Retries
 from gateway_app.agent.stream_filters import clean_event, until_stop
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import tokens_of
@@ -33,7 +36,6 @@ MAX_CONTINUATIONS = 4  # of each model
 MAX_DROPS = 4
 SPLIT_AFTER_DROPS = 2  # of the same tool: the call would be too long the next time too
 BACKOFF_SECS = 0.5  # before the first retry; doubled for each further one
-MAX_PAUSE_SECS = 60.0  # whatever the upstream asks for: a client is waiting
 
 DROPPED = "Your call of `{tool}` was cut off before its arguments were complete, so it was not run."
 RESEND = " Make the call again if it is still needed."
@@ -50,33 +52,32 @@ async def ask(
     retries: int,
     answer: AnswerBuffer,
     backoff_secs: float = BACKOFF_SECS,
-) -> AsyncGenerator[Delta | RoundFinished]:
+) -> AsyncGenerator[RoundEvent]:
     """The deltas of every request, with a Cut where one broke off, and one RoundFinished.
 
     The answer is collected in the buffer, which is the caller's.
     """
     current = _Round(call, retries, answer, backoff_secs)
-    for provider in providers:
-        current.begin_provider()
+    for number, provider in enumerate(providers):
+        if number:
+            yield current.fallback(number)
+        current.begin_provider(is_last=number == len(providers) - 1)
         while not current.is_exhausted:
             request = current.begin_request()
             try:
                 async with aclosing(until_stop(provider.stream(request), request)) as events:
                     async for raw_event in events:
-                        event = current.receive(raw_event)
-                        if event is not None:
+                        for event in current.receive(raw_event):
                             yield event
                 current.end_request()
             except ModelFailed as failure:
                 current.fail_request(failure)
-            finished = current.settle()
-            if current.is_broken and answer.has_deltas:
-                yield Cut()
-            if finished is not None:
-                yield finished
+            for end_event in current.settle():
+                yield end_event
+            if current.is_finished:
                 return
             if not current.is_exhausted:
-                await asyncio.sleep(current.pause_secs)
+                await asyncio.sleep(current.retries.pause_secs)
     yield current.give_up()
 
 
@@ -88,67 +89,94 @@ class _Round:
     ) -> None:
         self.is_exhausted = False  # this model
         self.is_broken = False  # the last request
-        self.pause_secs = 0.0
+        self.is_finished = False
+        self._has_started = False  # the answer to the last request
+        self._is_last = True  # there is no model after this one
         self._call = call
-        self._retries = retries
-        self._backoff_secs = backoff_secs
-        self._retry_after_secs = 0.0
+        self._request = call
+        self.retries = Retries(retries, backoff_secs)
+        self._retry_after_secs = 0.0  # as the upstream asks after the last request
         self._answer = answer
+        self._answer.runs_upstream = call.resume is not None
         self._has_deltas = False  # in any request
         self._usage = Usage()
-        self._uncounted = 0
         self._failure = ModelFailed("There is no model to ask.")
         self._deviations: set[str] = set()
-        self._retried = 0
         self._continued = 0
         self._dropped = 0
         self._dropped_in_a_row = 0
         self._last_dropped = ""
 
-    def begin_provider(self) -> None:
+    def begin_provider(self, *, is_last: bool) -> None:
         self.is_exhausted = False
-        self._retried = 0
+        self._is_last = is_last
+        self.retries.begin()
         self._continued = 0
+
+    def fallback(self, number: int) -> ProtocolDeviation:
+        """For the operators: which of the fallback models is asked, and why."""
+        cause = self._failure.model_fault or "no answer"
+        return ProtocolDeviation(f"fallback model {number}: {cause}")
 
     def begin_request(self) -> ModelCall:
         self._answer.begin_request()
         self.is_broken = False
+        self._has_started = False
         self._retry_after_secs = 0.0
-        return replace(
+        self._request = replace(
             self._call,
             items=with_sent_arguments(self._call.items),
             max_output_tokens=self._tokens_left(),
         )
+        return self._request
 
-    def receive(self, raw_event: ModelEvent) -> Delta | None:
-        """Add an event to the answer; None if the client gets nothing of it."""
+    def receive(self, raw_event: ModelEvent) -> tuple[Delta | AnswerStarted, ...]:
+        """Add an event to the answer; empty if the client gets nothing of it."""
         event = clean_event(raw_event)
         self._answer.add(event)
         if isinstance(event, ModelFinished):
-            return None
+            return ()
         if isinstance(event, ProtocolDeviation):
             if event.name in self._deviations:
-                return None
+                return ()
             self._deviations.add(event.name)
-        return event
+        if self._has_started or not self._answer.has_deltas:
+            return (event,)
+        self._has_started = True
+        return AnswerStarted(self._request.input_tokens()), event
 
     def end_request(self) -> None:
-        self._usage += self._answer.finish.usage
+        self._usage += self._spent(self._answer.finish.usage)
         self._has_deltas |= self._answer.has_deltas
 
     def fail_request(self, failure: ModelFailed) -> None:
         self.is_broken = True
         self._failure = failure
         self._retry_after_secs = failure.retry_after or 0.0
-        self._usage += failure.usage
-        if not failure.usage.output_tokens:
-            self._uncounted += tokens_of(self._answer.chars)
+        if self._answer.has_deltas:  # without any, a refusal costs nothing
+            self._usage += self._spent(failure.usage)
+        else:
+            self._usage += failure.usage
         self._has_deltas |= self._answer.has_deltas
 
-    def settle(self) -> RoundFinished | None:
-        """The end of the round; None if the model is asked again."""
-        if self.is_broken and not self._failure.is_transient:
+    def settle(self) -> tuple[Cut | UpstreamAbandoned | RoundFinished, ...]:
+        """How the request ended; this model or the next one is asked if the round is not finished."""
+        is_refused = self.is_broken and not self._failure.is_transient
+        if is_refused and not self._can_next_model_answer():
             raise self._failed()
+        finished = self._settle()
+        self.is_exhausted = self.is_exhausted or is_refused
+        ends: list[Cut | UpstreamAbandoned | RoundFinished] = []
+        if self.is_broken and self._answer.has_deltas:
+            ends.append(Cut())
+        if finished is not None:
+            self.is_finished = True
+            ends.append(finished)
+        elif self._abandons_upstream():
+            ends.append(UpstreamAbandoned())
+        return tuple(ends)
+
+    def _settle(self) -> RoundFinished | None:
         if not self.is_broken and not self._is_cut_by_length():
             finish = self._answer.finish
             return self._finished(finish.reason, upstream_ids=finish.upstream_ids)
@@ -168,6 +196,15 @@ class _Round:
         self._settle_silence()
         return None
 
+    def _abandons_upstream(self) -> bool:
+        """Does another answer replace one that may still run at its upstream?"""
+        if self.is_exhausted:
+            self._call = replace(self._call, resume=None)
+        if self._call.resume is not None or not self._answer.runs_upstream:
+            return False
+        self._answer.runs_upstream = False
+        return True
+
     def give_up(self) -> RoundFinished:
         if not self._has_deltas:
             raise self._failed()
@@ -180,14 +217,20 @@ class _Round:
         upstream_ids: tuple[str, ...] = (),
         notes: tuple[Item, ...] = (),
     ) -> RoundFinished:
-        return RoundFinished(reason, self._usage, message, upstream_ids, notes, self._uncounted)
+        return RoundFinished(reason, self._usage, message, upstream_ids, notes)
+
+    def _spent(self, counted: Usage) -> Usage:
+        """By the last request; what the upstream did not count is estimated."""
+        if counted.input_tokens and counted.output_tokens:
+            return counted
+        return counted.or_estimate(self._request.input_tokens(), tokens_of(self._answer.chars))
 
     def _tokens_left(self) -> int | None:
-        """One limit applies to all requests; an answer that broke off is counted by its text."""
+        """One limit applies to all requests."""
         limit = self._call.max_output_tokens
         if limit is None:
             return None
-        return max(0, limit - self._usage.output_tokens - self._uncounted)
+        return max(0, limit - self._usage.output_tokens)
 
     def _failed(self) -> ModelFailed:
         self._failure.usage = self._usage
@@ -220,8 +263,17 @@ class _Round:
             return note + SPLIT
         return note + RESEND
 
+    def _can_next_model_answer(self) -> bool:
+        if self._is_last or self._failure.model_fault is None:
+            return False
+        return not self._is_cut_document()
+
+    def _is_cut_document(self) -> bool:
+        """Two pieces do not make one JSON document."""
+        return self._call.is_formatted and bool(self._answer.request_items())
+
     def _settle_cut(self) -> RoundFinished | None:
-        if self._call.is_formatted and self._answer.request_items():
+        if self._is_cut_document():
             return self._finished("upstream_cut", self._failure.message)
         self.is_exhausted = self._continued >= MAX_CONTINUATIONS
         self._continued += 1
@@ -229,13 +281,12 @@ class _Round:
         return None
 
     def _settle_silence(self) -> None:
-        self.is_exhausted = self._retried >= self._retries
         self._call = replace(self._call, is_retry=True)
-        backoff = self._backoff_secs * 2**self._retried * random.uniform(0.5, 1)  # noqa: S311
-        self.pause_secs = min(self._retry_after_secs + backoff, MAX_PAUSE_SECS)
-        self._retried += 1
+        self.is_exhausted = not self.retries.repeats(
+            self._retry_after_secs, self._failure.patience_secs
+        )
 
     def _ask_again(self, call: ModelCall) -> None:
         self._call = call
-        self._retried = 0
-        self.pause_secs = min(self._retry_after_secs, MAX_PAUSE_SECS)
+        self.retries.begin()
+        self.is_exhausted = self.is_exhausted or not self.retries.waits(self._retry_after_secs)

@@ -9,7 +9,7 @@ from gateway_app.agent.events import ModelEvent, ModelFailed, ModelFinished, Tex
 from gateway_app.agent.model_call import ModelCall
 from responses_app.protocol.items import TokenLogprob
 from responses_app.protocol.text_buffer import clean_text
-from responses_app.protocol.token_estimate import estimate_tokens, tokens_of
+from responses_app.protocol.token_estimate import tokens_of
 
 
 def clean_event(event: ModelEvent) -> ModelEvent:
@@ -102,8 +102,7 @@ class _StopFilter:
 
     def usage(self, call: ModelCall) -> Usage:
         """An estimate: the upstream sends its count at the end, which is not read."""
-        input_tokens = estimate_tokens(call.items, call.instructions, call.tool_specs())
-        return Usage(input_tokens, tokens_of(self._emitted_chars))
+        return Usage(call.input_tokens(), tokens_of(self._emitted_chars), is_estimated=True)
 
     def _emit(self, text: str) -> list[TextDelta]:
         if not text:

@@ -65,6 +65,12 @@ class Env:
     def seconds(self, name: str, default: float, *, low: float, high: float) -> float:
         return self._number(name, default, low, high, "seconds")
 
+    def optional_seconds(self, name: str, *, low: float, high: float) -> float | None:
+        """None where the variable is not set."""
+        if name not in self.environ:
+            return None
+        return self._number(name, low, low, high, "seconds")
+
     def minutes(self, name: str, default: float, *, low: float, high: float) -> float:
         return self._number(name, default, low, high, "minutes")
 

@@ -91,6 +91,7 @@ MODEL = Section(
 FALLBACK_MODEL = Section((*UPSTREAM_KEYS, "default", *OPTION_KEYS), synonyms=_UPSTREAM_SYNONYMS)
 PROFILE = Section(
     (
+        "core_prompt",
         "instructions",
         "toolset",
         "tool_items",

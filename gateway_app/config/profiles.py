@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from gateway_app.config.known_keys import PROFILE, UPSTREAM_KEYS
 from gateway_app.config.model_options import read_options
 from gateway_app.config.models import Model, read_fallbacks, read_model
-from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
+from responses_app.agent_profiles import NO_CORE_PROMPT, TOOL_ITEM_FORMS, AgentProfile
 
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
@@ -77,12 +77,19 @@ def _read(name: str, entry: Any) -> AgentProfile:
         name=name,
         location=place,
         instructions=_text(entry, "instructions", place),
+        core_prompt=_core_prompt(entry, place),
         toolset=read_toolset(entry, place),
         tool_items=form,
         upstream=upstream,
         fallback_models=entry.get("fallback_models"),
         context_window=_tokens(entry, place),
     )
+
+
+def _core_prompt(entry: Mapping[str, Any], place: str) -> str:
+    if entry.get("core_prompt") is False:  # YAML reads `off` and `no` as this
+        return NO_CORE_PROMPT
+    return _text(entry, "core_prompt", place)
 
 
 def _text(entry: Mapping[str, Any], field: str, place: str) -> str:

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from gateway_app.agent.model_call import Provider
 from gateway_app.config.models import Model
 from gateway_app.config.presets.registry import PRESETS
+from gateway_app.config.upstream_limits import read_limit_secs, stale_limit_secs
 
 if TYPE_CHECKING:
     from gateway_app.providers.openai.client import Upstream
@@ -22,6 +23,17 @@ def get_providers(models: Sequence[Model]) -> tuple[Provider, ...]:
     for model in models:
         providers.append(_make(orjson.dumps(model, option=orjson.OPT_SORT_KEYS)))
     return tuple(providers)
+
+
+def silence_limits(model: Model) -> dict[str, float]:
+    """How long the server of a model may be silent; empty for a model without a server."""
+    url = model["base_url"]
+    if not url:
+        return {}
+    return {
+        "read_secs": read_limit_secs(url, settings.HERMES_STREAM_READ_TIMEOUT),
+        "stale_secs": stale_limit_secs(url, settings.HERMES_STREAM_STALE_TIMEOUT),
+    }
 
 
 @cache
@@ -38,6 +50,7 @@ def _upstream(model: Model) -> "Upstream":
     # The SDK takes most of a second to import; the built-in model needs none of it.
     from gateway_app.providers.openai.client import Upstream
 
+    limits = silence_limits(model)
     return Upstream(
         name=model["provider"],
         model=model["model"],
@@ -47,6 +60,7 @@ def _upstream(model: Model) -> "Upstream":
         options=model["options"],
         connect_secs=settings.HERMES_CONNECT_TIMEOUT,
         write_secs=settings.HERMES_WRITE_TIMEOUT,
-        read_secs=settings.HERMES_STREAM_READ_TIMEOUT,
-        stale_secs=settings.HERMES_STREAM_STALE_TIMEOUT,
+        read_secs=limits["read_secs"],
+        stale_secs=limits["stale_secs"],
+        loading_secs=settings.HERMES_MODEL_LOADING_SECS,
     )

@@ -1,7 +1,8 @@
 """The agent of a profile: its instructions, its models, its tools and its workspace."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.core_prompt import core_prompt
 from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
-from responses_app.agent_profiles import AgentProfile
+from responses_app.agent_profiles import NO_CORE_PROMPT, AgentProfile
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
@@ -34,6 +36,22 @@ class Agent:
         if self.profile is None:
             return ""
         return self.profile.instructions
+
+    def core_prompt(self, day: date, tools: Sequence[Tool]) -> str:
+        """The text before the instructions; ``tools`` are those that the server offers."""
+        replaced = ""
+        if self.profile is not None:
+            replaced = self.profile.core_prompt
+        if replaced.lower() == NO_CORE_PROMPT:
+            return ""
+        if replaced or not settings.HERMES_CORE_PROMPT:
+            return replaced
+        return core_prompt(day, [tool.name for tool in tools])
+
+    def prompt_of_today(self) -> str:
+        """The prompt of a request that sends neither instructions nor tools, for operators."""
+        core = self.core_prompt(datetime.now(UTC).date(), self.tools(None))
+        return "\n\n".join(filter(None, (core, self.instructions)))
 
     @property
     def context_window(self) -> int:

@@ -12,13 +12,19 @@ from channels.worker import Worker
 from django.conf import settings
 
 from gateway_app.providers.registry import get_providers
-from gateway_app.runtime.dispatch import CHANNEL, LAYER, GenerateConsumer
+from gateway_app.runtime.dispatch import (
+    CHANNEL,
+    LAYER,
+    GenerateConsumer,
+    InProcessDispatcher,
+)
 from gateway_app.runtime.evictions import Evictions
 from gateway_app.runtime.mcp import start_toolset, stop_toolset
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.database import database
+from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.http.request_gate import request_gate
@@ -61,6 +67,9 @@ class Runtime:
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
+        dispatcher = get_dispatcher()
+        if isinstance(dispatcher, InProcessDispatcher):
+            dispatcher.runner = runner
         worker = Worker(
             GenerateConsumer.as_asgi(runner=runner),
             channels=[CHANNEL],

@@ -11,8 +11,8 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.resumption import read_spent
 from responses_app.models import Response
 from responses_app.protocol.events import Event
-from responses_app.protocol.response_object import UsageBody
-from responses_app.services.lifecycle.failed_attempt import abandon, is_given_up
+from responses_app.protocol.items import Item
+from responses_app.services.lifecycle.failed_attempt import Spent, abandon, is_given_up
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def abandon_interrupted(interrupted: InterruptedResponse) -> bool:
         return abandon(interrupted.response_id, _read_spent)
 
 
-def _read_spent(events: Iterable[Event]) -> tuple[UsageBody | None, list[str]]:
-    usage, deviations = read_spent(events)
-    return usage.as_spent(), deviations
+def _read_spent(events: Iterable[Event], output: list[Item]) -> Spent:
+    usage, deviations = read_spent(events, output)
+    return Spent(usage.as_spent(), usage.is_estimated, deviations)
 
 
 def live_processes() -> int:

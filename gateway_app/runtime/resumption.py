@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
-from gateway_app.agent.events import RoundFinished, Usage
+from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
+from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
+from gateway_app.runtime.open_round import OpenRound, is_answer
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
@@ -17,25 +20,26 @@ from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
     ITEM_ADDED,
     MODEL_FINISHED,
+    MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    UPSTREAM_ABANDONED,
     Event,
 )
 from responses_app.protocol.items import (
-    ARGUMENTS_OF,
     CALLS,
     COMPACTION,
     OUTPUTS,
     Item,
     all_call_ids,
     call_arguments,
-    content_text_with_refusals,
     output_ids,
 )
-from responses_app.protocol.token_estimate import tokens_of
 
 # Behind one of these a model knows by itself that its message before was cut.
 _ENDS_MESSAGE = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
+
+_SPENT = (MODEL_STARTED, MODEL_FINISHED, CONTEXT_COMPACTED)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class ResumedTurn(TurnProgress):
     hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
+    resume: ResumePoint | None = None  # of an answer that may still run at its upstream
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,10 @@ class EarlierAttempts:
     events: list[Event]
     builder: OutputBuilder
     usage: Usage
+    open_round: OpenRound  # of an answer that runs on at its upstream; otherwise empty
     deviations: list[str]
     first_output_at: datetime | None
+    upstream: UpstreamPosition | None = None  # of an answer that was not received to its end
 
 
 def read_attempts(response_id: str) -> EarlierAttempts:
@@ -64,17 +71,25 @@ def read_attempts(response_id: str) -> EarlierAttempts:
 
 def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
-    usage, deviations = read_spent(events)
     builder = OutputBuilder(response_id, events)
-    return EarlierAttempts(events, builder, usage, deviations, first_output_at(segments))
+    log = _AttemptsLog(events, builder.output)
+    return EarlierAttempts(
+        events,
+        builder,
+        log.usage,
+        log.open_round,
+        log.deviations,
+        first_output_at(segments),
+        log.upstream.position,
+    )
 
 
 def read_progress(
     events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
 ) -> ResumedTurn:
     """``builder`` was built from these events, and has no open message or reasoning."""
-    log = _AttemptsLog(events)
     output = builder.output
+    log = _AttemptsLog(events, output)
     model_items = _ModelItems(log, output, ledger)
     hidden = {str(call["call_id"]) for call in log.hidden}
     shown = set(log.shown.values())
@@ -82,28 +97,32 @@ def read_progress(
         items=tuple(model_items.items),
         pending=tuple(model_items.pending),
         usage=log.usage,
-        uncounted=_uncounted_tokens(output, log.round_start),
+        open_usage=log.open_usage,
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=model_items.ends_in_cut_message(output[log.round_start :]),
+        cut_at=model_items.cut_at(output[log.round_start :]),
         hidden=frozenset(hidden),
         noted=frozenset(log.noted),
         used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
+        resume=log.upstream.resume_point(),
     )
 
 
-def read_spent(events: Iterable[Event]) -> tuple[Usage, list[str]]:
-    """The usage of earlier attempts, and the deviations of their models."""
-    log = _AttemptsLog(events)
+def read_spent(events: Iterable[Event], output: list[Item]) -> tuple[Usage, list[str]]:
+    """The usage of earlier attempts, and the deviations of their models.
+
+    ``output`` has the items of these events. A round that broke off is estimated from them.
+    """
+    log = _AttemptsLog(events, output)
     return log.usage, log.deviations
 
 
 class _AttemptsLog:
     """The facts that the events of earlier attempts hold."""
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(self, events: Iterable[Event], output: list[Item]) -> None:
         self.usage = Usage()
         self.spent_on_summaries: Usage | None = None
         self.rounds = 0
@@ -115,39 +134,65 @@ class _AttemptsLog:
         self.steps: list[int | Event | None] = []
         self.deviations: list[str] = []
         self.noted: set[tuple[str, str]] = set()
+        self.upstream = UpstreamLog()
         self._item_count = 0
+        self._output = output
+        self.open_round = OpenRound()
         for event in events:
             self._read(event)
+        self._end_attempt()
+        self.open_usage = self.open_round.usage(self._output[: self._item_count])
+
+    def _end_attempt(self) -> None:
+        """An answer that runs on at its upstream is counted there, when it is picked up."""
+        if self.upstream.resume_point() is None:
+            self._cut_round()
+
+    def _cut_round(self) -> None:
+        """An attempt ended in its last round, which no upstream has counted."""
+        self.usage += self.open_round.usage(self._output[: self._item_count])
+        self.open_round.end(self._item_count)
 
     def _read(self, event: Event) -> None:
         kind = event["type"]
+        self.upstream.read(event)
         if kind == ITEM_ADDED:
             self._item_count += 1
             self.steps.append(event["output_index"])
             if event["item"]["type"] != "function_call_output":
                 self.last_round = None
-        elif kind == MODEL_FINISHED:
-            spent = Usage.read(event["usage"])
-            self.usage += spent
-            self.rounds += 1
-            self.steps.append(None)
-            self.round_start = self._item_count
-            self.last_round = RoundFinished(event["reason"], spent, event["message"])
-        elif kind == CONTEXT_COMPACTED:
-            spent = Usage.read(event["usage"])
-            self.usage += spent
-            self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
+        elif kind in _SPENT:
+            self._read_spent(event)
         elif kind == TOOL_CALLED and event["output_index"] is None:
             self.hidden.append(event)
             self.steps.append(event)
         elif kind == TOOL_CALLED:
             self.shown[event["output_index"]] = event["call_id"]
+        elif kind == UPSTREAM_ABANDONED:
+            self._cut_round()
         elif kind == ATTEMPT_STARTED:
+            self._end_attempt()
             self.steps.append(None)
         elif kind == PROTOCOL_DEVIATION:
             self.deviations.append(event["name"])
         elif kind in NOTED_ONCE:
             self.noted.add((kind, event["call_id"]))
+
+    def _read_spent(self, event: Event) -> None:
+        kind = event["type"]
+        if kind == MODEL_STARTED:
+            self.open_round.begin_answer(event["input_tokens"])
+            return
+        spent = Usage.read(event["usage"])
+        self.usage += spent
+        self.open_round.end(self._item_count)
+        if kind == CONTEXT_COMPACTED:
+            self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
+            return
+        self.rounds += 1
+        self.steps.append(None)
+        self.round_start = self._item_count
+        self.last_round = RoundFinished(event["reason"], spent, event["message"])
 
 
 class _ModelItems:
@@ -169,11 +214,21 @@ class _ModelItems:
             else:
                 self._add_hidden(step, ledger)
 
-    def ends_in_cut_message(self, open_round: list[Item]) -> bool:
+    def cut_at(self, open_round: list[Item]) -> CutAt | None:
+        """Where the last message was cut; None if the model has nothing to go on with."""
+        if not self._ends_in_cut_message(open_round):
+            return None
+        last = self.items[-1]
+        has_reasoning = any(item["type"] == "reasoning" for item in open_round)
+        if has_reasoning or last["type"] != "message" or last.get("status") != "incomplete":
+            return CutAt.BEHIND
+        return CutAt.TEXT
+
+    def _ends_in_cut_message(self, open_round: list[Item]) -> bool:
         """Reasoning behind the message makes no difference."""
         for item in reversed(self.items):
             if item["type"] == "message":
-                return _is_answer(item) and item in open_round and not self.pending
+                return is_answer(item) and item in open_round and not self.pending
             if item["type"] in _ENDS_MESSAGE:
                 return False
         return False
@@ -213,27 +268,3 @@ class _ModelItems:
             self.pending.append(ToolCall(call["call_id"], call["name"], call["arguments"]))
         else:
             self._outputs.append(output)
-
-
-def _uncounted_tokens(output: list[Item], round_start: int) -> int:
-    """An estimate of what no usage counts: the round that a crash cut off, and other cut items."""
-    tokens = 0
-    for index, item in enumerate(output):
-        if index >= round_start or item.get("status") == "incomplete":
-            tokens += tokens_of(_chars_written(item))
-    return tokens
-
-
-def _chars_written(item: Item) -> int:
-    """By the model: not by a tool or the user, nor in an item that only its upstream can read."""
-    if item["type"] in ARGUMENTS_OF:
-        return len(call_arguments(item))
-    if item["type"] == "reasoning":
-        return len(content_text_with_refusals(item["summary"]))
-    if _is_answer(item):
-        return len(content_text_with_refusals(item["content"]))
-    return 0
-
-
-def _is_answer(item: Item) -> bool:
-    return bool(item["type"] == "message" and item["role"] == "assistant")

@@ -47,6 +47,7 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._accepted: set[str] = set()  # claimed turns whose tasks have not begun
         self._slots = Slots(settings.HERMES_MAX_CONCURRENT)
         self.heartbeat = Heartbeat()
         self._is_closing = False  # nothing new is claimed
@@ -58,10 +59,35 @@ class Runner:
         await database.write(partial(processes.register, PROCESS_ID, role))
         self.heartbeat.note(sent_at)
 
+    # -- turns that are claimed as they are admitted ------------------------------------
+    def reserve(self, owner_id: int) -> bool:
+        """Take a slot for a turn that is about to be admitted; not before those that wait."""
+        if not self.may_claim or self._slots.has_waiting or not self._slots.may_start(owner_id):
+            return False
+        self._slots.take(owner_id)
+        return True
+
+    @property
+    def may_claim(self) -> bool:
+        """Other processes take a process without a fresh heartbeat for dead."""
+        return not self._is_closing and self.heartbeat.is_fresh
+
+    def give_back(self, owner_id: int) -> None:
+        self._slots.give_back(owner_id)
+        self._start_waiting()
+
+    def accept(self, claimed: Claimed) -> None:
+        """A turn whose slot is taken; its hint starts it."""
+        self._accepted.add(claimed.row.pk)
+        self._register(claimed)
+
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str, owner_id: int) -> None:
         """There may be work on this response; without a free slot it waits for one."""
-        if not self._is_closing and response_id not in self._tasks:
+        if response_id in self._accepted:
+            self._accepted.discard(response_id)
+            self._begin(response_id, owner_id)
+        elif not self._is_closing and response_id not in self._tasks:
             self._slots.wait(response_id, owner_id)
             self._start_waiting()
 
@@ -76,6 +102,9 @@ class Runner:
     def _start(self, response_id: str, owner_id: int) -> None:
         self._slots.forget(response_id, owner_id)
         self._slots.take(owner_id)
+        self._begin(response_id, owner_id)
+
+    def _begin(self, response_id: str, owner_id: int) -> None:
         task = asyncio.create_task(self._run(response_id, owner_id), name=response_id)
         self._tasks[response_id] = task
         task.add_done_callback(partial(self._ended, response_id, owner_id))
@@ -196,20 +225,28 @@ class Runner:
                 run.stop(StopCause.UNATTENDED)
 
     async def _run(self, response_id: str, owner_id: int) -> None:
+        run = self.runs.get(response_id)  # one that was claimed as it was admitted
+        if run is None:
+            run = await self._claimed_run(response_id, owner_id)
+        if run is None:
+            return
+        await self._attempt(run)
+        following = await database.read_with_retry(next_in_session, run.row.session_id)
+        if following is not None:
+            self.hint(following, owner_id)
+
+    async def _claimed_run(self, response_id: str, owner_id: int) -> TurnRun | None:
         try:
             claimed = await database.write(partial(self._claim, response_id), self._register)
         except StorageUnavailable:
-            return  # the sweep finds it when the database is available
+            return None  # the sweep finds it when the database is available
         except HeartbeatMissing:
             self._slots.wait(response_id, owner_id)  # until the next heartbeat
-            return
+            return None
         if claimed is None:
             await end_lost_log(response_id)
-            return
-        await self._attempt(self.runs[response_id])
-        following = await database.read_with_retry(next_in_session, claimed.row.session_id)
-        if following is not None:
-            self.hint(following, owner_id)
+            return None
+        return self.runs[response_id]
 
     async def _attempt(self, run: TurnRun) -> None:
         try:

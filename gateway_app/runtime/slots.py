@@ -22,6 +22,10 @@ class Slots:
         """Those that hold as many slots as one owner may."""
         return [owner for owner, held in self._held.items() if held >= self._most]
 
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
     def may_start(self, owner_id: int) -> bool:
         return self.free > 0 and self._held[owner_id] < self._most
 

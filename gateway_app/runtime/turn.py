@@ -3,30 +3,44 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.agent.events import (
+    AnswerStarted,
     Compaction,
     ModelFailed,
     ProtocolDeviation,
     RoundFinished,
     TurnFinished,
     TurnParked,
+    UpstreamAbandoned,
+    UpstreamPosition,
     Usage,
 )
-from gateway_app.runtime.agent_run import make_recorder, start_agent
+from gateway_app.runtime.agent_run import cancel_upstream, make_recorder, start_agent
 from gateway_app.runtime.mcp import wait_until_connected
+from gateway_app.runtime.open_round import OpenRound
 from gateway_app.runtime.resumption import EarlierAttempts
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
-from gateway_app.runtime.turn_log import TurnEnd, TurnLog, failed, incomplete
+from gateway_app.runtime.turn_log import (
+    TurnEnd,
+    TurnLog,
+    cancelled,
+    completed,
+    failed,
+    incomplete,
+)
 from responses_app.database import database
 from responses_app.eventlog import Fenced
 from responses_app.protocol.events import CONTEXT_TRUNCATED
+from responses_app.protocol.failures import with_retry_after
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.approvals import park
 from responses_app.services.lifecycle.claim import Claimed
@@ -61,8 +75,10 @@ class TurnRun:
         if self.row.cancel_requested_at is not None:
             self._stop = StopCause.CANCELLED
         self._refusal: Exception | None = None
-        self._usage = Usage()
+        self._usage = Usage()  # of finished rounds, and of earlier attempts
+        self._open_round = OpenRound()
         self._deviations: list[str] = []
+        self._upstream: UpstreamPosition | None = None  # of an answer that runs there by itself
 
     # -- from outside -------------------------------------------------------------------
     def stop(self, cause: StopCause) -> None:
@@ -95,7 +111,7 @@ class TurnRun:
             self._task = None
             logger.warning("%s: attempt %d was overtaken.", self.row.pk, self.row.attempt)
             if self._log.needs_end:
-                end = incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
+                end = incomplete(self._spent(), IncompleteReason.SERVER_INTERRUPTED)
                 with suppress(Fenced):
                     await self._log.settle(end, self._deviations)
         except ContinuedElsewhere:
@@ -108,12 +124,16 @@ class TurnRun:
             raise ContinuedElsewhere(self.row.pk)
         earlier = await self._log.open()
         self._usage = earlier.usage
+        self._open_round = earlier.open_round
         self._deviations = earlier.deviations
+        self._upstream = earlier.upstream
         self._task = asyncio.current_task()
         end = await self._find_end(earlier)
         self._task = None
         if end is not None:
             await self._log.settle(end, self._deviations)
+            if self._upstream is not None:
+                await cancel_upstream(self.row, self._upstream)
         elif not await database.write_with_retry(partial(park, self.row), response_id=self.row.pk):
             raise Fenced(self.row.pk)
 
@@ -124,19 +144,20 @@ class TurnRun:
         except asyncio.CancelledError:
             return self._interrupted()
         except ImproperlyConfigured as error:  # in a profile: those of the settings stop the start
-            return failed(self._usage, "server_error", str(error))
+            return failed(self._spent(), "server_error", str(error))
         except ModelFailed as failure:
             logger.warning("%s: the model failed (%s).", self.row.pk, failure.code)
-            self._usage += failure.usage
-            return failed(self._usage, failure.code, failure.message)
+            self._usage += failure.usage  # with that of the open round
+            message = with_retry_after(failure.message, failure.retry_after)
+            return failed(self._usage, failure.code, message)
         except (Fenced, ContinuedElsewhere):
             raise
         except Exception:
             logger.exception("%s: the turn failed.", self.row.pk)
-            return failed(self._usage, "server_error", "The agent failed unexpectedly.")
+            return failed(self._spent(), "server_error", "The agent failed unexpectedly.")
 
     async def _work(self, earlier: EarlierAttempts) -> TurnEnd | None:
-        is_request_lost = not self.row.is_stored and self._log.unstored_request is None
+        is_request_lost = not self.row.is_stored and self._log.admitted_request is None
         if self._refusal is not None:
             raise self._refusal
         if self._stop is not None:
@@ -149,13 +170,13 @@ class TurnRun:
         except TimeoutError:
             if not limit.expired():
                 raise
-            return incomplete(self._usage, IncompleteReason.TIME_LIMIT)
+            return incomplete(self._spent(), IncompleteReason.TIME_LIMIT)
         if finished is None:
             return None
         self._usage = finished.usage
         if finished.incomplete_reason:
             return incomplete(self._usage, finished.incomplete_reason, finished.message)
-        return TurnEnd(Status.COMPLETED, usage=finished.usage.as_wire())
+        return completed(self._usage)
 
     async def _generate(self, earlier: EarlierAttempts) -> TurnFinished | None:
         if self.row.status == Status.QUEUED:
@@ -164,7 +185,7 @@ class TurnRun:
             self._log.resume()
             await wait_until_connected(RECONNECT_SECS)
         context = await database.read_with_retry(
-            build_turn_context, self.row, self._log.unstored_request, earlier
+            build_turn_context, self.row, self._log.admitted_request, earlier
         )
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})
@@ -184,15 +205,40 @@ class TurnRun:
                     return event
                 if isinstance(event, TurnParked):
                     return None
-                if isinstance(event, RoundFinished | Compaction):
-                    self._usage += event.usage
-                elif isinstance(event, ProtocolDeviation):
-                    self._deviations.append(event.name)
+                note = _NOTES.get(type(event))
+                if note is not None:
+                    note(self, event)
                 recorder.record(event)
                 self._log.append()
                 if database.writer.is_congested:
                     await self._log.wait_for_disk()
         raise ModelFailed("The agent stopped without an end.")
+
+    def _note_deviation(self, event: ProtocolDeviation) -> None:
+        self._deviations.append(event.name)
+
+    def _begin_answer(self, event: AnswerStarted) -> None:
+        self._open_round.begin_answer(event.input_tokens)
+
+    def _note_position(self, event: UpstreamPosition) -> None:
+        self._upstream = event
+
+    def _end_round(self, event: RoundFinished | Compaction) -> None:
+        if isinstance(event, Compaction) and event.context is None:  # it has only begun
+            return
+        self._upstream = None
+        self._usage += event.usage
+        self._open_round.end(self._log.builder.snapshot.item_count)
+
+    def _abandon_upstream(self, event: UpstreamAbandoned) -> None:
+        """Its answer is not picked up, so its upstream will not count it."""
+        self._upstream = None
+        self._usage = self._spent()
+        self._open_round.end(self._log.builder.snapshot.item_count)
+
+    def _spent(self) -> Usage:
+        """Up to now, wherever the turn is interrupted."""
+        return self._usage + self._open_round.usage(self._log.builder.output)
 
     # -- interruptions ------------------------------------------------------------------
     def _interrupted(self) -> TurnEnd:
@@ -204,7 +250,7 @@ class TurnRun:
             raise self._refusal
         if not task.cancelling():
             logger.error("%s: the turn was cancelled from within.", self.row.pk)
-            return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
+            return incomplete(self._spent(), IncompleteReason.SERVER_INTERRUPTED)
         if self._stop is None and self._refusal is None:
             raise asyncio.CancelledError  # the event loop ends
         task.uncancel()
@@ -212,19 +258,30 @@ class TurnRun:
             cause = type(self._refusal).__name__
             logger.error("%s: an event could not be stored (%s).", self.row.pk, cause)
             message = "An event of this response could not be stored."
-            return failed(self._usage, "server_error", message)
+            return failed(self._spent(), "server_error", message)
         assert self._stop is not None
         return self._stopped(self._stop)
 
     def _stopped(self, cause: StopCause) -> TurnEnd:
         if cause is StopCause.CANCELLED:
-            return TurnEnd(Status.CANCELLED, usage=self._usage.as_spent())
+            return cancelled(self._spent())
         if cause is StopCause.UNATTENDED:
             message = "No client read this response for too long."
-            return incomplete(self._usage, IncompleteReason.TIME_LIMIT, message)
+            return incomplete(self._spent(), IncompleteReason.TIME_LIMIT, message)
         if self._can_go_on_elsewhere():
             raise ContinuedElsewhere(self.row.pk)
-        return incomplete(self._usage, IncompleteReason.SERVER_INTERRUPTED)
+        return incomplete(self._spent(), IncompleteReason.SERVER_INTERRUPTED)
 
     def _can_go_on_elsewhere(self) -> bool:
         return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
+
+
+# The events that say more than what is recorded.
+_NOTES: dict[type, Callable[[TurnRun, Any], None]] = {
+    RoundFinished: TurnRun._end_round,
+    Compaction: TurnRun._end_round,
+    ProtocolDeviation: TurnRun._note_deviation,
+    AnswerStarted: TurnRun._begin_answer,
+    UpstreamPosition: TurnRun._note_position,
+    UpstreamAbandoned: TurnRun._abandon_upstream,
+}

@@ -1,19 +1,20 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC
 
 from django.conf import settings
 
-from gateway_app.agent.answer_buffer import CONTINUE
 from gateway_app.agent.compaction import CompactionTurn
-from gateway_app.agent.context import as_note, build_items
+from gateway_app.agent.context import build_items
+from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.additional_tools import OfferedTools
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
-from responses_app.eventlog import UnstoredRequest
+from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import all_call_ids
 from responses_app.protocol.token_estimate import estimate_tokens
@@ -38,14 +39,15 @@ class TurnContext:
 
 
 def build_turn_context(
-    row: Response, unstored: UnstoredRequest | None, earlier: EarlierAttempts
+    row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
 ) -> TurnContext:
     ledger = {}
+    progress = ResumedTurn()
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
-    progress = read_progress(earlier.events, earlier.builder, ledger)
-    request = read_request(row, unstored)
+        progress = read_progress(earlier.events, earlier.builder, ledger)
+    request = read_request(row, admitted)
     agent = agent_of(row.model)
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress)
@@ -62,7 +64,10 @@ def _model_context(
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
-    instructions = read_instructions(row, request, agent.instructions)
+    own_tools = agent.tools(tools)
+    # The day of the response, so that all attempts send the same.
+    core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
+    instructions = read_instructions(row, request, core_prompt, agent.instructions)
     newer = expand(row.owner_id, [*request.new_input, *progress.items])
     older = Context([])
     if not newer.replaces_all:
@@ -71,15 +76,16 @@ def _model_context(
             room = agent.context_window - estimate_tokens(newer.items, instructions, tools or [])
         older = read_context(row.owner_id, request.history, room)
     context_items = older.items + newer.items
-    if progress.is_message_cut:
-        context_items.append(as_note(CONTINUE))
     pending = {call.call_id for call in progress.pending}
     items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
+    if progress.is_message_cut:
+        items = with_joined_end(items)
     offered = OfferedTools(agent, tools, items)
     call = ModelCall(
         model=row.model,
         items=offered.other_items,
         instructions=instructions,
+        core_prompt=core_prompt,
         tools=offered.of_server(),
         used_call_ids=progress.used_call_ids | all_call_ids(older.items + request.new_input),
         client_tools=offered.of_client(),
@@ -91,6 +97,9 @@ def _model_context(
         max_tool_calls=fields.get("max_tool_calls"),
         compact_threshold=_compact_threshold(request, agent),
         parameters=request.model_parameters(),
+        cut_at=progress.cut_at,
+        resume=progress.resume,
+        is_stored=row.is_stored,
     )
     kept_items = None
     if older.is_cut:

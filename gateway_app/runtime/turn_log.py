@@ -11,10 +11,10 @@ from django.utils import timezone
 from gateway_app.agent.events import Usage
 from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
 from responses_app.database import database
-from responses_app.eventlog import Fenced, UnstoredRequest, stamped
+from responses_app.eventlog import AdmittedRequest, Fenced, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import ATTEMPT_STARTED, Event
+from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Event
 from responses_app.protocol.failures import response_error
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
@@ -29,20 +29,38 @@ class TurnEnd:
 
     status: Status
     usage: UsageBody | None = None
+    is_usage_estimated: bool = False
     error: dict[str, str] | None = None
     incomplete: dict[str, str] | None = None
 
 
 def failed(usage: Usage, code: str, message: str) -> TurnEnd:
     error = response_error(code, clean_text(message))
-    return TurnEnd(Status.FAILED, usage=usage.as_spent(), error=error)
+    return _ended(Status.FAILED, usage, error=error)
 
 
 def incomplete(usage: Usage, reason: str, message: str = "") -> TurnEnd:
     details = {"reason": str(reason)}
     if message:
         details["message"] = clean_text(message)
-    return TurnEnd(Status.INCOMPLETE, usage=usage.as_spent(), incomplete=details)
+    return _ended(Status.INCOMPLETE, usage, incomplete=details)
+
+
+def cancelled(usage: Usage) -> TurnEnd:
+    return _ended(Status.CANCELLED, usage)
+
+
+def completed(usage: Usage) -> TurnEnd:
+    return TurnEnd(Status.COMPLETED, usage.as_wire(), usage.is_estimated)
+
+
+def _ended(
+    status: Status,
+    usage: Usage,
+    error: dict[str, str] | None = None,
+    incomplete: dict[str, str] | None = None,
+) -> TurnEnd:
+    return TurnEnd(status, usage.as_spent(), usage.is_estimated, error, incomplete)
 
 
 class TurnLog:
@@ -53,6 +71,7 @@ class TurnLog:
     def __init__(self, claimed: Claimed, on_refused: Callable[[Exception], None]) -> None:
         self._row = claimed.row
         self._numbering = claimed.numbering
+        self._fresh = claimed.fresh
         self._on_refused = on_refused
         self._first_output_at: datetime | None = None
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
@@ -62,7 +81,10 @@ class TurnLog:
             self._numbering.follow(self._tail.newest)
 
     @property
-    def unstored_request(self) -> UnstoredRequest | None:
+    def admitted_request(self) -> AdmittedRequest | None:
+        """The request, where it need not be read or is nowhere else."""
+        if self._fresh is not None:
+            return self._fresh.request
         return self._tail.unstored_request
 
     def unread_secs(self, since: float) -> float:
@@ -76,6 +98,8 @@ class TurnLog:
         """Build on what earlier attempts, and the admission, have left in the log."""
         if self._tail.is_volatile:
             earlier = attempts_in(self._row.pk, self._tail.whole())
+        elif self._fresh is not None:
+            earlier = attempts_in(self._row.pk, [self._fresh.opening])
         else:
             earlier = await database.read_with_retry(read_attempts, self._row.pk)
         self.builder = earlier.builder
@@ -118,16 +142,20 @@ class TurnLog:
     async def settle(self, end: TurnEnd, deviations: list[str]) -> None:
         """Store the terminal event and the result together."""
         self._is_ended = True
+        if end.is_usage_estimated:
+            self.builder.add({"type": USAGE_ESTIMATED})
         self.builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
         publish = partial(event_store.publish_final, self._tail)
+        known_input = None
+        if self._fresh is not None:
+            known_input = self._fresh.request.items
+        store = partial(
+            settle, self._row, segment, body, deviations, self._first_output_at, known_input
+        )
         try:
-            await database.write_with_retry(
-                partial(settle, self._row, segment, body, deviations, self._first_output_at),
-                publish,
-                self._row.pk,
-            )
+            await database.write_with_retry(store, publish, self._row.pk)
         except Fenced:
             if self._tail.is_volatile:  # another process has the row, and only this one has the log
                 publish(stamped(segment))

@@ -5,11 +5,12 @@ from typing import Any
 
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import MODEL_PARAMETERS
-from responses_app.eventlog import UnstoredRequest
+from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Kind, Response, Session
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.protocol.status import Status
+from responses_app.requests.create import FIELDS
 from responses_app.services.history.call_answers import CallsInHistory, PreviousTurn, check_answers
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.chain_values import inherited_instructions
@@ -36,13 +37,13 @@ class TurnRequest:
         return parameters
 
     def upstream_fields(self) -> dict[str, Any]:
-        """Fields that only an upstream of the Responses API may understand."""
+        """Fields of a request in the form of Responses that only an upstream may understand."""
         if self.kind == Kind.CHAT:
             return {}
-        return {name: self.fields[name] for name in self.ignored if name in self.fields}
+        return {name: self.fields[name] for name in self.fields.keys() - FIELDS.keys()}
 
     def chat_fields(self) -> dict[str, Any]:
-        """Fields that only an upstream of the chat API understands."""
+        """The same of a chat request, and the fields that only the chat API has."""
         if self.kind != Kind.CHAT:
             return {}
         found: dict[str, Any] = self.fields.get(CHAT_FIELDS, {})
@@ -53,12 +54,12 @@ class TurnRequest:
         return self.kind == Kind.COMPACTION
 
 
-def read_request(row: Response, unstored: UnstoredRequest | None) -> TurnRequest:
+def read_request(row: Response, admitted: AdmittedRequest | None) -> TurnRequest:
     _check_conversation(row)
-    if unstored is not None:
-        fields = unstored.request
-        ignored = unstored.ignored
-        new_input = unstored.items
+    if admitted is not None:
+        fields = admitted.request
+        ignored = admitted.ignored
+        new_input = admitted.items
     else:
         fields = row.request
         ignored = tuple(row.ignored)
@@ -68,13 +69,15 @@ def read_request(row: Response, unstored: UnstoredRequest | None) -> TurnRequest
     return TurnRequest(row.kind, fields, ignored, new_input, history)
 
 
-def read_instructions(row: Response, request: TurnRequest, profile_instructions: str) -> str | None:
-    """The profile's, the session's, and the request's own or those it inherits along its chain."""
+def read_instructions(
+    row: Response, request: TurnRequest, core_prompt: str, profile_instructions: str
+) -> str | None:
+    """All texts for the model; a request without its own inherits along its chain."""
     requested = request.fields.get("instructions")
     if requested is None and row.conversation_id is None and not row.is_history_resent:
         requested = inherited_instructions(row.previous_id)
     of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
-    parts = filter(None, (profile_instructions, of_session, requested))
+    parts = filter(None, (core_prompt, profile_instructions, of_session, requested))
     return "\n\n".join(parts) or None
 
 

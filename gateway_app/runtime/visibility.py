@@ -1,11 +1,13 @@
-"""Which items of a request its model sees."""
+"""Which items and fields of a request its model gets."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.agent.context import build_items
+from gateway_app.config.presets.registry import PRESETS
+from gateway_app.providers.openai.extra_fields import sent_fields
 from gateway_app.runtime.agents import agent_of
 from responses_app.protocol.items import Item
 from responses_app.requests.input_items import is_kept
@@ -33,6 +35,19 @@ def unseen_items(model: str, owner_id: int, items: Sequence[Item]) -> set[int]:
     visible_ids = {id(item) for item in visible}
     unseen_reasoning = {index for index in reasoning if id(items[index]) not in visible_ids}
     return foreign | unseen_reasoning
+
+
+def unsent_fields(model: str, names: Collection[str], *, is_chat_request: bool = False) -> set[str]:
+    """Those of the unknown fields of a request that the first model of its profile is not sent."""
+    try:
+        first = agent_of(model).models()[0]
+    except ImproperlyConfigured:
+        return set()  # the turn fails with the reason
+    preset = PRESETS.get(first["provider"])
+    if preset is None:
+        return set(names)
+    sent = sent_fields(names, preset, first["api_mode"], is_chat_request=is_chat_request)
+    return set(names) - sent
 
 
 def _has_responses_upstream(model: str) -> bool:

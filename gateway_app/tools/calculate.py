@@ -38,7 +38,10 @@ def _value(node: ast.expr) -> Number:
 
 TOOL = Tool(
     name="calculate",
-    description="Evaluate an arithmetic expression of numbers, + - * / and brackets.",
+    description=(
+        "Evaluate an arithmetic expression of numbers, + - * / and brackets. Use it for every sum "
+        "that must be right; for anything more, such as statistics, run a program in the terminal."
+    ),
     parameters={
         "type": "object",
         "properties": {"expression": {"type": "string"}},

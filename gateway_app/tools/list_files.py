@@ -79,6 +79,7 @@ TOOL = Tool(
     description=(
         "List a folder of the workspace: paths relative to the workspace, folders with a slash at "
         "the end, sizes of files, targets of symbolic links. "
+        "Use it to find files by name; search_files finds them by content. "
         f"At most {MAX_LISTED} entries, {MAX_DEPTH} folders deep. "
         f"What is in {', '.join(sorted(SKIPPED_FOLDERS))} is listed only when path names them."
     ),

@@ -146,6 +146,7 @@ TOOL = Tool(
         "Replace old_string with new_string in a file of the workspace. old_string is exact text, "
         "spaces and line breaks included, without the line numbers that read_file shows. "
         "It must occur exactly once, unless replace_all is set. "
+        "Use it to change a part of a file, after read_file; use write_file for a new file. "
         f"Files up to {MAX_FILE_BYTES} bytes."
     ),
     parameters=PARAMETERS,

@@ -126,7 +126,8 @@ def _check_scanned(file: BinaryIO) -> None:
 TOOL = Tool(
     name="read_file",
     description=(
-        "Read a text file of the workspace. Each line comes as NUMBER|TEXT; the number and the bar "
+        "Read a text file of the workspace; use it instead of cat in the terminal. "
+        "Each line comes as NUMBER|TEXT; the number and the bar "
         f"are not in the file. At most {MAX_LINES} lines and {MAX_CHARS} characters at once: "
         "go on with offset. "
         f"Lines over {MAX_LINE_BYTES} bytes are cut. Binary files are only described."

@@ -81,6 +81,7 @@ TOOL = Tool(
     description=(
         "Search the text files of the workspace for a regular expression (Python's), line by line. "
         "Each line found comes as PATH:NUMBER:TEXT. path is a folder or one file. "
+        "Use it to find where something is, instead of reading many files or grep in the terminal. "
         f"At most {MAX_RESULTS} lines and {MAX_SEARCH_SECS} seconds. "
         f"Left out: binary files, files over {search_worker.MAX_FILE_BYTES} bytes, the rest of a "
         f"line after {search_worker.MAX_LINE_CHARS} bytes, and what is in "

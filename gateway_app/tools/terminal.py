@@ -51,7 +51,9 @@ _DESCRIPTION = (
     "ask back. Output and errors come together, then the exit code; of a long output the middle is "
     "left out. "
     f"Stopped after timeout seconds (default {DEFAULT_TIMEOUT_SECS}, at most {MAX_TIMEOUT_SECS}). "
-    "Background processes end with the call."
+    "Background processes end with the call. "
+    "Use it to run programs, builds, tests and version control; to read, change, list or search "
+    "files, the tools for files are better."
 )
 _SANDBOX_DESCRIPTION = (
     " Only the workspace can be written to and lasts; /tmp is new and empty in every call."

@@ -25,6 +25,7 @@ from responses_app.requests.headers import (
     read_cursor,
     read_flag,
     read_last_event_id,
+    usage_headers,
 )
 from responses_app.services.history.chain import sent_items
 from responses_app.services.lifecycle.cancel import request_cancel
@@ -79,6 +80,7 @@ class CancelView(ApiView):
             release_connection()
             request_cancel(row.pk, request.auth.actor).result()
             _wait_until_settled(row.pk)
+            row.refresh_from_db(fields=["is_usage_estimated"])
         if not row.is_stored:
             return Response(body_without_content(row.pk))
         return _current(row)
@@ -89,7 +91,9 @@ class StreamedView(ApiView):
 
 
 def _current(row: StoredResponse) -> Response:
-    return Response(response_payload(row), headers={SESSION_HEADER: row.session.public_id})
+    headers = {SESSION_HEADER: row.session.public_id}
+    headers |= usage_headers(is_estimated=row.is_usage_estimated)
+    return Response(response_payload(row), headers=headers)
 
 
 def _wait_until_settled(response_id: str) -> None:

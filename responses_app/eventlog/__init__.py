@@ -18,17 +18,17 @@ from responses_app.eventlog.reading import (
 )
 from responses_app.eventlog.segments import Numbering, Segment, first_output_at, stamped, up_to_end
 from responses_app.eventlog.snapshots import current_body, final_bodies, final_body
-from responses_app.eventlog.tails import Tail, UnstoredRequest
+from responses_app.eventlog.tails import AdmittedRequest, Tail
 
 __all__ = [
     "UNREADABLE",
+    "AdmittedRequest",
     "Fenced",
     "LogErased",
     "LogFormatNotSupported",
     "Numbering",
     "Segment",
     "Tail",
-    "UnstoredRequest",
     "current_body",
     "decode_log",
     "final_bodies",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from responses_app.protocol.events import INTERNAL_PREFIX, TERMINAL_TYPES, Event
+from responses_app.protocol.events import INTERNAL_PREFIX, TERMINAL_TYPES, USAGE_ESTIMATED, Event
 from responses_app.protocol.sse import (
     FRAME_END,
     INTERNAL_FRAME_PREFIX,
@@ -13,6 +13,8 @@ from responses_app.protocol.sse import (
     split_frames,
 )
 
+# No JSON has a raw newline: this is in no other frame.
+USAGE_ESTIMATED_FRAME = b"event: %s\n" % USAGE_ESTIMATED.encode()
 OUTPUT_ADDED_PREFIX = b"event: response.output_item.added\n"
 
 
@@ -36,6 +38,11 @@ class Segment:
     def is_whole(self) -> bool:
         """As many events as were written, by the blank lines that end them."""
         return self.data.count(FRAME_END) == self.event_count and self.data.endswith(FRAME_END)
+
+    @property
+    def is_usage_estimated(self) -> bool:
+        """Of a final segment: whether an upstream left tokens of the response uncounted."""
+        return USAGE_ESTIMATED_FRAME in self.data
 
     @property
     def is_public(self) -> bool:

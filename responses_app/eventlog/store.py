@@ -10,12 +10,10 @@ from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
 from responses_app.eventlog.reading import read_last, read_on
 from responses_app.eventlog.segments import Segment, stamped
-from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.watcher import Watcher
 from responses_app.models import Response
 from responses_app.protocol.errors import CursorAhead, ResponseInterrupted, StorageUnavailable
-from responses_app.protocol.response_object import ResponseBody
 
 LAST_READ_SECS = 0.2  # at shutdown: a database that hangs must not delay the reader's notice
 IDLE_SECS = 60.0  # for a reader without a connection to keep alive
@@ -153,14 +151,14 @@ class EventStore:
             newest_sequence = newest.next_sequence - 1
         raise CursorAhead(sequence, newest_sequence)
 
-    async def wait_final(self, response_id: str) -> ResponseBody:
-        """The response object of the terminal event, however long that takes."""
+    async def wait_final(self, response_id: str) -> Segment:
+        """The segment that ends with the terminal event, however long that takes."""
         final: Segment | None = None
         async for segments in self.read_after(response_id, -1, IDLE_SECS):
             if segments:
                 final = segments[-1]
         assert final is not None
-        return final_body(final)
+        return final
 
 
 event_store = EventStore(database)

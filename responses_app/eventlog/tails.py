@@ -18,8 +18,8 @@ SEGMENT_COST = 512  # bytes of an object around its data: a slow model makes a s
 
 
 @dataclass(frozen=True)
-class UnstoredRequest:
-    """The request of an unstored response: it lives as long as the log in memory does."""
+class AdmittedRequest:
+    """A request as its admission left it; that of an unstored response is nowhere else."""
 
     request: dict[str, Any]
     ignored: tuple[str, ...]
@@ -35,7 +35,7 @@ class Tail:
 
     def __init__(self, *, is_volatile: bool = False) -> None:
         self.is_volatile = is_volatile
-        self.unstored_request: UnstoredRequest | None = None
+        self.unstored_request: AdmittedRequest | None = None
         self.clients: set[str] = set()  # ids of its requests; changed in the writer's thread alone
         self.is_written_here = is_volatile  # if so, no other process commits to the log
         self.newest_position = -1  # the newest one that is known to be stored

@@ -10,9 +10,11 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
 from django.core import signing
+from django.db.models import QuerySet
 
 from responses_app.database import database
 from responses_app.models import ApiKey, Approver, Response, hash_key
+from responses_app.models.compiled import CompiledQuery
 from responses_app.protocol.errors import Unauthenticated
 from responses_app.sealing import NotSealedHere, seal, unseal
 from responses_app.services.keys import KEY_ACTOR
@@ -149,9 +151,16 @@ def _is_root(secret: str) -> bool:
     return hmac.compare_digest(given, root)
 
 
+def _admins() -> QuerySet[User]:
+    return User.objects.filter(is_superuser=True, is_active=True).order_by("pk")[:1]
+
+
+_first_admin = CompiledQuery(_admins)
+
+
 def root_owner() -> User:
     """The first admin owns what the root key makes."""
-    owner = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
+    owner: User | None = _first_admin.instance()
     if owner is None:
         raise Unauthenticated(
             "There is no admin yet to own responses; start the server with 'make run' once."

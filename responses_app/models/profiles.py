@@ -19,8 +19,14 @@ class Profile(models.Model):
         help_text="Values that go with every request to the model: temperature, max_tokens, "
         "extra_body, extra_headers, query, upstream_resume. No secrets: use config.yaml for them.",
     )
+    core_prompt = models.TextField(
+        blank=True,
+        default="",
+        db_default="",  # a server of the version before may still add rows
+        help_text="Instead of the server's core prompt; empty: that of the server; none: no such text.",
+    )
     instructions = models.TextField(
-        blank=True, help_text="The core prompt; clients' instructions are added to it."
+        blank=True, help_text="Added to the core prompt; clients' instructions follow."
     )
     toolset = models.JSONField(
         default=list,

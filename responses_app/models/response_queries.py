@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.db import models, transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.db.models.lookups import GreaterThan, LessThanOrEqual
 from django.utils import timezone
 
+from responses_app.models.compiled import CompiledUpdate
 from responses_app.models.segments import FORMAT_VERSION, EventSegment
 from responses_app.protocol.status import LEGAL_ORIGINS, TERMINAL, Status
 
@@ -183,8 +185,22 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         """Change the status, fenced by the attempt and only from a legal origin."""
         if to in TERMINAL:
             fields.setdefault("finished_at", timezone.now())
-        origins = self.filter(pk=response_id, attempt=attempt, status__in=LEGAL_ORIGINS[to])
-        return origins.update(status=to, **fields) == 1
+        if not LEGAL_ORIGINS[to]:
+            return False
+        values = {"status": to, **fields}
+        return _moves[to].execute([response_id, attempt], values) == 1
+
+
+# -- compiled statements ----------------------------------------------------------------
+def _make_move(to: Status) -> CompiledUpdate:
+    def movable(response_id: str, attempt: int) -> models.QuerySet[Any, Any]:
+        responses = apps.get_model("responses_app", "Response").objects
+        return responses.filter(pk=response_id, attempt=attempt, status__in=LEGAL_ORIGINS[to])
+
+    return CompiledUpdate(movable)
+
+
+_moves = {to: _make_move(to) for to in LEGAL_ORIGINS}
 
 
 def _newest_access(response_ids: list[str], times: Mapping[str, datetime] | None) -> Greatest:

@@ -6,6 +6,8 @@ from django.utils import timezone
 from responses_app.models.response_queries import Kind, ResponseQuerySet, is_held, is_parked
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.reasoning_items import FORMS as REASONING_FORMS
+from responses_app.protocol.reasoning_items import SUMMARY
 from responses_app.protocol.status import (
     OPEN,
     TERMINAL,
@@ -15,7 +17,14 @@ from responses_app.protocol.status import (
 
 __all__ = ["Kind", "Response", "ResponseQuerySet", "is_held", "is_parked"]
 
-MEASURES = ("first_output_ms", "total_ms", "input_tokens", "output_tokens", "tool_calls")
+MEASURES = (
+    "first_output_ms",
+    "total_ms",
+    "input_tokens",
+    "output_tokens",
+    "is_usage_estimated",
+    "tool_calls",
+)
 
 
 class Response(models.Model):
@@ -53,6 +62,9 @@ class Response(models.Model):
     )
     output = models.JSONField(null=True, help_text="The output items, once it has ended.")
     usage = models.JSONField(null=True)
+    is_usage_estimated = models.BooleanField(
+        default=False, help_text="The upstream did not count all of its tokens."
+    )
     error = models.JSONField(null=True)
     protocol_deviations = models.JSONField(
         default=list, help_text="Deviations of the upstream from its protocol that were tolerated."
@@ -109,6 +121,14 @@ class Response(models.Model):
         default=0, help_text="Messages that it added to the transcript of its session."
     )
     tool_items = models.CharField(max_length=20, default="function_call")
+    # The default is the form of every response that older versions made.
+    reasoning_form = models.CharField(
+        max_length=10,
+        choices=[(form, form) for form in REASONING_FORMS],
+        default=SUMMARY,
+        db_default=SUMMARY,
+        help_text="How the model's raw reasoning appears in its output.",
+    )
 
     is_stored = models.BooleanField(default=True)
     is_background = models.BooleanField(default=False)

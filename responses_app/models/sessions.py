@@ -2,9 +2,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F
 from django.utils import timezone
 
+from responses_app.models.compiled import CompiledInsert, CompiledQuery, CompiledUpdate
 from responses_app.protocol.errors import SessionNotFound
 from responses_app.protocol.ids import new_session_id
 from responses_app.protocol.response_object import UsageBody
@@ -26,7 +26,9 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def opened(self, owner_id: int, public_id: str | None, source: str) -> "Session":
         """The owner's session with that id, created if missing; a new one if no id is given."""
         if public_id is None:
-            return self.create(owner_id=owner_id, public_id=new_session_id(), source=source)
+            session = self.model(owner_id=owner_id, public_id=new_session_id(), source=source)
+            _session_insert.insert(session)
+            return session
         session, _ = self.get_or_create(
             owner_id=owner_id,
             public_id=public_id,
@@ -41,7 +43,6 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def next_turn(self, pk: int, key: str = "", *, has_server_history: bool = False) -> int:
         """The number of the next turn; the row stays locked until the transaction ends."""
         changes: dict[str, Any] = {
-            "turn_count": F("turn_count") + 1,
             "last_active_at": timezone.now(),
             "ended_at": None,
             "end_reason": "",
@@ -50,18 +51,18 @@ class SessionQuerySet(models.QuerySet["Session"]):
             changes["key"] = key
         if has_server_history:
             changes["has_server_history"] = True
-        updated = self.filter(pk=pk, deleted_at__isnull=True).update(**changes)
-        if not updated:  # the session was deleted a moment ago
+        if not _undeleted_update.execute([pk], changes, {"turn_count": 1}):
+            # The session was deleted a moment ago.
             public_id = self.values_list("public_id", flat=True).get(pk=pk)
             raise SessionNotFound(str(public_id))
-        return self.values_list("turn_count", flat=True).get(pk=pk)
+        return int(_turn_count.first(pk))
 
     def add_usage(self, pk: int, usage: UsageBody) -> None:
-        self.filter(pk=pk).update(
-            input_tokens=F("input_tokens") + usage["input_tokens"],
-            output_tokens=F("output_tokens") + usage["output_tokens"],
-            last_active_at=timezone.now(),
-        )
+        added = {
+            "input_tokens": usage["input_tokens"],
+            "output_tokens": usage["output_tokens"],
+        }
+        _session_update.execute([pk], {"last_active_at": timezone.now()}, added)
 
 
 class Session(models.Model):
@@ -141,3 +142,22 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.public_id
+
+
+# -- compiled statements ----------------------------------------------------------------
+def _with_key(pk: int) -> SessionQuerySet:
+    return Session.objects.filter(pk=pk)
+
+
+def _undeleted(pk: int) -> SessionQuerySet:
+    return Session.objects.filter(pk=pk, deleted_at__isnull=True)
+
+
+def _turn_count_of(pk: int) -> "models.QuerySet[Session, Any]":
+    return Session.objects.filter(pk=pk).values_list("turn_count")
+
+
+_session_insert = CompiledInsert(Session)
+_session_update = CompiledUpdate(_with_key)
+_undeleted_update = CompiledUpdate(_undeleted)
+_turn_count = CompiledQuery(_turn_count_of)

@@ -4,6 +4,8 @@ from django.db.models import Q
 from django.db.models.functions import Cast, Concat, Now
 from django.utils import timezone
 
+from responses_app.models.compiled import CompiledUpdate
+
 
 class ToolStatus(models.TextChoices):
     RUNNING = "running"
@@ -58,8 +60,8 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
 
     def interrupt(self, response_id: str) -> int:
         """End the open calls of a response that has ended; whether they took effect is unknown."""
-        mine = self.filter(response_id=response_id, status__in=OPEN_CALLS)
-        return mine.update(status=ToolStatus.INTERRUPTED, finished_at=timezone.now())
+        ended = {"status": ToolStatus.INTERRUPTED, "finished_at": timezone.now()}
+        return _open_calls_update.execute([response_id], ended)
 
     def overdue(self) -> "ToolEventQuerySet":
         """By the database's clock, which also decides when a response that waits is claimable."""
@@ -192,3 +194,11 @@ class ApprovalGrant(models.Model):
         if self.session_id:
             return f"{self.name} (session)"
         return f"{self.name} (always)"
+
+
+# -- compiled statements ----------------------------------------------------------------
+def _open_calls(response_id: str) -> ToolEventQuerySet:
+    return ToolEvent.objects.filter(response_id=response_id, status__in=OPEN_CALLS)
+
+
+_open_calls_update = CompiledUpdate(_open_calls)

@@ -9,7 +9,7 @@ TokenLogprob = dict[str, Any]
 
 
 class ContentPart(TypedDict, total=False):
-    """A part of a message, of a tool's output or of a reasoning summary."""
+    """A part of a message, of a tool's output, of reasoning or of its summary."""
 
     type: Required[str]
     text: str
@@ -45,6 +45,7 @@ class Item(TypedDict, total=False):
     approval_request_id: str | None
     error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
     compacted: str  # see MARK
+    is_note: bool  # a message of the server to the model; never stored
 
 
 # -- tool calls -------------------------------------------------------------------------

@@ -42,3 +42,13 @@ class IncompleteReason(StrEnum):
     UPSTREAM_CUT = "upstream_cut"
     TOOL_CALL_DROPPED = "tool_call_dropped"
     SERVER_INTERRUPTED = "server_interrupted"
+
+
+# The output ends at a limit that the client, the operator or the model's provider set: it is
+# shorter, not broken. Any other reason is a failure for the APIs that have no word for it.
+LIMITS = (
+    IncompleteReason.MAX_OUTPUT_TOKENS,
+    IncompleteReason.MAX_TOOL_CALLS,
+    IncompleteReason.MAX_ITERATIONS,
+    IncompleteReason.CONTENT_FILTER,
+)

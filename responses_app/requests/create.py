@@ -110,7 +110,7 @@ def read_create(
     model = resolve_model(given.get("model"), principal)
     check_choice(echo.get("tool_choice"), echo.get("tools"), model, added_tools(past + items))
     profile = find_profile(model)
-    ignored = _ignored_fields(given, echo)
+    ignored = [*_unsent_fields(model, given), *_ignored_fields(given, echo)]
     ignored += ignored_in_items(past, HISTORY) + ignored_in_items(items, "input")
     admission = Admission(
         owner_id=principal.owner_id,
@@ -183,9 +183,18 @@ def _unseen_items(admission: Admission) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _unsent_fields(model: str, given: dict[str, Any]) -> tuple[str, ...]:
+    """The unknown fields that no model gets."""
+    unknown = given.keys() - FIELDS.keys()
+    if not unknown:
+        return ()
+    unsent: set[str] = import_string(settings.HERMES_UNSENT_FIELDS)(model, unknown)
+    return tuple(sorted(unsent))
+
+
 def _ignored_fields(given: dict[str, Any], echo: dict[str, Any]) -> list[str]:
-    """The names of everything in the request that nothing acts on."""
-    ignored = sorted(given.keys() - FIELDS.keys())
+    """The names of everything in known fields that nothing acts on."""
+    ignored: list[str] = []
     for name, known in NESTED.items():
         unknown = sorted(given.get(name, {}).keys() - known)
         ignored += [f"{name}.{key}" for key in unknown]

@@ -12,6 +12,8 @@ from responses_app.requests.json_schema import STRING
 SESSION_HEADER = "X-Hermes-Session-Id"
 TURN_POLICY_HEADER = "X-Hermes-Turn-Policy"
 IGNORED_HEADER = "X-Hermes-Ignored"
+USAGE_HEADER = "X-Hermes-Usage"
+ESTIMATED = "estimated"  # the only value of that header
 LAST_EVENT_HEADER = "Last-Event-ID"
 MAX_CURSOR_DIGITS = 11
 MAX_IGNORED_CHARS = 2000  # the row keeps the whole list
@@ -33,6 +35,13 @@ def ignored_headers(body: dict[str, Any], known: Collection[str]) -> dict[str, s
     if not unknown:
         return {}
     return {IGNORED_HEADER: ignored_value(unknown)}
+
+
+def usage_headers(*, is_estimated: bool) -> dict[str, str]:
+    """A header, since strict clients refuse a field of ours in the usage."""
+    if not is_estimated:
+        return {}
+    return {USAGE_HEADER: ESTIMATED}
 
 
 def _read_session_id(value: Any, name: str) -> str:

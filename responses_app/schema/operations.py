@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 
 from responses_app.http.session_key import NO_CONTROLS, SESSION_KEY_HEADER
 from responses_app.models import MAX_SESSION_KEY_CHARS
+from responses_app.requests.clients import REASONING_HEADER, reasoning_form
 from responses_app.requests.headers import (
+    ESTIMATED,
     IGNORED_HEADER,
     LAST_EVENT_HEADER,
     MAX_CURSOR_DIGITS,
     SESSION_HEADER,
     TURN_POLICY_HEADER,
+    USAGE_HEADER,
     session_id,
     turn_policy,
 )
@@ -69,15 +72,19 @@ REQUEST_HEADERS: dict[str, Schema] = {
         "What happens if another turn of the session runs."
     ).schema,
     FORM_HEADER: tool_form.schema,
+    REASONING_HEADER: reasoning_form.schema,
     KEY_HEADER: idempotency_key.schema,
     LAST_EVENT_HEADER: string("Continue after this event.", pattern=EVENT_PATTERN),
 }
-GENERATING = (TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER)
+GENERATING = (TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER, REASONING_HEADER)
 RESPONSE_HEADERS: dict[str, Schema] = {
     REQUEST_ID_HEADER: string("Names this request in the server's log."),
     SESSION_HEADER: string("The session it belongs to."),
     SESSION_KEY_HEADER: string("As it was sent."),
     IGNORED_HEADER: string("The names of fields that nothing acts on."),
+    USAGE_HEADER: described(
+        const(ESTIMATED), "The model's server did not count all tokens of the usage."
+    ),
     REPLAYED_HEADER: described(
         const("true"), "The request had been made before; this is its response."
     ),
@@ -92,7 +99,7 @@ EVERY_RESPONSE = (REQUEST_ID_HEADER, SESSION_KEY_HEADER)
 
 # -- errors -----------------------------------------------------------------------------
 # A completion that was admitted and failed has these.
-_ADMITTED = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER, "x-should-retry")
+_ADMITTED = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER, USAGE_HEADER, "x-should-retry")
 
 
 class Error(NamedTuple):

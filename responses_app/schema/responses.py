@@ -3,7 +3,7 @@
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from responses_app.models import Approver, Decision
 from responses_app.protocol.status import Status
-from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
+from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, USAGE_HEADER
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
 from responses_app.requests.json_schema import (
     BOOLEAN,
@@ -64,16 +64,18 @@ of the stream as frames, one JSON object each, without `[DONE]`. Errors are
 """
 ADMITTED_HEADERS = (SESSION_HEADER, IGNORED_HEADER, REPLAYED_HEADER)
 _EVENTS = names_of(events.EVENTS)
-_RESPONSE = response(json(ref("Response")), "The response.", (SESSION_HEADER,))
+# Of a response that has ended.
+ENDED_HEADERS = (SESSION_HEADER, USAGE_HEADER)
+_RESPONSE = response(json(ref("Response")), "The response.", ENDED_HEADERS)
 _RESUMED = response(
     json(ref("Response")) | events.NUMBERED_STREAM,
     f"The response, or its events. {_EVENTS}",
-    (SESSION_HEADER,),
+    ENDED_HEADERS,
 )
 _MADE = response(
     json(ref("Response")) | events.STREAM,
     f"The response, or its events with `stream`. {_EVENTS}",
-    ADMITTED_HEADERS,
+    (*ADMITTED_HEADERS, USAGE_HEADER),
 )
 _LIST = paging(DEFAULT_LIMIT, MAX_LIMIT)
 _HEALTH = (200, response(json(ref("Health")), "The server answers."))
@@ -127,7 +129,7 @@ SCHEMAS: dict[str, Schema] = {
 _COMPACTED = response(
     json(ref("Compaction")),
     "The input that the next chain begins with.",
-    (IGNORED_HEADER, REPLAYED_HEADER),
+    (IGNORED_HEADER, REPLAYED_HEADER, USAGE_HEADER),
 )
 
 PATHS: Paths = {

@@ -9,6 +9,7 @@ from responses_app.database import database
 from responses_app.eventlog import Tail, current_body
 from responses_app.eventlog.store import event_store
 from responses_app.models import RETRY_LIFETIME, IdempotencyKey, Response
+from responses_app.models.compiled import CompiledInsert
 from responses_app.protocol.errors import (
     IdempotencyKeyReused,
     IdempotentResultNotStored,
@@ -20,6 +21,7 @@ from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import OPEN, OnDisconnect, Status
 from responses_app.services.lifecycle.claim import PROCESS_ID
 
+_key_insert = CompiledInsert(IdempotencyKey)
 FORGET_AT_ONCE = 1000  # rows in one transaction, so that appends don't wait long for it
 
 
@@ -71,9 +73,10 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
         if retried is not None:
             return _join(retried, response_id)
     expires_at = timezone.now() + RETRY_LIFETIME
-    IdempotencyKey.objects.create(
+    noted = IdempotencyKey(
         owner_id=owner_id, digest=identity.digest, response_id=response_id, expires_at=expires_at
     )
+    _key_insert.insert(noted)
     return None
 
 

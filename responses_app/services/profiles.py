@@ -3,9 +3,11 @@
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from responses_app.agent_profiles import AgentProfile
 from responses_app.models import ApiKey, Profile
+from responses_app.models.compiled import CompiledQuery
 
 DEFAULT = "default"
 DEFAULT_NAMES = (DEFAULT, "hermes-agent")
@@ -51,8 +53,8 @@ def _without_default(names: set[str]) -> list[str]:
 
 
 def _known() -> set[str]:
-    rows = Profile.objects.filter(is_enabled=True).values_list("name", flat=True)
-    return set(rows) | set(settings.HERMES_PROFILES)
+    names = {name for (name,) in _all_enabled.rows()}
+    return names | set(settings.HERMES_PROFILES)
 
 
 def is_any_upstream_of_responses() -> bool:
@@ -79,10 +81,22 @@ def _named(name: str) -> AgentProfile | None:
     configured: AgentProfile | None = settings.HERMES_PROFILES.get(name)
     if configured is not None:
         return configured
-    row = Profile.objects.filter(name=name, is_enabled=True).first()
+    row: Profile | None = _enabled_profile.instance(name)
     if row is None:
         return None
     return profile_of_row(row)
+
+
+def _enabled_with_name(name: str) -> QuerySet[Profile]:
+    return Profile.objects.filter(name=name, is_enabled=True)
+
+
+def _enabled_names() -> QuerySet[Profile, Any]:
+    return Profile.objects.filter(is_enabled=True).values_list("name")
+
+
+_enabled_profile = CompiledQuery(_enabled_with_name)
+_all_enabled = CompiledQuery(_enabled_names)
 
 
 def profile_of_row(row: Profile) -> AgentProfile:
@@ -92,6 +106,7 @@ def profile_of_row(row: Profile) -> AgentProfile:
         name=row.name,
         location=f"Profile {row.name}",
         instructions=row.instructions,
+        core_prompt=row.core_prompt.strip(),
         toolset=tuple(row.toolset),
         tool_items=row.tool_items,
         upstream=row.model_options | named,

@@ -19,8 +19,8 @@ class CompactConsumer(GeneratingConsumer):
         fields = await parse_body(body)
         admission = await database.read(read_compact, fields, principal)
         admitted = await self.admit(admission, fields)
-        final = await self.final(admitted.response_id)
-        headers = self.admitted_headers(admitted, admission.ignored)
+        final, final_headers = await self.final(admitted.response_id)
+        headers = self.admitted_headers(admitted, admission.ignored) + final_headers
         # No client can continue its session.
         session_header = SESSION_HEADER.lower().encode()
         sent = [(name, value) for name, value in headers if name != session_header]

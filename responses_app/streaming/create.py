@@ -23,5 +23,5 @@ class CreateResponseConsumer(GeneratingConsumer):
         elif request.admission.is_background:
             await self.send_json(json_body(admitted.body), headers=headers)
         else:
-            final = await self.final(admitted.response_id)
-            await self.send_json(json_body(final), headers=headers)
+            final, final_headers = await self.final(admitted.response_id)
+            await self.send_json(json_body(final), headers=headers + final_headers)

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from responses_app.eventlog import LogErased
+from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.store import event_store
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
+from responses_app.requests.clients import read_reasoning_form
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     SESSION_HEADER,
@@ -18,6 +20,7 @@ from responses_app.requests.headers import (
     ignored_value,
     read_session_id,
     read_turn_policy,
+    usage_headers,
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
 from responses_app.requests.json_body import run_beside_loop
@@ -46,7 +49,7 @@ class GeneratingConsumer(HttpConsumer):
         return self.header(FORM_HEADER)
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
-        """Headers give the session key, the turn policy and the idempotency key."""
+        """Headers give the session key, the turn policy, the idempotency key and the client."""
         path = self.scope["path"]
         identity = await run_beside_loop(self.body_bytes, read_identity, self.header, path, body)
         turn_policy = read_turn_policy(self.header(TURN_POLICY_HEADER))
@@ -54,6 +57,7 @@ class GeneratingConsumer(HttpConsumer):
             admission,
             session_key=read_session_key(self.header(SESSION_KEY_HEADER)),
             turn_policy=turn_policy or admission.turn_policy,
+            reasoning_form=read_reasoning_form(self.header),
             identity=identity,
         )
         self._admitting = asyncio.ensure_future(admit(admission))
@@ -73,11 +77,16 @@ class GeneratingConsumer(HttpConsumer):
             headers.append((REPLAYED_HEADER.lower().encode(), b"true"))
         return headers
 
-    async def final(self, response_id: str) -> ResponseBody:
+    async def final(self, response_id: str) -> tuple[ResponseBody, Headers]:
+        """The ended response, and the headers that describe it."""
         try:
-            return await event_store.wait_final(response_id)
+            final = await event_store.wait_final(response_id)
         except LogErased:
             raise ResponseDeleted(response_id) from None
+        headers: Headers = []
+        for name, value in usage_headers(is_estimated=final.is_usage_estimated).items():
+            headers.append((name.lower().encode(), value.encode()))
+        return final_body(final), headers
 
     async def disconnected(self) -> None:
         """A client that leaves during its admission still leaves a response behind.

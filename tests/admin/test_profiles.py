@@ -8,6 +8,7 @@ from django.test import Client
 
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.runtime.agents import agent_of
+from responses_app.agent_profiles import AgentProfile
 from responses_app.models import Profile
 
 pytestmark = pytest.mark.django_db
@@ -78,3 +79,36 @@ def test_a_bad_one_is_refused_by_name(browser: Client, field: str, value: str, r
     assert answer.status_code == 200
     assert reported in answer.content.decode()
     assert not Profile.objects.exists()
+
+
+def page(browser: Client, path: str) -> str:
+    answer = browser.get(f"/admin/responses_app/profile/{path}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_page_of_a_profile_shows_its_whole_prompt(browser: Client, settings: Any) -> None:
+    settings.HERMES_CORE_PROMPT = True
+    row = Profile.objects.create(name="coder", instructions="Write tests first.", toolset=["calculate"])
+    shown = page(browser, f"{row.pk}/change/")
+    assert "You are Hermes" in shown
+    assert "Use calculate" in shown
+    assert "Use terminal" not in shown
+    row.core_prompt = "Another core."
+    row.save()
+    assert "<pre>Another core.\n\nWrite tests first.</pre>" in page(browser, f"{row.pk}/change/")
+    row.core_prompt = "None"
+    row.save()
+    assert "<pre>Write tests first.</pre>" in page(browser, f"{row.pk}/change/")
+
+
+def test_the_list_shows_the_prompts_of_agents_without_a_row(browser: Client, settings: Any) -> None:
+    settings.HERMES_CORE_PROMPT = True
+    settings.HERMES_PROFILES = {"filed": AgentProfile("filed", "config.yaml", instructions="From the file.")}
+    shown = page(browser, "")
+    assert "Effective prompt of hermes-agent" in shown
+    assert shown.count("You are Hermes") == 2
+    assert "From the file." in shown
+    settings.HERMES_CORE_PROMPT = False
+    settings.HERMES_PROFILES = {}
+    assert "The model gets no prompt from the server." in page(browser, "")

@@ -1,5 +1,6 @@
 """Chat completions through to a model's server: what reaches it, and what becomes of how it ends."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ from tests.support.model_stub import (
     Thought,
     sse,
 )
-from tests.support.server import Server
+from tests.support.server import Server, text
 
 pytestmark = pytest.mark.any_database
 
@@ -72,10 +73,10 @@ def test_fields_reach_an_upstream_that_knows_them(upstream: Upstream) -> None:
     sent = {name: body.get(name) for name in ("stop", "seed", "top_k", "presence_penalty")}
     if upstream.mode == "chat_completions":
         assert sent == {"stop": ["END"], "seed": 7, "top_k": 3, "presence_penalty": 1}
-        assert answer.headers["x-hermes-ignored"] == "top_k"
+        assert "x-hermes-ignored" not in answer.headers
     else:
-        assert set(sent.values()) == {None}
-        assert answer.headers["x-hermes-ignored"] == "presence_penalty, seed, top_k"
+        assert sent == {"stop": None, "seed": None, "top_k": 3, "presence_penalty": None}
+        assert answer.headers["x-hermes-ignored"] == "presence_penalty, seed"
 
 
 def test_a_stop_sequence_cuts_an_upstream_that_does_not_know_it(upstream: Upstream) -> None:
@@ -177,8 +178,14 @@ def test_a_call_cut_off_in_a_stream_is_an_error_and_never_half_a_call(upstream: 
 def test_an_answer_that_breaks_off_differs_from_no_answer(upstream: Upstream) -> None:
     for _ in range(5):
         upstream.stub.play(Text("piece "), Cut())
-    answer = post(upstream.server, HI)
-    assert answer.status_code == 200
-    assert answer.json()["choices"][0]["finish_reason"] == "length"
-    assert answer.json()["choices"][0]["message"]["content"] == "piece " * 5
-    assert answer.json()["hermes"]["reason"] == "upstream_cut"
+    answer = post(upstream.server, HI, store=True)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "agent_incomplete")
+    [kept] = re.findall(r"GET (/v1/responses/resp_\w+)\.", answer.json()["error"]["message"])
+    with upstream.server.http() as client:
+        body = client.get(kept).json()
+        completion = client.get(kept.replace("/responses/resp_", "/chat/completions/chatcmpl-")).json()
+    assert (body["status"], body["incomplete_details"]["reason"]) == ("incomplete", "upstream_cut")
+    assert text(body) == "piece " * 5
+    assert completion["choices"][0]["finish_reason"] == "error"
+    assert completion["choices"][0]["message"]["content"] == "piece " * 5
+    assert completion["hermes"]["reason"] == "upstream_cut"

@@ -10,6 +10,7 @@ from responses_app.eventlog import Fenced, Segment, current_body, final_bodies
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.reading import read_last, read_on, read_stored, read_whole
+from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.store import EventStore
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import Codec
@@ -102,7 +103,7 @@ async def test_readers_end_at_the_terminal_event(store: EventStore, is_packed: b
                     seen += range(segment.first_position, segment.last_position + 1)
         assert seen == list(range(position + 1, 3))
     assert await store.position_after(response_id, 2) == 2
-    assert (await store.wait_final(response_id))["id"] == response_id
+    assert final_body(await store.wait_final(response_id))["id"] == response_id
 
 
 @pytest.mark.parametrize("is_packed", [False, True])

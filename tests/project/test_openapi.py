@@ -22,7 +22,7 @@ from gateway_app.api.sessions import requests as session_requests
 from gateway_app.api.sessions.renderers import SessionEvent
 from gateway_app.operations.dashboard.live_stream import LIVE_ROUTES
 from gateway_app.operations.dashboard.security import POLICY
-from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
+from gateway_app.providers.openai.extra_fields import CHAT_ONLY_FIELDS
 from hermes_site.asgi import routes
 from responses_app.models.tool_events import Decision
 from responses_app.protocol.response_object import initial_body

@@ -16,7 +16,8 @@ from tests.support.server import ROOT
     "names",
     [
         "eventlog/test_writer.py eventlog/test_seek.py eventlog/test_snapshots.py eventlog/test_watcher.py",
-        "dashboard/test_queries.py admin/test_queries.py commands/test_short_transactions.py",
+        "dashboard/test_queries.py admin/test_queries.py commands/test_short_transactions.py "
+        "eventlog/test_compiled_statements.py",
         "runtime/test_retention.py runtime/test_query_plans.py runtime/test_retention_costs.py",
     ],
 )

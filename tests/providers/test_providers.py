@@ -56,7 +56,9 @@ async def fail(provider: OpenAIProvider, call: ModelCall = CALL) -> ModelFailed:
 async def test_text_reasoning_and_usage_arrive(providers: Providers, mode: str) -> None:
     providers.stub.play(Thought("Hm. "), Text("Grüße "), Text("🎉"), Finish())
     found = await ask(providers.provider(mode))
-    assert found == [ReasoningDelta("Hm. "), TextDelta("Grüße "), TextDelta("🎉"), ModelFinished("stop", COUNTED)]
+    # The stub sends raw reasoning as chat, and summaries as Responses.
+    thought = ReasoningDelta("Hm. ", is_summary=mode == "codex_responses")
+    assert found == [thought, TextDelta("Grüße "), TextDelta("🎉"), ModelFinished("stop", COUNTED)]
 
 
 async def test_a_refusal_arrives(providers: Providers, mode: str) -> None:
@@ -230,8 +232,7 @@ async def test_a_full_call_as_chat_completions(providers: Providers, name: str) 
     call = {"type": "function", "function": {"name": "look", "arguments": "{}"}}
     again = {"id": "c2", "type": "function", "function": {"name": "look", "arguments": '{"again":1}'}}
     assert body.pop("messages") == [
-        {"role": "system", "content": "You see."},
-        {"role": "developer" if name == "openai" else "system", "content": "Be kind."},
+        {"role": "system", "content": "You see.\n\nBe kind."},
         {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]},
         {"role": "assistant", "content": "Let me look.", "tool_calls": [{"id": "c1", **call}, again]},
         {"role": "tool", "tool_call_id": "c1", "content": "a cat"},
@@ -254,17 +255,19 @@ async def test_a_full_call_as_chat_completions(providers: Providers, name: str) 
     }
 
 
-async def test_a_full_call_as_responses(providers: Providers) -> None:
-    body = await sent(providers, "codex_responses", FULL)
+@pytest.mark.parametrize("name", ["openai", "custom"])
+async def test_a_full_call_as_responses(providers: Providers, name: str) -> None:
+    body = await sent(providers, "codex_responses", FULL, name)
     looked = [{k: v for k, v in item.items() if k not in ("id", "status")} for item in TALK[4:]]
     looked[3]["output"] = "two cats"  # a text alone is sent as a string
-    assert body.pop("input") == [*TALK[:2], TEXT_ITEM, *looked]
+    talk = TALK[:2] if name == "openai" else TALK[1:2]
+    assert body.pop("input") == [*talk, TEXT_ITEM, *looked]
     assert body.pop("tools") == [{**LOOK, "strict": False}, {"type": "function", "name": "hide", "strict": False}]
     assert body == FULL.parameters | {
         "model": "m-1",
         "stream": True,
         "store": False,
-        "instructions": "You see.",
+        "instructions": "You see." if name == "openai" else "You see.\n\nBe kind.",
         "tool_choice": FULL.tool_choice,
         "max_output_tokens": 99,
     }

@@ -43,10 +43,10 @@ async def test_usage_is_summed_over_every_request_that_reported_it(providers: Pr
     providers.stub.play(BUSY)
     providers.stub.play(Text("b"), Finish())
     recorded = await record_round(providers.provider(mode))
-    assert recorded.finish.usage == Usage(100) + COUNTED + COUNTED
+    assert recorded.finish.usage == Usage(100, 1, is_estimated=True) + COUNTED + COUNTED
     providers.stub.play(Text("a"), cut_with_usage, Cut())
     providers.stub.play(Answer(400, b"{}"))
-    assert (await failed_round(providers, mode)).usage == Usage(100)
+    assert (await failed_round(providers, mode)).usage == Usage(100, 1, is_estimated=True)
 
 
 def limits_of(providers: Providers) -> list[Any]:
@@ -60,12 +60,12 @@ async def test_a_limit_is_one_for_all_rounds_cuts_and_attempts(providers: Provid
     limited = replace(CALL, max_output_tokens=20)
     providers.stub.play(Text("a" * 20), Cut())
     providers.stub.play(Calls((Call("c1", "look", ("{}",)),)), Finish("tool_calls"))
-    models, progress = [providers.provider(mode)], TurnProgress(uncounted=4)
+    models, progress = [providers.provider(mode)], TurnProgress(usage=Usage(0, 4))
     last = [event async for event in run_turn(models, limited, run_tool, progress, retries=2)][-1]
     assert isinstance(last, TurnFinished)
     assert limits_of(providers) == [16, 11, 4]
-    spent = run_turn(models, limited, run_tool, TurnProgress(uncounted=20), retries=2)
-    assert [event async for event in spent] == [TurnFinished(Usage(), "max_output_tokens")]
+    spent = run_turn(models, limited, run_tool, TurnProgress(usage=Usage(0, 20)), retries=2)
+    assert [event async for event in spent] == [TurnFinished(Usage(0, 20), "max_output_tokens")]
     assert providers.requests == 3
 
 
@@ -76,4 +76,5 @@ async def test_a_limit_counts_the_output_before_a_cut(providers: Providers, mode
     assert limits_of(providers) == [20, 10]
     providers.stub.play(Text("a" * 80), Cut())
     recorded = await record_round(providers.provider(mode), call=limited)
-    assert (recorded.finish.reason, recorded.finish.uncounted, providers.requests) == ("length", 20, 3)
+    assert (recorded.finish.reason, providers.requests) == ("length", 3)
+    assert recorded.finish.usage == Usage(CALL.input_tokens(), 20, is_estimated=True)

@@ -186,7 +186,7 @@ def test_a_kill_behind_a_summary_asks_for_no_other(front: Server, stub: ModelStu
     assert len(stub.asked) == 4
     assert "the whole gist" in sent(stub)
     assert "and then" in sent(stub)
-    assert body["usage"]["output_tokens"] == 14  # one summary and the end of the answer
+    assert body["usage"]["output_tokens"] == 14 + 2  # one summary, the end of the answer, and what the kill cut off
     check_log(front, response_id)
 
 
@@ -255,7 +255,8 @@ def test_an_item_of_the_upstream_outlives_our_summaries(front: Server, stub: Mod
     create(front, input=[*talk, {"role": "user", "content": "now"}], **MANAGED)
     shown = stub.asked[-1].body["input"]
     assert shown[0] == hosted
-    assert [item.get("role") for item in shown[1:]] == ["developer", "user", "user"]
+    assert [item.get("role") for item in shown[1:]] == ["user"]  # the summary, and the question behind it
+    assert stub.asked[-1].body["instructions"] == "Speak plainly."
     assert "context_management" not in stub.asked[-1].body
     stub.play(Text("gist"), Finish())
     output = post(front, COMPACT, input=talk).json()["output"]

@@ -140,7 +140,7 @@ def test_the_note_on_a_cut_call_comes_behind_the_outputs_of_whole_ones(front: Se
     response_id = start_and_kill(front, lambda: effects(front, "safe") == 1)
     front.open_gate("slow")
     assert front.ended(response_id)["status"] == "completed"
-    assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool", "user"]
+    assert [message["role"] for message in shown(stub, 1)] == ["user", "assistant", "tool"]
     assert "was cut off" in text_of(shown(stub, 1)[-1])
     check_log(front, response_id)
 

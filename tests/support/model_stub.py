@@ -76,7 +76,8 @@ class Asked:
 
 
 class ModelStub:
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
         self.asked: list[Asked] = []
         self.connections = 0
         self.url = ""
@@ -109,7 +110,7 @@ class ModelStub:
         self._loop.close()
 
     async def _serve(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
         self._started.set()
         await self._stop.wait()

@@ -8,10 +8,10 @@ import pytest
 from gateway_app.agent.answer_buffer import AnswerBuffer
 from gateway_app.agent.events import (
     Cut,
-    Delta,
     ModelFailed,
     ProtocolDeviation,
     ReasoningDelta,
+    RoundEvent,
     RoundFinished,
     TextDelta,
     Usage,
@@ -56,7 +56,7 @@ class Providers:
 class RecordedRound:
     """A round as its listener knows it."""
 
-    events: list[Delta | RoundFinished]
+    events: list[RoundEvent]
     answer: AnswerBuffer
 
     @property

@@ -43,3 +43,19 @@ async def test_a_reader_hears_a_heartbeat_while_the_log_is_busy_with_what_it_doe
     tail.publish(numbering.seal([{"type": COMPLETED, "response": {**body, "status": "completed"}}]))
     await pumping
     assert reader.chunks[1:-2].count(b": keepalive\n\n") >= 2
+
+
+async def test_a_reader_hears_heartbeats_while_the_model_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pump, "HEARTBEAT_SECS", 0.02)
+    response_id = new_response_id()
+    tail = event_store.tails.of(response_id, is_volatile=True)
+    numbering = Numbering(response_id, 0)
+    body = initial_body(response_id, model="m", created_at=1, status=Status.IN_PROGRESS, echo={})
+    tail.publish(numbering.seal([{"type": CREATED, "response": body}]))
+    reader = Recorder()
+    pumping = asyncio.create_task(pump.pump(reader, response_id, -1, ResponsesView()))
+    async with asyncio.timeout(10):
+        while reader.chunks.count(b": keepalive\n\n") < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    tail.publish(numbering.seal([{"type": COMPLETED, "response": {**body, "status": "completed"}}]))
+    await pumping

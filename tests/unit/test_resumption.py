@@ -12,7 +12,7 @@ from gateway_app.runtime.resumption import ResumedTurn, read_progress
 from responses_app.models import ToolEvent
 from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import ATTEMPT_STARTED, MODEL_FINISHED, TOOL_CALLED, Event
+from responses_app.protocol.events import ATTEMPT_STARTED, MODEL_FINISHED, MODEL_STARTED, TOOL_CALLED, Event
 from responses_app.protocol.items import Item
 from tests.support.output_builders import RESPONSE_ID, created_event
 from tests.support.providers import CALL
@@ -67,6 +67,7 @@ def test_outputs_come_behind_the_text_beside_their_calls(ends: bool) -> None:
 def say_of_every_kind(builder: OutputBuilder) -> None:
     for say in (builder.reasoning, builder.refusal, builder.text):
         say("x" * 40)
+    builder.reasoning("x" * 40, "summary")
     for call_id, kind in (("c1", "function_call"), ("c2", "custom_tool_call")):
         builder.call_started(call_id, "look", kind)
         builder.call_arguments(call_id, "x" * 40)
@@ -75,7 +76,34 @@ def say_of_every_kind(builder: OutputBuilder) -> None:
 
 
 def test_whatever_was_written_before_a_crash_counts_against_the_limit() -> None:
-    assert resumed(say_of_every_kind).uncounted == 6 * 10
+    assert resumed(say_of_every_kind).usage == Usage(0, 7 * 10, is_estimated=True)
+
+
+def test_the_input_of_an_answer_that_broke_off_counts_and_is_an_estimate() -> None:
+    def say(builder: OutputBuilder) -> None:
+        builder.add({"type": MODEL_STARTED, "input_tokens": 100})
+        builder.text("x" * 40)
+        builder.close("incomplete")
+        builder.add({"type": ATTEMPT_STARTED, "attempt": 2})
+        builder.add({"type": MODEL_STARTED, "input_tokens": 110})
+        builder.text("y" * 400)
+        builder.add(ROUND)
+        builder.close("completed")
+        builder.add({"type": MODEL_STARTED, "input_tokens": 200})
+        builder.text("z" * 80)
+
+    assert resumed(say).usage == Usage(100 + 1 + 200, 10 + 60 + 20, is_estimated=True)
+
+
+def test_usage_of_a_log_of_another_version_is_read() -> None:
+    """Before the estimate had a name, or with a count that only a later version knows."""
+
+    def say(builder: OutputBuilder) -> None:
+        builder.text("x")
+        builder.add(ROUND | {"usage": {"input_tokens": 3, "output_tokens": 4, "audio_tokens": 5}})
+        builder.close("completed")
+
+    assert resumed(say).usage == Usage(3, 4)
 
 
 def test_what_a_usage_reports_is_not_counted_again() -> None:
@@ -85,14 +113,13 @@ def test_what_a_usage_reports_is_not_counted_again() -> None:
         builder.close("completed")
         builder.tool_output("c1", "y" * 40)
 
-    progress = resumed(say)
-    assert (progress.uncounted, progress.usage.output_tokens) == (0, 60)
+    assert resumed(say).usage == Usage(1, 60)
 
 
 def test_the_words_of_a_user_in_a_compaction_are_no_answer() -> None:
     asked: Item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x" * 40}]}
     progress = resumed(lambda builder: builder.opaque(asked))
-    assert (progress.uncounted, progress.is_message_cut) == (0, False)
+    assert (progress.usage, progress.is_message_cut) == (Usage(), False)
 
 
 async def test_calls_that_were_not_carried_out_end_the_turn_also_in_the_next_attempt() -> None:

@@ -37,7 +37,8 @@ class ChatConsumer(GeneratingConsumer):
             view = ChatView(wants_usage=request.wants_usage, is_detailed=is_detailed)
             await pump(self, admitted.response_id, position=-1, view=view)
         else:
-            await self._send_completion(await self.final(admitted.response_id), headers)
+            final, final_headers = await self.final(admitted.response_id)
+            await self._send_completion(final, headers + final_headers)
 
     async def _admit(self, request: ChatRequest, fields: dict[str, Any]) -> Admitted:
         try:

@@ -8,7 +8,7 @@ from gateway_app.api.chat.requests import DETAIL_HEADER, tool_detail
 from gateway_app.api.runs import openapi as runs
 from responses_app.protocol import events
 from responses_app.requests.create import SERVICE_TIERS
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.headers import SESSION_HEADER, USAGE_HEADER
 from responses_app.requests.json_schema import (
     ANYTHING,
     BOOLEAN,
@@ -84,9 +84,10 @@ _MESSAGE = shape(
         "refusal": nullable(STRING),
         "annotations": array_of(OPEN_OBJECT),
         "reasoning_content": STRING,
+        "reasoning": string("The same text as reasoning_content."),
         "tool_calls": array_of(CALL),
     },
-    ("reasoning_content", "tool_calls"),
+    ("reasoning_content", "reasoning", "tool_calls"),
 )
 _FINISH = nullable(enum(("stop", "length", "tool_calls", "content_filter", "error")))
 _CALL_DELTA = shape(
@@ -103,6 +104,7 @@ _DELTA_FIELDS: dict[str, Schema] = {
     "role": const("assistant"),
     "content": STRING,
     "reasoning_content": STRING,
+    "reasoning": STRING,
     "refusal": STRING,
     "tool_calls": array_of(_CALL_DELTA),
 }
@@ -217,7 +219,13 @@ PATHS: Paths = {
                             events.CHAT_APPROVAL_RESPONDED,
                         )
                     ),
-                    (*ADMITTED_HEADERS, "X-Hermes-Completed", "X-Hermes-Partial", "X-Hermes-Error"),
+                    (
+                        *ADMITTED_HEADERS,
+                        USAGE_HEADER,
+                        "X-Hermes-Completed",
+                        "X-Hermes-Partial",
+                        "X-Hermes-Error",
+                    ),
                 ),
             ),
             body="CreateChatCompletion",

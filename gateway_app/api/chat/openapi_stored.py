@@ -2,7 +2,7 @@
 
 from gateway_app.api.chat.messages import ROLES
 from responses_app.requests.conversations import UPDATE_FIELDS
-from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER
+from responses_app.requests.headers import IGNORED_HEADER
 from responses_app.requests.json_schema import (
     NULL,
     STRING,
@@ -18,6 +18,7 @@ from responses_app.requests.json_schema import (
 from responses_app.requests.structures import object_of
 from responses_app.schema.builders import Paths, list_of, paging
 from responses_app.schema.operations import json, operation, request_body, response
+from responses_app.schema.responses import ENDED_HEADERS
 
 _PART = union(
     "type",
@@ -59,7 +60,7 @@ PATHS: Paths = {
             "One of them as it is now",
             (
                 200,
-                response(json(ref("StoredChatCompletion")), "The completion.", (SESSION_HEADER,)),
+                response(json(ref("StoredChatCompletion")), "The completion.", ENDED_HEADERS),
             ),
             errors=("404",),
         ),
@@ -71,7 +72,7 @@ PATHS: Paths = {
                 response(
                     json(ref("StoredChatCompletion")),
                     "It, changed.",
-                    (SESSION_HEADER, IGNORED_HEADER),
+                    (*ENDED_HEADERS, IGNORED_HEADER),
                 ),
             ),
             body=request_body(ref("UpdateChatCompletion")),

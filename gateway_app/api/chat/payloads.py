@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gateway_app.providers.openai.chat_completions.annotations import to_chat
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.ids import RESPONSE_PREFIX
 from responses_app.protocol.items import CALLS, ContentPart, Item, TokenLogprob, content_text
+from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.response_object import ResponseBody
-from responses_app.protocol.status import OPEN, Status
+from responses_app.protocol.status import LIMITS, OPEN, Status
 from responses_app.requests.tools import client_tool_names
 
 PREFIX = "chatcmpl-"
-# Reasons of an end that neither the client nor the operator asked for.
-_FAULTS = ("upstream_cut", "tool_call_dropped", "server_interrupted")
 
 
 def completion_id(response_id: str) -> str:
@@ -87,7 +87,7 @@ def finish_reason(body: ResponseBody) -> str | None:
     status = body["status"]
     if status in OPEN:
         return None
-    if status == Status.FAILED:
+    if status == Status.FAILED or _is_broken_off(body):
         return "error"
     if status == Status.INCOMPLETE:
         is_filtered = _incomplete_reason(body) == "content_filter"
@@ -124,13 +124,19 @@ def failure_of(body: ResponseBody, *, has_run_tools: bool = False) -> TurnFailed
     """The error that takes the place of a completion, if there is no completion."""
     if body["status"] == Status.FAILED:
         return failed_turn(_error(body), has_run_tools=has_run_tools)
-    if body["status"] != Status.INCOMPLETE or _incomplete_reason(body) not in _FAULTS:
-        return None
-    if content_text(_parts(body)) or client_calls(body):
+    if not _is_broken_off(body):
         return None
     problem = problem_of(body)
     assert problem is not None
-    return TurnFailed(problem["error"], "agent_incomplete", 502, has_run_tools=has_run_tools)
+    message = problem["error"]
+    if body["store"] and body["output"]:
+        message += f" The output so far is kept: GET /v1/responses/{body['id']}."
+    return TurnFailed(message, "agent_incomplete", 502, has_run_tools=has_run_tools)
+
+
+def _is_broken_off(body: ResponseBody) -> bool:
+    """By a fault or by time, so that the output must not pass for a whole one."""
+    return body["status"] == Status.INCOMPLETE and _incomplete_reason(body) not in LIMITS
 
 
 def client_tool_names_of(body: ResponseBody) -> set[str]:
@@ -175,19 +181,32 @@ def _message(body: ResponseBody) -> dict[str, Any]:
         content = None
     annotations: list[dict[str, Any]] = []
     for part in _parts(body):
-        annotations += part.get("annotations") or ()
+        annotations += map(to_chat, part.get("annotations") or ())
     message: dict[str, Any] = {
         "role": "assistant",
         "content": content,
         "refusal": refusal,
         "annotations": annotations,
     }
-    reasoning = "".join(content_text(item.get("summary")) for item in body["output"])
+    reasoning = _reasoning(body)
     if reasoning:
-        message["reasoning_content"] = reasoning
+        message |= reasoning_fields(reasoning)
     if calls:
         message["tool_calls"] = [call_of(item) for item in calls]
     return message
+
+
+def reasoning_fields(text: str) -> dict[str, str]:
+    """Under both names: model servers use one or the other, and clients read either."""
+    return {"reasoning_content": text, "reasoning": text}
+
+
+def _reasoning(body: ResponseBody) -> str:
+    texts: list[str] = []
+    for item in body["output"]:
+        if item["type"] == "reasoning":
+            texts.append(reasoning_text(item))
+    return "".join(texts)
 
 
 def _parts(body: ResponseBody) -> list[ContentPart]:

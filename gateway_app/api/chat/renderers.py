@@ -13,9 +13,11 @@ from gateway_app.api.chat.payloads import (
     finish_reason,
     logprobs,
     problem_of,
+    reasoning_fields,
     usage,
 )
 from gateway_app.api.chat.tool_progress import Progress, ToolProgress
+from gateway_app.providers.openai.chat_completions.annotations import to_chat
 from responses_app.eventlog import Segment
 from responses_app.protocol import events
 from responses_app.protocol.errors import ApiError
@@ -79,11 +81,14 @@ class ChatView(LogView):
         choice["logprobs"] = logprobs(event["logprobs"])
         return [self._chunk_of(choice)]
 
+    def _annotation_added(self, event: Event) -> Frames:
+        return [self._chunk({"annotations": [to_chat(event["annotation"])]})]
+
     def _refusal_delta(self, event: Event) -> Frames:
         return [self._chunk({"refusal": event["delta"]})]
 
     def _reasoning_delta(self, event: Event) -> Frames:
-        return [self._chunk({"reasoning_content": event["delta"]})]
+        return [self._chunk(reasoning_fields(event["delta"]))]
 
     def _item_added(self, event: Event) -> Frames:
         item = event["item"]
@@ -152,8 +157,10 @@ class ChatView(LogView):
 _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
     events.CREATED: ChatView._created,
     events.TEXT_DELTA: ChatView._text_delta,
+    events.ANNOTATION_ADDED: ChatView._annotation_added,
     events.REFUSAL_DELTA: ChatView._refusal_delta,
     events.SUMMARY_DELTA: ChatView._reasoning_delta,
+    events.REASONING_DELTA: ChatView._reasoning_delta,
     events.ITEM_ADDED: ChatView._item_added,
     events.ITEM_DONE: ChatView._item_done,
     events.ARGUMENTS_DELTA: ChatView._arguments_delta,

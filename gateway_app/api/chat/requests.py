@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.api.chat.messages import (
     INSTRUCTION_ROLES,
@@ -24,9 +23,8 @@ from gateway_app.api.chat.translation import (
     chat_names,
     responses_fields,
 )
-from gateway_app.providers.openai.chat_completions.request import CHAT_ONLY_FIELDS
-from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.turn_request import CHAT_FIELDS
+from gateway_app.runtime.visibility import unsent_fields
 from responses_app.http.principals import Principal
 from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
@@ -213,11 +211,11 @@ def _extras(given: Fields, own: Fields) -> Fields:
 
 def _ignored(given: Fields, read: CreateRequest, sent: list[SentItem]) -> list[str]:
     """The names of all fields that nothing acts on."""
-    unknown = given.keys() - _ACTED_ON - {"modalities"}
-    if not unknown.isdisjoint(CHAT_ONLY_FIELDS) and _upstream_has_chat(read.admission.model):
-        unknown = unknown - set(CHAT_ONLY_FIELDS)
-    if given.get("logprobs"):
-        unknown = unknown - {"top_logprobs"}
+    unknown = given.keys() - _ACTED_ON - {"modalities", "top_logprobs"}
+    if unknown:
+        unknown = unsent_fields(read.admission.model, unknown, is_chat_request=True)
+    if "top_logprobs" in given and not given.get("logprobs"):
+        unknown = unknown | {"top_logprobs"}
     if "stream_options" in given and not read.wants_stream:
         unknown = unknown | {"stream_options"}
     names = chat_names(read.admission.ignored, sent) + sorted(unknown)
@@ -233,11 +231,3 @@ def _dropped_history(messages: list[SentItem], sent: list[SentItem]) -> list[str
     if len(turns) == len(sent):
         return []
     return [f"messages before {sent[0].path} (the history is the session's)"]
-
-
-def _upstream_has_chat(model: str) -> bool:
-    try:
-        first = agent_of(model).models()[0]
-    except ImproperlyConfigured:
-        return True  # the turn fails and reports why
-    return first["provider"] != "builtin" and first["api_mode"] == "chat_completions"

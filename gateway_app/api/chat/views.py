@@ -21,7 +21,7 @@ from responses_app.models import Response as StoredResponse
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.requests.conversations import UPDATE_FIELDS, read_metadata
-from responses_app.requests.headers import SESSION_HEADER, ignored_headers
+from responses_app.requests.headers import SESSION_HEADER, ignored_headers, usage_headers
 from responses_app.services.history.chain import sent_items
 from responses_app.services.lifecycle.delete import delete_response
 from responses_app.services.lifecycle.metadata import replace_metadata
@@ -57,6 +57,7 @@ class CompletionView(ApiView):
         row = _find(request.user.pk, completion_id)
         note_access(row)
         headers = {SESSION_HEADER: row.session.public_id}
+        headers |= usage_headers(is_estimated=row.is_usage_estimated)
         return Response(_payload(row, completion_id), headers=headers)
 
     def post(self, request: ApiRequest, completion_id: str) -> Response:
@@ -65,7 +66,8 @@ class CompletionView(ApiView):
         body = request.data
         replace_metadata(row.pk, read_metadata(body))
         changed = _find(request.user.pk, completion_id)
-        headers = {SESSION_HEADER: row.session.public_id}
+        headers = {SESSION_HEADER: changed.session.public_id}
+        headers |= usage_headers(is_estimated=changed.is_usage_estimated)
         headers |= ignored_headers(body, UPDATE_FIELDS)
         return Response(_payload(changed, completion_id), headers=headers)
 

@@ -42,7 +42,7 @@ from responses_app.schema.operations import (
     request_body,
     response,
 )
-from responses_app.schema.responses import ADMITTED_HEADERS, WAITING_CALL
+from responses_app.schema.responses import ADMITTED_HEADERS, ENDED_HEADERS, WAITING_CALL
 
 # -- events -----------------------------------------------------------------------------
 TOOL_CALL = shape(
@@ -167,7 +167,7 @@ PATHS: Paths = {
         "get": operation(
             "get_run",
             "The run as it is now",
-            (200, response(json(ref("Run")), "The run.", (SESSION_HEADER,))),
+            (200, response(json(ref("Run")), "The run.", ENDED_HEADERS)),
             errors=("404",),
         )
     },

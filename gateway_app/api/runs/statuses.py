@@ -5,17 +5,10 @@ from enum import StrEnum
 from django.db.models import Case, CharField, Q, Value, When
 
 from responses_app.models import Kind, Response, ResponseQuerySet
-from responses_app.protocol.status import OPEN, IncompleteReason, Status
+from responses_app.protocol.status import LIMITS, OPEN, IncompleteReason, Status
 
 # A turn of a session's chat is also a run.
 RUN_KINDS = (Kind.RUNS, Kind.SESSION_CHAT)
-# The output ends at a limit that the client or the operator set: it is shorter, not broken.
-LIMITS = (
-    IncompleteReason.MAX_OUTPUT_TOKENS,
-    IncompleteReason.MAX_TOOL_CALLS,
-    IncompleteReason.MAX_ITERATIONS,
-    IncompleteReason.CONTENT_FILTER,
-)
 
 
 class RunStatus(StrEnum):

@@ -13,7 +13,7 @@ from responses_app.api.query_params import read_choice, read_text
 from responses_app.models import Response as StoredResponse
 from responses_app.protocol.errors import ResponseNotFound, RunNotFound
 from responses_app.protocol.ids import response_id_of
-from responses_app.requests.headers import SESSION_HEADER
+from responses_app.requests.headers import SESSION_HEADER, usage_headers
 from responses_app.services.lifecycle.cancel import request_cancel
 from responses_app.services.lookup import find_response, note_access
 
@@ -44,7 +44,9 @@ class RunView(ApiView):
         row = find_run(request.user.pk, run_id)
         note_access(row)
         payload = live_run_payload(row, request.auth.decider)
-        return Response(payload, headers={SESSION_HEADER: row.session.public_id})
+        headers = {SESSION_HEADER: row.session.public_id}
+        headers |= usage_headers(is_estimated=row.is_usage_estimated)
+        return Response(payload, headers=headers)
 
 
 class RunEventsView(ApiView):

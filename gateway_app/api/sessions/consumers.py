@@ -9,6 +9,7 @@ from gateway_app.api.sessions.renderers import (
 from gateway_app.api.sessions.turn_request import read_chat
 from responses_app.database import database
 from responses_app.protocol.errors import SERVER, ApiError
+from responses_app.protocol.failures import retry_headers
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.requests.json_body import parse_body
 from responses_app.services.history.chain import input_of
@@ -30,7 +31,9 @@ class TurnFailed(ApiError):
         reason = (body["incomplete_details"] or {}).get("reason")
         error = body["error"]
         code = error["code"] if error else reason
-        super().__init__(failure_message(error, reason), code=code)
+        message = failure_message(error, reason)
+        super().__init__(message, code=code)
+        self.headers = retry_headers(message) | self.headers
 
 
 class SessionConsumer(GeneratingConsumer):
@@ -50,7 +53,8 @@ class SessionConsumer(GeneratingConsumer):
 class SessionChatConsumer(SessionConsumer):
     async def respond(self, body: bytes) -> None:
         admitted, headers = await self.begin(body)
-        final = await self.final(admitted.response_id)
+        final, final_headers = await self.final(admitted.response_id)
+        headers += final_headers
         if outcome_fields(final)["failed"]:
             await self.send_error(TurnFailed(final), headers)
         else:

@@ -12,7 +12,7 @@ from gateway_app.api.sessions.pagination import (
 from gateway_app.api.sessions.requests import CHANGES, CREATE_FIELDS, FORK_FIELDS
 from gateway_app.api.sessions.turn_request import TURN_FIELDS
 from responses_app.requests.fields import schemas_of
-from responses_app.requests.headers import IGNORED_HEADER, turn_policy
+from responses_app.requests.headers import IGNORED_HEADER, USAGE_HEADER, turn_policy
 from responses_app.requests.json_schema import (
     BOOLEAN,
     INTEGER,
@@ -50,6 +50,7 @@ from responses_app.schema.operations import (
 )
 from responses_app.schema.responses import ADMITTED_HEADERS
 
+_ANSWER_HEADERS = (*ADMITTED_HEADERS, USAGE_HEADER)
 _OFFSET = query("offset", whole_number(0, MAX_OFFSET, default=0), "In place of a cursor.")
 # -- what is returned -------------------------------------------------------------------
 _UNCOUNTED = described(NULL, "This server does not count it.")
@@ -229,7 +230,7 @@ PATHS: Paths = {
         "post": generating(
             "chat_in_session",
             "One more turn, answered when it is done",
-            (200, response(json(ref("SessionAnswer")), "The answer.", ADMITTED_HEADERS)),
+            (200, response(json(ref("SessionAnswer")), "The answer.", _ANSWER_HEADERS)),
             body="SessionTurn",
             errors=("502",),
         )

@@ -171,6 +171,7 @@ _STEPS: dict[str, Callable[[SessionChatView, Event], Rendered]] = {
     events.TEXT_DELTA: SessionChatView._text_delta,
     events.REFUSAL_DELTA: SessionChatView._text_delta,
     events.SUMMARY_DELTA: SessionChatView._reasoning_delta,
+    events.REASONING_DELTA: SessionChatView._reasoning_delta,
     events.TOOL_STARTED: SessionChatView._tool_started,
     events.TOOL_FINISHED: SessionChatView._tool_finished,
     events.APPROVAL_REQUESTED: SessionChatView._approval_requested,
@@ -192,5 +193,5 @@ def outcome_fields(body: ResponseBody) -> dict[str, bool]:
         "completed": is_complete,
         "partial": not is_complete,
         "interrupted": status in (RunStatus.CANCELLED, RunStatus.INTERRUPTED),
-        "failed": status is RunStatus.FAILED,
+        "failed": status in (RunStatus.FAILED, RunStatus.INTERRUPTED),
     }

@@ -10,4 +10,5 @@ AZURE = Preset(
     limit_field="max_completion_tokens",
     takes_unknown_fields=False,
     reasoning_return=ReasoningReturn.NEVER,
+    takes_system_items=True,
 )

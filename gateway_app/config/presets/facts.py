@@ -58,4 +58,5 @@ class Preset:
     continuation_url: str = ""  # continuations go to this address
     echoes_prefix: bool = False  # the continued text begins with the prefix again
     # -- the Responses API
+    takes_system_items: bool = False  # also behind other items, beside the instructions
     resumes_background: bool = False  # background mode, and `starting_after` on a running response

@@ -10,5 +10,6 @@ OPENAI = Preset(
     limit_field="max_completion_tokens",
     takes_unknown_fields=False,
     reasoning_return=ReasoningReturn.NEVER,
+    takes_system_items=True,
     resumes_background=True,
 )

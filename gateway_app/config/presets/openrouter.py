@@ -7,6 +7,6 @@ OPENROUTER = Preset(
     title="OpenRouter",
     base_url="https://openrouter.ai/api/v1",
     needs_key=True,
-    format_forms=(FormatForm.JSON_SCHEMA, FormatForm.JSON_OBJECT),
+    format_forms=(FormatForm.JSON_SCHEMA, FormatForm.JSON_OBJECT, FormatForm.INSTRUCTIONS),
     reasoning_field="reasoning",
 )

@@ -6,7 +6,7 @@ VLLM = Preset(
     name="vllm",
     title="vLLM",
     base_url="http://127.0.0.1:8000/v1",
-    format_forms=(FormatForm.JSON_SCHEMA, FormatForm.GUIDED_JSON),
+    format_forms=(FormatForm.JSON_SCHEMA, FormatForm.GUIDED_JSON, FormatForm.INSTRUCTIONS),
     reasoning_field="reasoning",
     continuation=Continuation.FINAL_MESSAGE,
 )

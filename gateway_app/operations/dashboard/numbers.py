@@ -56,6 +56,7 @@ class Point:
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    estimated: int = 0  # responses whose tokens no upstream has counted, or not all of them
     # The number of responses in each class of CLASSES_MS, by whole time and by first output.
     total_classes: Counter[int] = field(default_factory=Counter)
     first_classes: Counter[int] = field(default_factory=Counter)
@@ -106,6 +107,7 @@ class Numbers:
             whole.failed += point.failed
             whole.input_tokens += point.input_tokens
             whole.output_tokens += point.output_tokens
+            whole.estimated += point.estimated
             whole.total_classes.update(point.total_classes)
             whole.first_classes.update(point.first_classes)
         return whole
@@ -184,7 +186,12 @@ def _add_ends(points: dict[int, Point], window: Window) -> None:
         .order_by()
         .annotate(slot=Slot("finished_at", window.slot_secs), speed=_class_of("total_ms"))
         .values("slot", "status", "speed")
-        .annotate(count=Count("pk"), input=Sum("input_tokens"), output=Sum("output_tokens"))
+        .annotate(
+            count=Count("pk"),
+            input=Sum("input_tokens"),
+            output=Sum("output_tokens"),
+            estimated=Count("pk", filter=Q(is_usage_estimated=True)),
+        )
     )
     for row in rows:
         point = points.get(row["slot"])
@@ -193,6 +200,7 @@ def _add_ends(points: dict[int, Point], window: Window) -> None:
         point.ended += row["count"]
         point.input_tokens += row["input"]
         point.output_tokens += row["output"]
+        point.estimated += row["estimated"]
         if row["status"] == Status.FAILED:
             point.failed += row["count"]
         if row["status"] == Status.COMPLETED:

@@ -81,7 +81,7 @@ def _compose(question: Item, call: ModelCall) -> list[Step]:
     asked = whole[:READ_CHARS]
     pace = _pace(asked)
     script: list[Step] = []
-    if _THINK.search(asked):
+    if _may_think(call) and _THINK.search(asked):
         script.append(Think(REASONING, pace))
     if _FAIL.search(asked):
         script.append(Say("This answer ends in a failure, as asked. ", pace))
@@ -95,6 +95,11 @@ def _compose(question: Item, call: ModelCall) -> list[Step]:
         script.append(Say("Let me see. ", pace))
     script.append(called)
     return script
+
+
+def _may_think(call: ModelCall) -> bool:
+    reasoning = call.parameters.get("reasoning") or {}
+    return bool(reasoning.get("effort") != "none")
 
 
 def _formatted(call: ModelCall) -> str | None:
@@ -126,7 +131,8 @@ def _answer(asked: str, whole: str, call: ModelCall) -> str:
     earlier = [item_text(item) for item in call.items[:-1] if item.get("role") == "user"]
     if earlier:
         parts.append(f'Before that you wrote {len(earlier)} times, first: "{earlier[0]}".')
-    if call.instructions:
-        parts.append(f"My instructions are: {call.instructions}")
+    instructions = (call.instructions or "").removeprefix(call.core_prompt).strip()
+    if instructions:
+        parts.append(f"My instructions are: {instructions}")
     parts.append(HELP)
     return " ".join(parts)

@@ -3,21 +3,19 @@
 import asyncio
 import math
 import re
-import socket
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from gateway_app.agent.events import ModelFailed, Usage
+from gateway_app.agent.events import ModelFailed
 from gateway_app.config.presets.facts import Preset
 from gateway_app.config.presets.registry import PRESETS
+from gateway_app.config.upstream_limits import is_nearby
 from gateway_app.providers.openai.errors import MAX_MESSAGE_CHARS, refusal
 from gateway_app.providers.openai.sse import (
     Event,
@@ -26,22 +24,17 @@ from gateway_app.providers.openai.sse import (
     cut_off,
     parse,
 )
+from gateway_app.providers.openai.transport import Transport
 
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
-# Below the idle limit of the usual proxies, so that they rarely close first.
-KEEPALIVE_EXPIRY_SECS = 30.0
-# The pool checks each of them, for 25 µs, at the start and end of every request.
-MAX_IDLE_CONNECTIONS = 32
-# Of one answer; a larger count is an error of the server, and no column holds it.
-MAX_TOKENS = 1_000_000_000
 # An answer that is not read to its end costs the connection; waiting for a slow server costs more.
 DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
+RESTART_SECS = 15.0  # in which a server accepts connections again; its model may take longer
 # A model reads a long context before its first event: above so many tokens, the stale limit is at
 # least so many seconds.
 STALE_FLOORS_SECS = ((100_000, 300.0), (50_000, 240.0))
-FRESH_CONNECTION = {"Connection": "close"}  # headers of a request with a connection of its own
 _CREDENTIALS = re.compile(r"\b(?:(?:Bearer|Basic)\s+[^\s\"',}]+|sk-[\w*-]{6,})", re.IGNORECASE)
 
 
@@ -60,6 +53,11 @@ class Upstream:
     write_secs: float = 30
     read_secs: float = 60  # without a byte, after the first one
     stale_secs: float = 180  # without an event, counted from the request
+    loading_secs: float = 0  # to wait for a model that is not ready yet
+
+    @property
+    def address(self) -> str:
+        return self.base_url or self.preset.base_url
 
     @property
     def preset(self) -> Preset:
@@ -92,6 +90,8 @@ class UpstreamClient:
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
         self.sdk = _sdk(upstream)
+        self._is_nearby = is_nearby(upstream.address)
+        self._has_answered = False
         self.headers: dict[str, Any] = dict(upstream.options.get("extra_headers") or {})
         if not upstream.api_key:
             self.headers["Authorization"] = openai.Omit()
@@ -114,6 +114,7 @@ class UpstreamClient:
             async with AsyncExitStack() as stack:
                 async with deadline.limit():
                     answer = await stack.enter_async_context(opening)
+                    self._has_answered = True
                     whole = await self._whole(answer, is_streamed)
                 if whole is not None:
                     yield whole
@@ -169,7 +170,11 @@ class UpstreamClient:
 
     def _failure(self, error: openai.OpenAIError) -> ModelFailed:
         if isinstance(error, openai.APIStatusError):
-            return refusal(error)
+            self._has_answered = True
+            refused = refusal(error)
+            if refused.is_loading or (refused.status == 503 and self._is_nearby):
+                refused.patience_secs = self.upstream.loading_secs
+            return refused
         if isinstance(error, openai.APITimeoutError) and isinstance(
             error.__cause__, httpx2.ConnectTimeout
         ):
@@ -178,21 +183,13 @@ class UpstreamClient:
             message = f"The model's server took no data for {self.upstream.write_secs:g} s."
         else:
             message = f"The model's server cannot be reached: {error.__cause__ or error}"
-        return ModelFailed(message, is_transient=isinstance(error, openai.APIConnectionError))
-
-
-def read_usage(raw: Any) -> Usage:
-    """The counts of either protocol; what is missing or odd counts as zero."""
-    given = _mapping(raw)
-    inputs = _mapping(given.get("input_tokens_details") or given.get("prompt_tokens_details"))
-    outputs = _mapping(given.get("output_tokens_details") or given.get("completion_tokens_details"))
-    return Usage(
-        input_tokens=_count(given.get("input_tokens", given.get("prompt_tokens"))),
-        output_tokens=_count(given.get("output_tokens", given.get("completion_tokens"))),
-        cached_tokens=_count(inputs.get("cached_tokens")),
-        cache_write_tokens=_count(inputs.get("cache_write_tokens")),
-        reasoning_tokens=_count(outputs.get("reasoning_tokens")),
-    )
+        failure = ModelFailed(message, is_transient=isinstance(error, openai.APIConnectionError))
+        # A server that was there and refuses connections is being restarted. One that never
+        # answered may not be running at all, which the client should know at once.
+        is_known = self._is_nearby and self._has_answered
+        if is_known and isinstance(error.__cause__, httpx2.ConnectError):
+            failure.patience_secs = min(self.upstream.loading_secs, RESTART_SECS)
+        return failure
 
 
 class _Deadline:
@@ -222,46 +219,16 @@ class _Deadline:
         return cut_off(f"no event for {self._stale_secs:g} s")
 
 
-class _Transport(httpx2.AsyncBaseTransport):
-    """Connections that are reused, and new ones for retries: a reused one may be dead."""
-
-    def __init__(self, limits: httpx2.Limits) -> None:
-        options = list(_socket_options())
-        verify = _ssl_context()
-        none_kept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        self._kept = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, socket_options=options)
-        self._fresh = httpx2.AsyncHTTPTransport(
-            verify=verify, limits=none_kept, socket_options=options
-        )
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if request.headers.get("connection") == FRESH_CONNECTION["Connection"]:
-            return await self._fresh.handle_async_request(request)
-        return await self._kept.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._kept.aclose()
-        await self._fresh.aclose()
-
-
 def _sdk(upstream: Upstream) -> AsyncOpenAI:
-    limits = httpx2.Limits(
-        max_connections=None,
-        max_keepalive_connections=MAX_IDLE_CONNECTIONS,
-        keepalive_expiry=KEEPALIVE_EXPIRY_SECS,
-    )
-    # A mount instead of the transport argument, which would make HTTPS_PROXY and its like ignored.
     # There is no read timeout here: it would also limit the wait for the first byte.
     http = httpx2.AsyncClient(
-        mounts={"all://": _Transport(limits)},
-        verify=_ssl_context(),
-        limits=limits,
+        transport=Transport(upstream.address),
         timeout=httpx2.Timeout(None, connect=upstream.connect_secs, write=upstream.write_secs),
     )
     sdk = AsyncOpenAI(
         # Without a key the SDK sends OPENAI_API_KEY, which is not meant for any other server.
         api_key=upstream.api_key or "none",
-        base_url=upstream.base_url or upstream.preset.base_url,
+        base_url=upstream.address,
         default_query=upstream.options.get("query"),
         max_retries=0,
         timeout=http.timeout,
@@ -272,20 +239,6 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
     return sdk
 
 
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    """It takes 20 ms to read the certificates."""
-    return httpx2.create_ssl_context()
-
-
-def _socket_options() -> Iterator[tuple[int, int, int]]:
-    """A peer that vanished without closing is noticed after about a minute."""
-    yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
-    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):
-            yield socket.IPPROTO_TCP, getattr(socket, name), value
-
-
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
     try:
         async with asyncio.timeout(DRAIN_SECS):
@@ -293,15 +246,3 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (TimeoutError, httpx2.HTTPError):
         return
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    return {}
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, int) and 0 < value <= MAX_TOKENS:
-        return value
-    return 0

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from gateway_app.agent.events import ModelFailed
-from gateway_app.providers.openai.errors import failure_in
+from gateway_app.providers.openai.errors import error_in, failure_in
 
 Event = dict[str, Any]
 
@@ -57,11 +57,14 @@ def parse(data: bytes) -> Event:
         event = orjson.loads(data)
     except orjson.JSONDecodeError:
         event = _parse_leniently(data)
-    if not isinstance(event, dict):
+    is_object = isinstance(event, dict)
+    if not is_object or event.get("error") or "error" in (event.get("type"), event.get("object")):
+        error = error_in(event)
+        if error is not None:
+            raise failure_in(error)
+    if not is_object:
         raise cut_off("an event is not an object")
-    if event.get("error") or event.get("type") == "error":
-        raise failure_in(event.get("error") or event)
-    return event
+    return event  # type: ignore[no-any-return]
 
 
 def cut_off(how: str) -> ModelFailed:
@@ -74,7 +77,19 @@ def _data_of(frame: bytes) -> bytes:
     for line in frame.split(b"\n"):
         if line.startswith(b"data:"):
             parts.append(line[5:].removeprefix(b" "))
+    if not parts:
+        return _bare_error(frame)
     return b"\n".join(parts)
+
+
+def _bare_error(frame: bytes) -> bytes:
+    """Older llama.cpp servers have a field for errors; relays send the JSON of one as it is."""
+    stripped = frame.strip()
+    if stripped.startswith(b"error:"):
+        return b'{"error":%s}' % stripped.removeprefix(b"error:")
+    if stripped.startswith((b"{", b"[")) and b'"error"' in stripped:
+        return stripped
+    return b""
 
 
 def _parse_leniently(data: bytes) -> Any:

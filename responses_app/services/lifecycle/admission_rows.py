@@ -1,34 +1,55 @@
 """The rows of an admission: a turn of its session, the response, its input and its first events."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils import timezone
 
-from responses_app.eventlog import Numbering, Segment, Tail, UnstoredRequest, insert_fenced, stamped
+from responses_app.dispatch import Reservation
+from responses_app.eventlog import AdmittedRequest, Numbering, Segment, Tail, insert_fenced, stamped
 from responses_app.models import InputItem, Response, Session
+from responses_app.models.compiled import CompiledInsert
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
 from responses_app.protocol.ids import item_id
+from responses_app.protocol.items import Item
 from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import Status
 from responses_app.services.history.placement import FREE, Placement, find_placement, make_room
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_admission
-from responses_app.services.lifecycle.claim import PROCESS_ID
+from responses_app.services.lifecycle.claim import (
+    PROCESS_ID,
+    Claimed,
+    FreshTurn,
+    claim_columns,
+)
 from responses_app.services.lifecycle.read_ahead import ReadAhead
+
+_response_insert = CompiledInsert(Response)
+_input_insert = CompiledInsert(InputItem)
+MANY_ITEMS = 20  # beyond this, one statement for all is cheaper than one that is compiled already
 
 
 @dataclass(frozen=True)
 class Stored:
     admitted: Admitted
     segment: Segment
+    claimed: Claimed | None  # where this process runs the turn at once
 
 
-def store_admission(response_id: str, admission: Admission, tail: Tail, reads: ReadAhead) -> Stored:
-    """In the writer: everything that has to be stored before a client can know of the response."""
+def store_admission(
+    response_id: str,
+    admission: Admission,
+    tail: Tail,
+    reads: ReadAhead,
+    reservation: Reservation | None = None,
+) -> Stored:
+    """In the writer: everything that has to be stored before a client can know of the response.
+
+    With a reservation the turn is claimed too, unless it has to wait for another one.
+    """
     placement = find_placement(admission, reads)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
@@ -42,25 +63,27 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
     status = Status.IN_PROGRESS
     if admission.is_background or room.must_wait:
         status = Status.QUEUED
-    now = timezone.now()
-    columns = {
-        "session_key": session_key,
-        "turn": turn,
-        "status": status,
-        "created_at": now,
-        "accessed_at": now,
-    }
-    columns |= _admitted_columns(response_id, admission, placement)
-    Response.objects.create(id=response_id, **columns)
-    body = _initial_body(response_id, admission, placement, status, now)
-    segment = _opening(response_id, body)
+    is_claimed = reservation is not None and not room.must_wait and reservation.may_claim()
+    columns = _admitted_columns(response_id, admission, placement)
+    columns |= {"session_key": session_key, "turn": turn, "status": status}
+    if is_claimed:
+        columns |= claim_columns()
+    row = Response(id=response_id, **columns)
+    _response_insert.insert(row)
+    body = _initial_body(row, admission, placement)
+    numbering = Numbering(response_id, row.attempt)
+    segment = _opening(numbering, body)
+    request = AdmittedRequest(admission.request, admission.ignored, placement.items)
     if admission.is_stored:
-        InputItem.objects.bulk_create(_input_rows(response_id, placement))
+        request = replace(request, items=_identified(response_id, placement.items))
+        _insert_input(_input_rows(response_id, request.items))
         insert_fenced([segment])
     else:
-        tail.unstored_request = UnstoredRequest(
-            admission.request, admission.ignored, placement.items
-        )
+        tail.unstored_request = request
+    claimed = None
+    if is_claimed:
+        fresh = FreshTurn(segment, request, placement.session.instructions)
+        claimed = Claimed(row, numbering, fresh)
     tail.clients.add(response_id)
     admitted = Admitted(
         response_id,
@@ -72,14 +95,17 @@ def store_admission(response_id: str, admission: Admission, tail: Tail, reads: R
         tail,
         reader=response_id,
     )
-    return Stored(admitted, segment)
+    return Stored(admitted, segment, claimed)
 
 
 def _admitted_columns(
     response_id: str, admission: Admission, placement: Placement
 ) -> dict[str, Any]:
     repeated = placement.repeated
+    now = timezone.now()
     columns = {
+        "created_at": now,
+        "accessed_at": now,
         "owner_id": admission.owner_id,
         "session": placement.session,
         "previous": placement.previous,
@@ -88,6 +114,7 @@ def _admitted_columns(
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,
         "kind": admission.kind,
         "tool_items": admission.tool_items,
+        "reasoning_form": admission.reasoning_form,
         "model": admission.model,
         "requested_by": admission.requested_by,
         "is_stored": admission.is_stored,
@@ -104,26 +131,20 @@ def _admitted_columns(
     return columns | chain_columns_at_admission(response_id, admission, placement)
 
 
-def _initial_body(
-    response_id: str,
-    admission: Admission,
-    placement: Placement,
-    status: Status,
-    created_at: datetime,
-) -> ResponseBody:
+def _initial_body(row: Response, admission: Admission, placement: Placement) -> ResponseBody:
     echo = admission.echo
     if placement.conversation is not None:
         echo = echo | {"conversation": {"id": placement.conversation.pk}}
     return initial_body(
-        response_id,
+        row.pk,
         model=admission.model,
-        created_at=int(created_at.timestamp()),
-        status=status,
+        created_at=int(row.created_at.timestamp()),
+        status=Status(row.status),
         echo=echo,
     )
 
 
-def _opening(response_id: str, body: ResponseBody) -> Segment:
+def _opening(numbering: Numbering, body: ResponseBody) -> Segment:
     second = events.IN_PROGRESS
     if body["status"] == Status.QUEUED:
         second = events.QUEUED
@@ -131,13 +152,29 @@ def _opening(response_id: str, body: ResponseBody) -> Segment:
         {"type": events.CREATED, "response": body},
         {"type": second, "response": body},
     ]
-    return stamped(Numbering(response_id, attempt=0).seal(opening))
+    return stamped(numbering.seal(opening))
 
 
-def _input_rows(response_id: str, placement: Placement) -> list[InputItem]:
+def _identified(response_id: str, items: list[Item]) -> list[Item]:
+    """The items with ids of their own."""
+    identified: list[Item] = []
+    for position, item in enumerate(items):
+        own = item.copy()
+        own["id"] = item_id(response_id, item["type"], position, is_input=True)
+        identified.append(own)
+    return identified
+
+
+def _insert_input(rows: list[InputItem]) -> None:
+    if len(rows) > MANY_ITEMS:
+        InputItem.objects.bulk_create(rows)
+        return
+    for row in rows:
+        _input_insert.insert(row)
+
+
+def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:
     rows = []
-    for position, item in enumerate(placement.items):
-        own_id = item_id(response_id, item["type"], position, is_input=True)
-        row = InputItem(response_id=response_id, position=position, item=item | {"id": own_id})
-        rows.append(row)
+    for position, item in enumerate(items):
+        rows.append(InputItem(response_id=response_id, position=position, item=item))
     return rows

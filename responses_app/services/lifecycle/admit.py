@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from responses_app.database import database
-from responses_app.dispatch import get_dispatcher
+from responses_app.dispatch import Reservation, get_dispatcher
 from responses_app.eventlog import Tail
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.ids import new_response_id
@@ -22,9 +22,11 @@ async def admit(admission: Admission) -> Admitted:
     response_id = new_response_id()
     tail = event_store.tails.of(response_id, is_volatile=not admission.is_stored)
     joined: list[Joined] = []
+    reservation: Reservation | None = None
     try:
         prepared = await _prepared(admission)
-        outcome = await _write_admission(response_id, prepared, tail, joined)
+        reservation = get_dispatcher().reserve(response_id, admission.owner_id)
+        outcome = await _write_admission(response_id, prepared, tail, joined, reservation)
         if isinstance(outcome, Stored):
             return outcome.admitted
         return await _admitted_by_joining(outcome, response_id)
@@ -34,10 +36,17 @@ async def admit(admission: Admission) -> Admitted:
             if other.tail is not None:
                 leave(other.row.pk, other.tail, response_id)
         raise
+    finally:
+        if reservation is not None:
+            reservation.release()
 
 
 async def _write_admission(
-    response_id: str, admission: Admission, tail: Tail, joined: list[Joined]
+    response_id: str,
+    admission: Admission,
+    tail: Tail,
+    joined: list[Joined],
+    reservation: Reservation | None,
 ) -> Stored | Joined:
     """Appends to ``joined`` what was joined, also where the transaction fails after that."""
     reads = ReadAhead()
@@ -48,14 +57,17 @@ async def _write_admission(
             if earlier is not None:
                 joined.append(earlier)
                 return earlier
-        return store_admission(response_id, admission, tail, reads)
+        return store_admission(response_id, admission, tail, reads, reservation)
 
     def announce(outcome: Stored | Joined) -> None:
         if isinstance(outcome, Stored):
             tail.publish(outcome.segment)
             for interrupted in outcome.admitted.interrupted:
                 get_dispatcher().cancel(interrupted)
-            get_dispatcher().generate(response_id, admission.owner_id)
+            if reservation is not None and outcome.claimed is not None:
+                reservation.start(outcome.claimed)
+            else:
+                get_dispatcher().generate(response_id, admission.owner_id)
 
     while True:
         try:

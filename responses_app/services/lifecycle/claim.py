@@ -8,15 +8,18 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
-from responses_app.eventlog import Numbering, read_last
+from responses_app.eventlog import AdmittedRequest, Numbering, Segment, read_last
 from responses_app.models import Response, ResponseQuerySet
+from responses_app.models.compiled import CompiledQuery
 
 PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
 
 FIELDS = (
     "id",
     "attempt",
+    "created_at",
     "kind",
     "status",
     "model",
@@ -27,6 +30,7 @@ FIELDS = (
     "cancel_requested_at",
     "crashes",
     "tool_items",
+    "reasoning_form",
     "session_id",
     "conversation_id",
     "is_history_resent",
@@ -36,9 +40,19 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
+class FreshTurn:
+    """What the admission of a turn knows: it is not read again."""
+
+    opening: Segment
+    request: AdmittedRequest
+    session_instructions: str
+
+
+@dataclass(frozen=True)
 class Claimed:
     row: Response
     numbering: Numbering
+    fresh: FreshTurn | None = None  # of a turn that was claimed as it was admitted
 
 
 def lease() -> timedelta:
@@ -59,6 +73,16 @@ def claim(response_id: str) -> Claimed | None:
     return Claimed(row, numbering)
 
 
+def claim_columns() -> dict[str, Any]:
+    """The columns of a row that is claimed as it is stored."""
+    return {
+        "attempt": 1,
+        "lease_owner": PROCESS_ID,
+        "lease_until": Now() + lease(),
+        "started_at": Now(),
+    }
+
+
 def claimable_ids(limit: int, full_owners: Sequence[int] = ()) -> list[tuple[str, int]]:
     """For the sweep: the oldest rows that wait for a process, with their owners.
 
@@ -75,13 +99,16 @@ def has_expired(live: QuerySet[Any, str]) -> bool:
 
 def next_in_session(session_id: int) -> str | None:
     """The turn that may start now that another of its session has ended."""
-    return (
-        _claimable()
-        .filter(session_id=session_id)
-        .order_by("turn")
-        .values_list("pk", flat=True)
-        .first()
-    )
+    found: str | None = _next_in_session.first(session_id, PROCESS_ID)
+    return found
+
+
+def _claimable_in(session_id: int, process_id: str) -> QuerySet[Response, Any]:
+    rows = Response.objects.claimable(process_id).filter(session_id=session_id)
+    return rows.order_by("turn").values_list("pk")[:1]
+
+
+_next_in_session = CompiledQuery(_claimable_in)
 
 
 def _claimable() -> ResponseQuerySet:

@@ -1,6 +1,7 @@
 """What follows an attempt that could not end its response: another attempt, or the end."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from django.conf import settings
 
@@ -16,14 +17,25 @@ from responses_app.eventlog import (
 )
 from responses_app.models import Response
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import TERMINAL_EVENT_OF, Event
+from responses_app.protocol.events import TERMINAL_EVENT_OF, USAGE_ESTIMATED, Event
+from responses_app.protocol.items import Item
 from responses_app.protocol.response_object import ResponseBody, UsageBody, initial_body
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.claim import claim
 from responses_app.services.lifecycle.settle import settle
 
-# From the internal events of a log: the usage to report, and the protocol deviations of the model.
-ReadSpent = Callable[[Iterable[Event]], tuple[UsageBody | None, list[str]]]
+
+@dataclass(frozen=True)
+class Spent:
+    """What a log says about the work of the model."""
+
+    usage: UsageBody | None
+    is_usage_estimated: bool
+    deviations: list[str]
+
+
+# From the events of a log and their output items.
+ReadSpent = Callable[[Iterable[Event], list[Item]], Spent]
 
 FAILED = {"code": "server_error", "message": "The server could not go on with this response."}
 
@@ -94,18 +106,20 @@ def abandon(response_id: str, read_spent: ReadSpent) -> bool:
     row = claimed.row
     try:
         history = list(decode_log(read_whole(response_id)))
-        usage, deviations = read_spent(history)
         builder = OutputBuilder(response_id, history)
+        spent = read_spent(history, builder.output)
     except UNREADABLE:
         if row.cancel_requested_at is not None:
             end_without_fold(row, Status.CANCELLED)
         else:
             end_without_fold(row, Status.FAILED)
         return True
-    if row.cancel_requested_at is not None:
-        builder.finish(Status.CANCELLED, usage=usage)
-    else:
-        reason = {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
-        builder.finish(Status.INCOMPLETE, usage=usage, incomplete=reason)
-    settle(row, claimed.numbering.seal(builder.take()), builder.snapshot.body(), deviations)
+    status, reason = Status.CANCELLED, None
+    if row.cancel_requested_at is None:
+        status, reason = Status.INCOMPLETE, {"reason": str(IncompleteReason.SERVER_INTERRUPTED)}
+    if spent.is_usage_estimated:
+        builder.add({"type": USAGE_ESTIMATED})
+    builder.finish(status, usage=spent.usage, incomplete=reason)
+    segment = claimed.numbering.seal(builder.take())
+    settle(row, segment, builder.snapshot.body(), spent.deviations)
     return True

@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
-from responses_app.metrics import responses_ended
+from responses_app.metrics import responses_ended, tokens_spent
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import OUTPUTS, Item
 from responses_app.protocol.response_object import ResponseBody
@@ -40,18 +39,23 @@ def settle(
     body: ResponseBody,
     deviations: Sequence[str] = (),
     first_output_at: datetime | None = None,
+    known_input: list[Item] | None = None,
 ) -> Segment:
-    """Store the status, the result and the terminal event together; returns the event as stored."""
+    """Store the status, the result and the terminal event together; returns the event as stored.
+
+    The input is read where the caller does not know it.
+    """
     now = timezone.now()
     columns = _timing(row, first_output_at, now) | _counts(body)
+    columns["is_usage_estimated"] = segment.is_usage_estimated
     columns["incomplete_reason"] = (body["incomplete_details"] or {}).get("reason", "")
     columns["lease_owner"] = ""
     columns["lease_until"] = None
     new_input: list[Item] = []
     if row.is_stored:
-        new_input = input_of(row.pk)
+        new_input = input_of(row.pk) if known_input is None else known_input
         columns["output"] = body["output"]
-        columns["message_count"] = F("message_count") + count_messages(body["output"])
+        columns["message_count"] = count_messages(new_input) + count_messages(body["output"])
         columns["error"] = body["error"]
         columns["protocol_deviations"] = list(deviations)
         columns["last_position"] = segment.last_position
@@ -64,7 +68,7 @@ def settle(
     stored = _store(row, segment)  # before the move: an ended response takes no more events
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **columns):
         raise Fenced(row.pk)
-    transaction.on_commit(partial(_count_end, body["status"]))
+    transaction.on_commit(partial(_count_end, body, is_estimated=segment.is_usage_estimated))
     ToolEvent.objects.interrupt(row.pk)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, new_input, body["output"])
@@ -95,8 +99,16 @@ def _counts(body: ResponseBody) -> dict[str, Any]:
     }
 
 
-def _count_end(status: str) -> None:
-    responses_ended.labels(status).inc()
+def _count_end(body: ResponseBody, *, is_estimated: bool) -> None:
+    responses_ended.labels(body["status"]).inc()
+    usage = body["usage"]
+    if usage is None:
+        return
+    source = "upstream"
+    if is_estimated:
+        source = "estimate"
+    tokens_spent.labels("input", source).inc(usage["input_tokens"])
+    tokens_spent.labels("output", source).inc(usage["output_tokens"])
 
 
 def _store(row: Response, segment: Segment) -> Segment:

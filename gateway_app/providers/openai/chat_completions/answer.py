@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from gateway_app.agent.events import (
+    Annotation,
     ModelEvent,
     ModelFailed,
     ProtocolDeviation,
@@ -15,16 +16,30 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
-from gateway_app.providers.openai.chat_completions.request import chat_body
-from gateway_app.providers.openai.client import (
-    Opening,
-    Upstream,
-    UpstreamClient,
-    read_usage,
+from gateway_app.providers.openai.chat_completions.annotations import from_chat
+from gateway_app.providers.openai.chat_completions.content import (
+    read_reasoning,
+    text_of,
+    thinking_in,
 )
+from gateway_app.providers.openai.chat_completions.request import chat_body
+from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
+from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from gateway_app.providers.openai.usage import newer, usage_in_chunk
+from responses_app.protocol.items import Annotation as AnnotationBody
 
-_REASONS = frozenset(("length", "content_filter", "tool_calls", "error"))
+# Any other reason counts as `stop`.
+_REASONS = {
+    "length": "length",
+    "model_length": "length",  # Mistral: the context is full
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "tool_calls",
+    "error": "error",
+    "abort": "error",  # vLLM, SGLang
+    "insufficient_system_resource": "error",  # DeepSeek
+}
 
 
 def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
@@ -47,17 +62,21 @@ class ChatAnswer(Answer):
         self._has_last_chunk = False
         self._chat_calls: list[_ChatCall] = []
         self._nameless = 0
+        self._annotations: list[AnnotationBody] = []
         # Their text is inside a JSON object, so it is known only at the end.
         self._custom: list[_ChatCall] = []
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
-        if event.get("usage"):
-            self.usage = read_usage(event["usage"])
+        usage = usage_in_chunk(event)
+        if usage is not None:
+            self.usage = newer(self.usage, usage)
             # Some servers send usage with every chunk: only one without a choice is the last.
-            self._has_last_chunk = not event.get("choices") and self.usage != Usage()
+            self._has_last_chunk = not event.get("choices")
         self.add_upstream_id(event.get("id"))
         for choice in event.get("choices") or ():
             if choice.get("index", 0) == 0:
+                if choice.get("error"):  # OpenRouter
+                    raise failure_in(choice["error"])
                 yield from self._read_delta(choice.get("delta") or {}, choice.get("logprobs"))
                 if choice.get("finish_reason"):
                     self._set_reason(choice["finish_reason"])
@@ -65,7 +84,7 @@ class ChatAnswer(Answer):
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
         yield ProtocolDeviation("a whole answer")
-        self.usage = read_usage(body.get("usage"))
+        self.usage = usage_in_chunk(body) or Usage()
         self.add_upstream_id(body.get("id"))
         choice = body["choices"][0]
         delta = dict(choice["message"])
@@ -85,6 +104,9 @@ class ChatAnswer(Answer):
                 yield from self.calls.finish(call.call_id)
         yield from super().end(failure)
 
+    def has_output(self) -> bool:
+        return self._has_content or bool(self._chat_calls)
+
     def has_nameless_call(self) -> bool:
         return self._nameless > 0
 
@@ -92,26 +114,41 @@ class ChatAnswer(Answer):
         return self._has_last_chunk and (self._has_content or self.calls.count > 0)
 
     def _set_reason(self, given: Any) -> None:
-        self.reason = "stop"
-        if given in _REASONS:
-            self.reason = given
+        self.reason = _REASONS.get(str(given), "stop")
 
     def _read_delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
-        reasoning = _text(delta.get("reasoning_content") or delta.get("reasoning"))
-        if reasoning:
+        reasoning = read_reasoning(delta)
+        if reasoning is not None:
             self._has_content = True
-            yield from self.calls.emit(ReasoningDelta(reasoning))
-        text = _text(delta.get("content"))
+            yield from self.calls.emit(reasoning)
+        content = delta.get("content")
+        if isinstance(content, list):
+            for thinking in thinking_in(content):
+                self._has_content = True
+                yield from self.calls.emit(ReasoningDelta(thinking))
+        text = text_of(content)
         if text:
             self._has_content = True
             token_logprobs = (logprobs or {}).get("content")
-            yield from self.calls.emit(self.text_delta(text, token_logprobs))
-        refusal = _text(delta.get("refusal"))
+            yield from self.emit_text(self.text_delta(text, token_logprobs))
+        refusal = text_of(delta.get("refusal"))
         if refusal:
             self._has_content = True
+            yield from self.end_text()
             yield from self.calls.emit(RefusalDelta(refusal))
+        if delta.get("annotations"):
+            yield from self._read_annotations(delta["annotations"])
         for fragment in delta.get("tool_calls") or ():
+            yield from self.end_text()
             yield from self._read_fragment(fragment)
+
+    def _read_annotations(self, given: Any) -> Iterator[ModelEvent]:
+        """Some servers repeat the annotations of earlier chunks."""
+        for entry in given:
+            annotation = from_chat(entry)
+            if annotation is not None and annotation not in self._annotations:
+                self._annotations.append(annotation)
+                yield from self.calls.emit(Annotation(annotation))
 
     def _read_fragment(self, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
         function = fragment.get("function") or {}
@@ -227,19 +264,6 @@ def _arguments(given: Any) -> str:
     if given:
         return orjson.dumps(given).decode()
     return ""
-
-
-def _text(given: Any) -> str:
-    """Some servers send a list of parts where others send the text."""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, list):
-        return ""
-    texts = []
-    for part in given:
-        if isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-    return "".join(texts)
 
 
 CHAT_COMPLETIONS = Protocol(chat_body, open_chat, ChatAnswer)

@@ -6,6 +6,13 @@ import orjson
 
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.providers.openai.chat_completions.message_rules import follow_rules
+from gateway_app.providers.openai.extra_fields import chosen_fields
+from gateway_app.providers.openai.message_order import (
+    with_joined_cuts,
+    with_one_system_message,
+    with_placed_notes,
+)
 from responses_app.protocol.items import (
     CALLS,
     OUTPUTS,
@@ -28,23 +35,10 @@ _SAME_NAMES = (
     "service_tier",
     "user",
 )
-# Fields of this protocol that the Responses API does not have.
-CHAT_ONLY_FIELDS = (
-    "frequency_penalty",
-    "logit_bias",
-    "prediction",
-    "presence_penalty",
-    "seed",
-    "stop",
-    "web_search_options",
-)
 
 
 def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
-    body: dict[str, Any] = {}
-    for name, value in call.chat_extras.items():
-        if name in CHAT_ONLY_FIELDS or upstream.preset.takes_unknown_fields:
-            body[name] = value
+    body = _extra_fields(call, upstream)
     body["stream_options"] = {"include_usage": True}
     body["messages"] = _messages(call, upstream)
     for name in _SAME_NAMES:
@@ -64,6 +58,12 @@ def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
     for name in upstream.preset.refused_fields:
         body.pop(name, None)
     return upstream.with_options(body, upstream.preset.limit_field)
+
+
+def _extra_fields(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
+    preset, mode = upstream.preset, upstream.api_mode
+    fields = chosen_fields(call.extras, preset, mode, is_chat_request=False)
+    return fields | chosen_fields(call.chat_extras, preset, mode, is_chat_request=True)
 
 
 def _tool_fields(call: ModelCall) -> dict[str, Any]:
@@ -136,16 +136,17 @@ def _given_fields(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, An
 
 def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
-    if call.instructions:
-        messages.append({"role": "system", "content": call.instructions})
+    instructions, items = with_one_system_message(call.instructions, call.items)
+    if instructions:
+        messages.append({"role": "system", "content": instructions})
     images: list[dict[str, Any]] = []  # of tool outputs: only a user message may have them
-    for item in call.items:
+    for item in with_joined_cuts(with_placed_notes(items)):
         kind = item.get("type", "message")
         if images and kind not in OUTPUTS:
             messages.append({"role": "user", "content": images})
             images = []
         if kind == "message":
-            _add_message(messages, item, upstream)
+            _add_message(messages, item)
         elif kind in CALLS:
             _add_call(messages, item, call.wire_name(item["name"]))
         elif kind in OUTPUTS:
@@ -157,15 +158,12 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
                     images.append(_part(part))
     if images:
         messages.append({"role": "user", "content": images})
-    return messages
+    return follow_rules(messages, upstream.preset)
 
 
-def _add_message(messages: list[dict[str, Any]], item: Item, upstream: "Upstream") -> None:
-    role = item["role"]
-    if role != "assistant":
-        if role == "developer" and not upstream.is_openai:
-            role = "system"
-        messages.append({"role": role, "content": _content(item["content"])})
+def _add_message(messages: list[dict[str, Any]], item: Item) -> None:
+    if item["role"] != "assistant":
+        messages.append({"role": item["role"], "content": _content(item["content"])})
         return
     text = item_text(item) or content_text_with_refusals(item["content"])
     if messages and "tool_calls" in messages[-1]:  # the results must follow the calls directly

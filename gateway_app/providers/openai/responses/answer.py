@@ -1,6 +1,7 @@
 """The stream of OpenAI's Responses API as the events of a model."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from gateway_app.agent.events import (
@@ -13,15 +14,17 @@ from gateway_app.agent.events import (
     ReasoningDelta,
     ReasoningSealed,
     RefusalDelta,
+    TextDelta,
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import Answer, Protocol
-from gateway_app.providers.openai.client import Upstream, read_usage
+from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.responses.item_tracker import ItemTracker, OutputItem
 from gateway_app.providers.openai.responses.request import open_responses, responses_body
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from gateway_app.providers.openai.usage import newer, read_usage
 from responses_app.protocol import events
 from responses_app.protocol.items import CALLS, ContentPart, Item
 
@@ -36,8 +39,8 @@ _CUSTOM_INPUT = (events.CUSTOM_INPUT_DELTA, events.CUSTOM_INPUT_DONE)
 # Event type -> the kind of its item, and the event it becomes.
 _OTHER_DELTAS: dict[str, tuple[str, Callable[[str], ModelEvent]]] = {
     events.REFUSAL_DELTA: ("message", RefusalDelta),
-    events.SUMMARY_DELTA: ("reasoning", ReasoningDelta),
-    events.REASONING_TEXT_DELTA: ("reasoning", ReasoningDelta),
+    events.SUMMARY_DELTA: ("reasoning", partial(ReasoningDelta, is_summary=True)),
+    events.REASONING_DELTA: ("reasoning", ReasoningDelta),
     events.OPEN_REASONING_DELTA: ("reasoning", ReasoningDelta),
 }
 
@@ -59,7 +62,7 @@ class ResponsesAnswer(Answer):
         if kind == events.TEXT_DELTA:
             delta = self._received_delta(event, "message")
             if delta:
-                yield from self.calls.emit(self.text_delta(delta, event.get("logprobs")))
+                yield from self.emit_text(self.text_delta(delta, event.get("logprobs")))
         elif kind in _OTHER_DELTAS:
             item_kind, make_event = _OTHER_DELTAS[kind]
             delta = self._received_delta(event, item_kind)
@@ -86,7 +89,7 @@ class ResponsesAnswer(Answer):
             yield from self._arguments(self._tracker.find(event, "custom_tool_call"), event)
             return
         if kind == events.SUMMARY_PART_ADDED and event.get("summary_index"):
-            yield from self.calls.emit(ReasoningDelta("\n\n"))
+            yield from self.calls.emit(ReasoningDelta("\n\n", is_summary=True))
             return
         annotation = event.get("annotation")
         if kind == events.ANNOTATION_ADDED and isinstance(annotation, dict):
@@ -99,7 +102,7 @@ class ResponsesAnswer(Answer):
             given = response.get("usage")
         usage = read_usage(given)
         if usage != Usage():
-            self.usage = usage
+            self.usage = newer(self.usage, usage)
             self._has_usage = True
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
@@ -107,6 +110,9 @@ class ResponsesAnswer(Answer):
         if body.get("status") == "failed":
             raise failure_in(body.get("error") or {})
         yield from self._end(f"response.{body.get('status')}", body)
+
+    def has_output(self) -> bool:
+        return bool(self._tracker.items)
 
     def has_nameless_call(self) -> bool:
         return any(item.kind in CALLS and not item.call_id for item in self._tracker.items)
@@ -140,7 +146,10 @@ class ResponsesAnswer(Answer):
     def _item_added(self, item: OutputItem, given: Item) -> Iterator[ModelEvent]:
         is_new = not item.is_announced and not item.received
         item.is_announced = True
+        if is_new:
+            yield from self.end_text()
         if given["type"] == "message" and is_new:
+            self.begin_message()
             phase = given.get("phase")
             if not isinstance(phase, str):
                 phase = None
@@ -177,14 +186,19 @@ class ResponsesAnswer(Answer):
             yield from self.calls.emit(OpaqueItem(given))
         elif not item.received:
             for event in self._whole_item(given):
-                yield from self.calls.emit(event)
+                if isinstance(event, TextDelta):
+                    yield from self.emit_text(event)
+                else:
+                    yield from self.calls.emit(event)
+        if given["type"] == "message":
+            yield from self.end_text()
         if given["type"] == "reasoning" and given.get("encrypted_content"):
             yield from self.calls.emit(ReasoningSealed(given["encrypted_content"]))
 
     def _whole_item(self, given: Item) -> Iterator[ModelEvent]:
         """An item that came without deltas."""
         for part in given.get("summary") or ():
-            yield ReasoningDelta(part["text"])
+            yield ReasoningDelta(part["text"], is_summary=True)
         content = cast(list[ContentPart], given.get("content") or [])
         for part in content:
             if "refusal" in part:
@@ -197,7 +211,7 @@ class ResponsesAnswer(Answer):
                 yield Annotation(annotation)
 
     def _end(self, kind: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
-        self.usage = read_usage(response.get("usage"))
+        self.usage = newer(self.usage, read_usage(response.get("usage")))
         self.add_upstream_id(response.get("id"))
         if kind == events.FAILED:
             raise failure_in(response.get("error") or {})

@@ -4,6 +4,8 @@ from typing import Any, cast
 
 from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
+from gateway_app.providers.openai.extra_fields import chosen_fields
+from gateway_app.providers.openai.message_order import with_one_system_message, with_placed_notes
 from responses_app.protocol.items import (
     CALLS,
     COMPACTION_TRIGGER,
@@ -57,14 +59,17 @@ def open_responses(
 
 
 def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
-    body: dict[str, Any] = dict(call.extras)
-    body["input"] = _input_items(call)
+    instructions, items = call.instructions, call.items
+    if not upstream.preset.takes_system_items:
+        instructions, items = with_one_system_message(instructions, items)
+    body = _extra_fields(call, upstream)
+    body["input"] = _input_items(call, with_placed_notes(items))
     for name in MODEL_PARAMETERS:
         value = call.parameters.get(name)
         if value is not None and name != "parallel_tool_calls":
             body[name] = value
-    if call.instructions:
-        body["instructions"] = call.instructions
+    if instructions:
+        body["instructions"] = instructions
     if call.max_output_tokens is not None:
         body["max_output_tokens"] = call.max_output_tokens
     tools = [_tool(spec, call) for spec in call.tool_specs()]
@@ -76,6 +81,12 @@ def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
         if is_parallel is not None:
             body["parallel_tool_calls"] = is_parallel
     return upstream.with_options(body, "max_output_tokens")
+
+
+def _extra_fields(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
+    preset, mode = upstream.preset, upstream.api_mode
+    fields = chosen_fields(call.chat_extras, preset, mode, is_chat_request=True)
+    return fields | chosen_fields(call.extras, preset, mode, is_chat_request=False)
 
 
 def _tool(spec: dict[str, Any], call: ModelCall) -> dict[str, Any]:
@@ -104,11 +115,11 @@ def _tool_choice(call: ModelCall) -> Any:
     return {"type": "allowed_tools", "mode": call.choice_mode, "tools": tools}
 
 
-def _input_items(call: ModelCall) -> list[Item]:
+def _input_items(call: ModelCall, items: list[Item]) -> list[Item]:
     sent: list[Item] = []
-    for index, item in enumerate(call.items, 1):
+    for index, item in enumerate(items, 1):
         kind = item.get("type", "message")
-        if kind == COMPACTION_TRIGGER and index < len(call.items):
+        if kind == COMPACTION_TRIGGER and index < len(items):
             continue  # it was for an earlier request: upstreams take it as the last item only
         if kind == "message":
             sent.append(_message(item))

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("responses_app", "0017_field_descriptions")]
+    dependencies = [("responses_app", "0018_core_prompt")]
 
     operations = [
         migrations.AddField(
