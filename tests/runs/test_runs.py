@@ -96,8 +96,8 @@ def test_any_number_of_readers_and_each_from_where_it_was_cut(server: Server) ->
     last_seen, _, _ = parsed(seen[-1])
     for sent in ({"params": {"after": last_seen}}, {"headers": {"Last-Event-ID": str(last_seen)}}):
         assert seen + all_run_events(server, run_id, **sent) == whole[0]
-    for sent in ({"last_seq": last_seen}, {"last_seq": last_seen, "after": 0}, {"last_seq": 0, "after": last_seen}):
-        assert seen + all_run_events(server, run_id, params=sent) == whole[0]
+    for params in ({"last_seq": last_seen}, {"last_seq": last_seen, "after": 0}, {"last_seq": 0, "after": last_seen}):
+        assert seen + all_run_events(server, run_id, params=params) == whole[0]
     assert all_run_events(server, run_id, params={"last_seq": 0}) == whole[0]
     ids = [parsed(frame)[0] or 0 for frame in whole[0][:-1]]
     assert [event["seq"] for event in event_data(whole[0])] == ids
