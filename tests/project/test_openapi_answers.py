@@ -154,9 +154,12 @@ def chat(client: Client) -> None:
     client.get(f"{path}/{made['id']}")
     client.post(f"{path}/{made['id']}", {"metadata": {"c": "d"}})
     client.post(f"{path}/{made['id']}", {}, 400)
-    called = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    weather_call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     image = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
-    told = [{"role": "assistant", "tool_calls": [called]}, {"role": "tool", "tool_call_id": "call_1", "content": "wet"}]
+    told = [
+        {"role": "assistant", "tool_calls": [weather_call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "wet"},
+    ]
     kept = client.post(path, {"messages": [user(["a", image]), *told], "tools": [WEATHER], "store": True})
     client.get(f"{path}/{kept['id']}/messages")
     client.ask("DELETE", f"{path}/{made['id']}")

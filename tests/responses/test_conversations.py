@@ -50,18 +50,6 @@ def test_a_conversation_is_made_read_changed_and_deleted(server: Server) -> None
         assert caught.value.code == "conversation_not_found"
 
 
-def test_a_reference_adds_a_copy_of_its_item(server: Server) -> None:
-    with server.http() as client:
-        answer = client.post("/v1/responses", json={"input": "referenced"}).json()
-        reference = {"type": "item_reference", "id": answer["output"][0]["id"]}
-        made = client.post("/v1/conversations", json={"items": [reference]}).json()["id"]
-        [copied] = client.get(f"/v1/conversations/{made}/items").json()["data"]
-        unknown = client.post("/v1/conversations", json={"items": [{"type": "item_reference", "id": "msg_x"}]})
-    assert copied["id"] != reference["id"]
-    assert copied["content"][0]["text"] == answer["output"][0]["content"][0]["text"]
-    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "items[0].id")
-
-
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"items": [], "metadata": null, "name": null}'])
 def test_an_empty_request_makes_an_empty_conversation(server: Server, content: bytes) -> None:
     with server.http() as client:
