@@ -9,6 +9,7 @@ from responses_app.protocol.items import (
     COMPACTION,
     COMPACTION_TRIGGER,
     CONFIGURATION_UPDATE,
+    STATE,
     ContentPart,
     Item,
 )
@@ -107,6 +108,7 @@ def message_schema(part: str, roles: tuple[str, ...], *more: Schema) -> Schema:
 def _as_sent(item: dict[str, Any]) -> Item:
     """Kept with every field but an id that is no text: it could not be looked up."""
     kept = dict(item)
+    kept.pop(STATE, None)  # only the server puts a state beside an item
     if not isinstance(item.get("id"), str):
         kept.pop("id", None)
     return cast(Item, kept)
