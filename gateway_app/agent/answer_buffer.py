@@ -1,6 +1,7 @@
 """The answer of a model: for its tools, for the next call, and to continue it after a cut."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from gateway_app.agent.answer_entries import Call, Entry, Message, Reasoning, as_items
 from gateway_app.agent.context import as_note
@@ -42,6 +43,8 @@ class AnswerBuffer:
 
     def __init__(self) -> None:
         self._entries: list[Item | Entry] = []
+        self._message: Message | None = None
+        self._starts: list[int] = []  # of the requests, in the entries
         self.runs_upstream = False  # also without a connection
         self.begin_request()
 
@@ -52,10 +55,12 @@ class AnswerBuffer:
         self.chars = 0  # of everything the model wrote
         self.is_plain_text = True
         self._provider = provider
+        if self._message is not None:  # the request before broke off in it
+            self._message.is_cut = True
         # The last entry, if text or reasoning can be added to it.
-        self._message: Message | None = None
+        self._message = None
         self._reasoning: Reasoning | None = None
-        self._request_start = len(self._entries)
+        self._starts.append(len(self._entries))
         self._calls: dict[str, Call] = {}
         self._finish: ModelFinished | None = None
 
@@ -144,7 +149,7 @@ class AnswerBuffer:
 
     def _add_state(self, event: ItemState) -> None:
         entry: Item | Entry | None = self._calls.get(event.call_id)
-        if entry is None and len(self._entries) > self._request_start:
+        if entry is None and len(self._entries) > self._starts[-1]:
             entry = self._entries[-1]
         if isinstance(entry, Entry):
             entry.add_state(event.provider, event.state)
@@ -168,11 +173,18 @@ class AnswerBuffer:
 
     def request_items(self) -> list[Item]:
         """The answer to the last request."""
-        return as_items(self._entries[self._request_start :])
+        return as_items(self._entries[self._starts[-1] :])
 
     def items(self) -> list[Item]:
-        """The answer of the whole round."""
-        return as_items(self._entries)
+        """The answer of the whole round; a message that broke off and its rest are one."""
+        items: list[Item] = []
+        for start, end in pairwise([*self._starts, len(self._entries)]):
+            received = as_items(self._entries[start:end])
+            if items and items[-1].get("status") == "incomplete":
+                items = with_rest(items, received)
+            else:
+                items += received
+        return items
 
     def cut_call_ids(self) -> set[str]:
         cut_ids: set[str] = set()

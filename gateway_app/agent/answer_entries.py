@@ -36,6 +36,7 @@ class Message(Entry):
         super().__init__()
         self.phase = phase
         self.content = TextBuffer()
+        self.is_cut = False
 
     def _as_plain_item(self) -> Item | None:
         text = self.content.text()
@@ -45,6 +46,8 @@ class Message(Entry):
         message: Item = {"type": "message", "role": "assistant", "content": content}
         if self.phase:
             message["phase"] = self.phase
+        if self.is_cut:
+            message["status"] = "incomplete"
         return message
 
 
