@@ -13,6 +13,8 @@ from tests.dialects.upstream import DialectUpstream
 from tests.support.migrated_database import Database
 from tests.support.server import Server
 
+pytest.register_assert_rewrite("tests.dialects.cases")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-dialects", action="store_true", help="the whole matrix instead of a sample of it")
@@ -30,7 +32,8 @@ def front(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Itera
         upstreams = {}
         profiles = {}
         for name, dialect in DIALECTS.items():
-            upstreams[name] = stack.enter_context(DialectUpstream(dialect))
+            upstreams[name] = DialectUpstream(dialect)
+            stack.enter_context(upstreams[name])
             profiles[name] = _profile(dialect, upstreams[name].url)
         home = tmp_path_factory.mktemp("dialects") / "h"
         server = database.server(home, Server, HERMES_CORE_PROMPT="on", HERMES_LEASE_SECS="2")

@@ -42,6 +42,7 @@ class Wanted:
     functions: Sequence[Function] | None = None  # None: the tools of the server
     effort: str = ""
     schema: dict[str, Any] | None = None
+    is_any_json: bool = False
     system: str = ""  # at the beginning
     late_system: str = ""  # right before the user's message
 
@@ -129,6 +130,8 @@ class ResponsesConversation(Conversation):
             body["reasoning"] = {"effort": wanted.effort, "summary": "auto"}
         if wanted.schema is not None:
             body["text"] = {"format": {"type": "json_schema", "name": "place", "schema": wanted.schema}}
+        elif wanted.is_any_json:
+            body["text"] = {"format": {"type": "json_object"}}
         return body
 
 
@@ -206,6 +209,8 @@ class ChatConversation(Conversation):
         if wanted.schema is not None:
             schema = {"name": "place", "schema": wanted.schema}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif wanted.is_any_json:
+            fields["response_format"] = {"type": "json_object"}
         return fields
 
 

@@ -11,40 +11,12 @@ from tests.support.model_stub import Asked
 Message = dict[str, Any]
 Flaw = Callable[[str], Refused]  # from what is wrong, in the server's words
 
-OPENAI_FIELDS = frozenset(
-    [
-        "model",
-        "messages",
-        "stream",
-        "stream_options",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "response_format",
-        "temperature",
-        "top_p",
-        "n",
-        "stop",
-        "seed",
-        "logprobs",
-        "top_logprobs",
-        "logit_bias",
-        "presence_penalty",
-        "frequency_penalty",
-        "max_completion_tokens",
-        "max_tokens",
-        "reasoning_effort",
-        "user",
-        "service_tier",
-        "store",
-        "metadata",
-        "prompt_cache_key",
-        "safety_identifier",
-        "verbosity",
-        "modalities",
-        "prediction",
-    ]
-)
+OPENAI_FIELDS = """
+    model messages stream stream_options tools tool_choice parallel_tool_calls response_format temperature top_p n
+    stop seed logprobs top_logprobs logit_bias presence_penalty frequency_penalty max_completion_tokens max_tokens
+    reasoning_effort user service_tier store metadata prompt_cache_key safety_identifier verbosity modalities
+    prediction
+"""
 
 
 def messages(asked: Asked) -> list[Message]:

@@ -1,6 +1,7 @@
 """Every dialect in every case, through both APIs: all of it with ``make test-dialects``, a sample in the suite."""
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.dialects.cases import CASES, Bench
 from tests.dialects.conftest import Front
@@ -24,13 +25,24 @@ SAMPLE = (
     ("openai", "cut", "chat"),
     ("openai-responses", "tools", "responses"),
 )
+# What belongs to the context window: these servers do not say that a request is too long.
+NOT_YET = {
+    ("ollama", "overflow"): "the oldest messages are dropped, and only a low count of tokens shows it",
+    ("llama-cpp-python", "overflow"): "a stream without any output is a failure, and not known as an overflow",
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     cells = list(SAMPLE)
     if metafunc.config.getoption("--all-dialects", default=False):
         cells = [(dialect, case, api) for dialect in DIALECTS for case in CASES for api in CONVERSATIONS]
-    metafunc.parametrize(("dialect", "case", "api"), cells, ids="-".join)
+    metafunc.parametrize(("dialect", "case", "api"), [_param(*cell) for cell in cells])
+
+
+def _param(dialect: str, case: str, api: str) -> ParameterSet:
+    reason = NOT_YET.get((dialect, case))
+    marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
+    return pytest.param(dialect, case, api, id=f"{dialect}-{case}-{api}", marks=marks)
 
 
 def test_the_matrix(front: Front, dialect: str, case: str, api: str) -> None:

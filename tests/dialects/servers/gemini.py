@@ -16,37 +16,11 @@ from tests.dialects.rules import arguments_are_objects, header, known_fields, me
 from tests.support.model_stub import Answer, Asked, Call, Cut
 
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
-FIELDS = frozenset(
-    [
-        "model",
-        "messages",
-        "stream",
-        "stream_options",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "response_format",
-        "temperature",
-        "top_p",
-        "n",
-        "stop",
-        "max_tokens",
-        "max_completion_tokens",
-        "reasoning_effort",
-        "extra_body",
-        "presence_penalty",
-        "frequency_penalty",
-        "seed",
-        "logprobs",
-        "top_logprobs",
-        "user",
-        "service_tier",
-        "store",
-        "metadata",
-        "modalities",
-        "verbosity",
-    ]
-)
+FIELDS = """
+    model messages stream stream_options tools tool_choice parallel_tool_calls response_format temperature top_p n
+    stop max_tokens max_completion_tokens reasoning_effort extra_body presence_penalty frequency_penalty seed logprobs
+    top_logprobs user service_tier store metadata modalities verbosity
+"""
 
 
 def _calls(calls: Sequence[Call], size: int) -> Iterator[Delta]:

@@ -32,6 +32,8 @@ def _overflow(tokens: int, window: int) -> tuple[Step, ...]:
     return (Raw(sse({"error": {"message": message}, "message": message}, "error")),)
 
 
+CRASHED = {"error": {"message": "The model has crashed without additional information. (Exit code: null)"}}
+
 LMSTUDIO = Dialect(
     name="lmstudio",
     provider="lmstudio",
@@ -52,6 +54,7 @@ LMSTUDIO = Dialect(
         one_system_message_first(Refused("Error rendering prompt with jinja template", 500)),
     ),
     overflow=_overflow,
-    broken_off=(Raw(sse({"error": {"message": "The model has crashed without additional information."}}, "error")),),
+    # bug-tracker#1057
+    broken_off=(Raw(sse(CRASHED, "error")),),
     has_format=schema_of_chat,
 )

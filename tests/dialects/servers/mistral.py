@@ -29,30 +29,11 @@ from tests.support.model_stub import Answer, Asked, Cut
 
 ORDER = {"type": "invalid_request_message_order", "code": "3230"}
 # client-python docs/models/chatcompletionrequest.md
-FIELDS = frozenset(
-    [
-        "model",
-        "messages",
-        "stream",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "response_format",
-        "temperature",
-        "top_p",
-        "n",
-        "stop",
-        "max_tokens",
-        "random_seed",
-        "presence_penalty",
-        "frequency_penalty",
-        "prediction",
-        "prompt_mode",
-        "reasoning_effort",
-        "safe_prompt",
-        "metadata",
-    ]
-)
+FIELDS = """
+    model messages stream tools tool_choice parallel_tool_calls response_format temperature top_p n stop max_tokens
+    random_seed presence_penalty frequency_penalty prediction prompt_mode reasoning_effort safe_prompt
+    metadata
+"""
 MESSAGE_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "prefix")
 
 

@@ -9,38 +9,12 @@ from tests.dialects.rules import header, known_fields
 from tests.dialects.servers.openai import unknown_parameter
 from tests.support.model_stub import Asked, Cut
 
-FIELDS = frozenset(
-    [
-        "model",
-        "input",
-        "instructions",
-        "stream",
-        "stream_options",
-        "store",
-        "include",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "text",
-        "temperature",
-        "top_p",
-        "max_output_tokens",
-        "max_tool_calls",
-        "reasoning",
-        "user",
-        "service_tier",
-        "metadata",
-        "prompt_cache_key",
-        "safety_identifier",
-        "truncation",
-        "top_logprobs",
-        "background",
-        "previous_response_id",
-        "conversation",
-        "prompt",
-        "prompt_cache_retention",
-    ]
-)
+FIELDS = """
+    model input instructions stream stream_options store include tools tool_choice parallel_tool_calls text
+    temperature top_p max_output_tokens max_tool_calls reasoning user service_tier metadata prompt_cache_key
+    safety_identifier truncation top_logprobs background previous_response_id conversation prompt
+    prompt_cache_retention
+"""
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
 
 

@@ -29,10 +29,8 @@ def _provider_error(message: str) -> Refused:
 
 def _overflow(tokens: int, window: int) -> tuple[Step, ...]:
     """jp#978: behind the head of the answer, in a chunk without choices."""
-    message = (
-        f"This endpoint's maximum context length is {window} tokens. However, you requested about {tokens} tokens."
-    )
-    error = {"code": 400, "message": message}
+    limit = f"This endpoint's maximum context length is {window} tokens."
+    error = {"code": 400, "message": f"{limit} However, you requested about {tokens} tokens."}
     return Raw(b": OPENROUTER PROCESSING\n\n"), Raw(sse({"id": "gen-1", "choices": [], "error": error}))
 
 
