@@ -26,6 +26,18 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 LONG = "a long story " * 2000
+# What clients send although most servers do not know it.
+MORE = {
+    "user": "u-1",
+    "prompt_cache_key": "cache-1",
+    "safety_identifier": "s-1",
+    "metadata": {"topic": "greetings"},
+    "parallel_tool_calls": True,
+    "top_k": 20,
+    "frequency_penalty": 0.1,
+    "chat_template_kwargs": {"enable_thinking": True},
+}
+THOUGHT = "A tool will know."
 
 
 @dataclass(frozen=True)
@@ -43,8 +55,11 @@ def check_text(bench: Bench) -> None:
     greeting = "Grüße, **Welt** 🎉!\n\n1. eins\n2. zwei\n"
     bench.upstream.play(Text(greeting), Finish())
     bench.upstream.play(Text("Zwei."), Finish())
-    seen = bench.conversation.say("Hi", Wanted(system="Speak German.", late_system="Be brief."))
+    wanted = Wanted(system="Speak German.", late_system="Be brief.", limit_tokens=500, more=MORE)
+    seen = bench.conversation.say("Hi", wanted)
     assert (seen.text, seen.error) == (greeting, None)
+    sent = bench.upstream.bodies[0]
+    assert 500 in [sent.get(name) for name in bench.dialect.limit_fields]
     _check_usage(bench, seen.usage)
     again = bench.conversation.say("And then?")
     assert (again.text, again.error) == ("Zwei.", None)
@@ -58,12 +73,13 @@ def check_tools(bench: Bench) -> None:
     if bench.dialect.sends_broken_json:
         arguments = '{"expression": "6*7",}'
     call = upstream.call("calculate", arguments)
-    upstream.play(Thought("A tool will know."), Text("Let me see. "), Calls((call,)), Finish())
+    upstream.play(Thought(THOUGHT), Text("Let me see. "), Calls((call,)), Finish())
     upstream.play(Text("It is 42."), Finish())
     upstream.play(Text("You are welcome."), Finish())
     seen = bench.conversation.say("What is 6*7?")
     assert (seen.text.strip(), seen.tools_run, seen.error) == ("Let me see. It is 42.", ["calculate"], None)
     assert "42" in _results(upstream.bodies[1])[0]
+    assert bench.dialect.must_return in shown(upstream.bodies[1])
     assert bench.conversation.say("Thanks!").text == "You are welcome."
     assert upstream.refused == []
 

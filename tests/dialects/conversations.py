@@ -1,7 +1,7 @@
 """A client of each API that talks with one model, and what it sees."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ class Wanted:
     is_any_json: bool = False
     system: str = ""  # at the beginning
     late_system: str = ""  # right before the user's message
+    limit_tokens: int = 0  # of the answer
+    more: Mapping[str, Any] = field(default_factory=dict)  # fields that both APIs have
 
 
 PLAIN = Wanted()
@@ -119,7 +121,9 @@ class ResponsesConversation(Conversation):
         )
 
     def _body(self, items: list[dict[str, Any]], wanted: Wanted) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "input": items}
+        body: dict[str, Any] = {"model": self.model, "input": items, **wanted.more}
+        if wanted.limit_tokens:
+            body["max_output_tokens"] = wanted.limit_tokens
         if self.previous:
             body["previous_response_id"] = self.previous
         if wanted.system:
@@ -201,7 +205,9 @@ class ChatConversation(Conversation):
         )
 
     def _fields(self, wanted: Wanted) -> dict[str, Any]:
-        fields: dict[str, Any] = {"model": self.model, "stream_options": {"include_usage": True}}
+        fields: dict[str, Any] = {"model": self.model, "stream_options": {"include_usage": True}, **wanted.more}
+        if wanted.limit_tokens:
+            fields["max_completion_tokens"] = wanted.limit_tokens
         if wanted.functions is not None:
             fields["tools"] = [{"type": "function", "function": function} for function in wanted.functions]
         if wanted.effort:

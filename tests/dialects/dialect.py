@@ -76,7 +76,9 @@ class Dialect:
     echoes_prefix: bool = False
     # Is this the form in which the server enforces, or at least knows, a schema?
     has_format: Callable[[Body, Body], bool]
+    limit_fields: tuple[str, ...] = ("max_tokens", "max_completion_tokens")  # those that it reads
     counts_tokens: bool = True
+    must_return: str = ""  # what the request after a call of the model must have
     sends_broken_json: bool = True  # the arguments of a call are what the model wrote
 
     @property

@@ -108,4 +108,6 @@ DEEPSEEK = Dialect(
     broken_off=(Raw(sse({"id": "1", "choices": [CUT]})), Raw(b"data: [DONE]\n\n")),  # create-chat-completion
     continuation=Continuation.PREFIX,
     has_format=_has_format,
+    limit_fields=("max_tokens",),  # create-chat-completion
+    must_return="A tool will know.",
 )

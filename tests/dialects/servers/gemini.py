@@ -16,10 +16,11 @@ from tests.dialects.rules import arguments_are_objects, header, known_fields, me
 from tests.support.model_stub import Answer, Asked, Call, Cut
 
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
+# SkyrimNet#77: no frequency_penalty. openhanako#2494, picoclaw#790: no prompt_cache_key; safety_identifier is as new.
 FIELDS = """
     model messages stream stream_options tools tool_choice parallel_tool_calls response_format temperature top_p n
-    stop max_tokens max_completion_tokens reasoning_effort extra_body presence_penalty frequency_penalty seed logprobs
-    top_logprobs user service_tier store metadata modalities verbosity
+    stop max_tokens max_completion_tokens reasoning_effort extra_body presence_penalty seed logprobs top_logprobs user
+    service_tier store metadata modalities verbosity
 """
 
 
@@ -76,7 +77,7 @@ GEMINI = Dialect(
     error=_error,
     rules=(
         header("authorization", Refused("Missing or invalid Authorization header.", 401)),
-        known_fields(  # SkyrimNet#77
+        known_fields(
             FIELDS, lambda name: Refused(f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
         ),
         arguments_are_objects(Refused("Request contains an invalid argument.")),
@@ -86,4 +87,5 @@ GEMINI = Dialect(
     broken_off=(Cut(),),
     has_format=schema_of_chat,
     sends_broken_json=False,  # arguments are encoded from a structure
+    must_return=SIGNATURE["google"]["thought_signature"],
 )

@@ -59,4 +59,5 @@ LLAMA_CPP_PYTHON = Dialect(
     broken_off=(Raw(b"data: [DONE]\n\n"),),  # app.py: interrupt_requests, when another request comes
     has_format=_has_format,
     counts_tokens=False,
+    limit_fields=("max_tokens",),  # types.py CreateChatCompletionRequest
 )

@@ -120,4 +120,5 @@ MISTRAL = Dialect(
     continuation=Continuation.PREFIX,
     echoes_prefix=True,  # vercel/ai mistral: the prefix is in the answer again
     has_format=schema_of_chat,
+    limit_fields=("max_tokens",),
 )

@@ -47,4 +47,5 @@ OLLAMA = Dialect(
     broken_off=(Raw(sse({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": ""}}]})),),
     has_format=schema_of_chat,  # openai.go: json_schema.schema is the grammar
     sends_broken_json=False,  # openai.go ToToolCalls encodes parsed arguments
+    limit_fields=("max_tokens",),  # openai.go ChatCompletionRequest
 )

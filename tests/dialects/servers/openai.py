@@ -73,4 +73,5 @@ OPENAI = Dialect(
     overflow=too_long,
     broken_off=(Cut(),),
     has_format=schema_of_chat,
+    limit_fields=("max_completion_tokens",),
 )

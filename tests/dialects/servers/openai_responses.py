@@ -110,4 +110,6 @@ OPENAI_RESPONSES = Dialect(
     overflow=_too_long,
     broken_off=(Cut(),),
     has_format=_has_format,
+    limit_fields=("max_output_tokens",),
+    must_return="sealed-",  # the encrypted reasoning
 )

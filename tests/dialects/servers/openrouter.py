@@ -61,4 +61,5 @@ OPENROUTER = Dialect(
     overflow=_overflow,
     broken_off=(Raw(sse(BROKEN)),),
     has_format=schema_of_chat,
+    limit_fields=("max_tokens",),  # pydantic-ai 4fda389 openrouter.py
 )
