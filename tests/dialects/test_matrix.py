@@ -12,15 +12,16 @@ pytestmark = pytest.mark.any_database
 
 # Each dialect and each case once or twice; a restart takes seconds, so it is there once.
 SAMPLE = (
-    ("ollama", "tools", "chat"),
+    ("ollama", "text", "chat"),
     ("llamacpp", "cut", "responses"),
-    ("llama-cpp-python", "parallel-tools", "chat"),
+    ("llama-cpp-python", "structured-output", "chat"),
     ("vllm", "restart", "responses"),
     ("lmstudio", "overflow", "chat"),
     ("openrouter", "reasoning", "chat"),
-    ("deepseek", "structured-output", "responses"),
-    ("gemini", "text", "responses"),
-    ("mistral", "parallel-tools", "responses"),
+    ("deepseek", "tools", "chat"),
+    ("gemini", "tools", "responses"),
+    ("mistral", "text", "responses"),
+    ("mistral", "parallel-tools", "chat"),
     ("azure", "text", "chat"),
     ("openai", "cut", "chat"),
     ("openai-responses", "tools", "responses"),
