@@ -10,6 +10,7 @@ import pytest
 from tests.dialects.dialect import Dialect
 from tests.dialects.registry import DIALECTS
 from tests.dialects.upstream import DialectUpstream
+from tests.support.checker import check_every_log
 from tests.support.migrated_database import Database
 from tests.support.server import Server
 
@@ -40,6 +41,8 @@ def front(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Itera
         stack.callback(server.kill)
         (server.home / "config.yaml").write_text(json.dumps({"profiles": profiles}))
         yield Front(server.start(), upstreams)
+        check_every_log(server)
+        assert "Traceback" not in server.log, server.log
 
 
 def _profile(dialect: Dialect, url: str) -> dict[str, object]:

@@ -86,6 +86,14 @@ class Dialect:
         return self.form is not None and self.form.reasoning is None
 
 
+def refusal(dialect: Dialect, asked: Asked) -> Refused | None:
+    for rule in dialect.rules:
+        refused = rule(asked)
+        if refused is not None:
+            return refused
+    return None
+
+
 def error_object(refused: Refused) -> Answer:
     """OpenAI's form, and that of most servers."""
     error = {"message": refused.message, "type": "invalid_request_error", "param": None, "code": None}

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway_app.config.presets.facts import Continuation
 from tests.dialects.chat_stream import ChatStream
-from tests.dialects.dialect import Body, Dialect, Refused, asked_tokens
+from tests.dialects.dialect import Body, Dialect, Refused, asked_tokens, refusal
 from tests.dialects.responses_stream import ResponsesStream
 from tests.support.model_stub import Answer, Asked, Call, Finish, ModelStub, Step, Text
 
@@ -41,7 +41,7 @@ class DialectUpstream(ModelStub):
     def _next_script(self, asked: Asked) -> Sequence[Step]:
         if not asked.body:  # a list of models, which no dialect has
             return (Answer(404, b'{"error": {"message": "Not Found"}}'),)
-        refused = self._refusal(asked)
+        refused = refusal(self.dialect, asked)
         if refused is not None:
             self.refused.append(refused.message)
             return (self.dialect.error(refused),)
@@ -50,13 +50,6 @@ class DialectUpstream(ModelStub):
             return self._overflow(asked, tokens)
         script = self._scripts.pop(0) if self._scripts else (Text("Hello."), Finish())
         return self._stream(asked, script, tokens)
-
-    def _refusal(self, asked: Asked) -> Refused | None:
-        for rule in self.dialect.rules:
-            refused = rule(asked)
-            if refused is not None:
-                return refused
-        return None
 
     def _overflow(self, asked: Asked, tokens: int) -> Sequence[Step]:
         window = self.dialect.window_tokens
