@@ -132,15 +132,16 @@ class ModelCall:
         return written
 
     def allowed_tool_names(self) -> set[str] | None:
-        """The tools that an ``allowed_tools`` choice names; None without such a choice.
+        """The tools of ours that an ``allowed_tools`` choice names; None without such a choice.
 
-        An entry of type ``mcp`` names one tool of a server, or all of them.
+        An entry of type ``mcp`` names one tool of a server, or all of them; so does an ``mcp`` choice.
         """
-        choice = self.tool_choice
-        if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        if self.is_choice_of_upstream or not isinstance(self.tool_choice, dict):
+            return None
+        if self.tool_choice["type"] in ("function", "custom"):
             return None
         allowed: set[str] = set()
-        for entry in choice["tools"]:
+        for entry in self.tool_choice.get("tools", [self.tool_choice]):
             if entry["type"] != "mcp":
                 allowed.add(str(entry.get("name")))
                 continue
@@ -150,6 +151,22 @@ class ModelCall:
                 if is_of_server and entry.get("name") in (None, tool.name, short_name):
                     allowed.add(tool.name)
         return allowed
+
+    @property
+    def choice_mode(self) -> str:
+        """Of a choice that names several tools: may the model call them, or must it?"""
+        return str(self.tool_choice.get("mode", "required"))
+
+    @property
+    def is_choice_of_upstream(self) -> bool:
+        """Does the choice force a tool that only an upstream may have?"""
+        if not isinstance(self.tool_choice, dict):
+            return False
+        kind = self.tool_choice["type"]
+        if kind != "mcp":
+            return kind not in ("function", "custom", "allowed_tools")
+        labels = {OWN_LABEL, *(tool.server_label for tool in self.tools)}
+        return self.tool_choice["server_label"] not in labels
 
     @property
     def wants_logprobs(self) -> bool:

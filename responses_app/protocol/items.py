@@ -18,6 +18,7 @@ class ContentPart(TypedDict, total=False):
     logprobs: list[TokenLogprob]
     image_url: str | None
     detail: str
+    prompt_cache_breakpoint: dict[str, Any]
 
 
 Content = str | list[ContentPart]
@@ -47,6 +48,7 @@ class Item(TypedDict, total=False):
     input: str
     output: Content | None
     server_label: str
+    tools: list[dict[str, Any]]  # of an ADDITIONAL_TOOLS item
     approval_request_id: str | None
     error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
     compacted: str  # see MARK
@@ -60,6 +62,12 @@ CALLS = frozenset(OUTPUT_OF)
 OUTPUTS = frozenset(OUTPUT_OF.values())
 # Where each kind of call keeps what the model wrote.
 ARGUMENTS_OF = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
+
+# -- items of the client that are neither messages nor outputs ---------------------------
+ADDITIONAL_TOOLS = "additional_tools"
+COMPACTION_TRIGGER = "compaction_trigger"
+CONFIGURATION_UPDATE = "configuration_update"
+CLIENT_SETTINGS = frozenset({ADDITIONAL_TOOLS, COMPACTION_TRIGGER, CONFIGURATION_UPDATE})
 
 # -- compactions ------------------------------------------------------------------------
 COMPACTION = "compaction"
@@ -130,7 +138,8 @@ def output_ids(items: Iterable[Item]) -> set[str]:
 
 
 def is_from_model(item: Item) -> bool:
-    return item["type"] not in OUTPUTS and item.get("role", "assistant") == "assistant"
+    is_clients = item["type"] in OUTPUTS or item["type"] in CLIENT_SETTINGS
+    return not is_clients and item.get("role", "assistant") == "assistant"
 
 
 def dangling_reasoning(items: Sequence[Item]) -> set[int]:

@@ -17,7 +17,6 @@ from gateway_app.providers.openai.chat_completions.prefill import (
 from gateway_app.providers.openai.client import UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.exchange import Exchange
-from gateway_app.providers.openai.overflow import TOO_LONG
 from gateway_app.providers.openai.responses.background import (
     BACKGROUND,
     PICK_UP,
@@ -28,6 +27,7 @@ from gateway_app.providers.openai.responses.background import (
     in_background,
 )
 from gateway_app.providers.openai.state import identity_of
+from responses_app.protocol.failures import TOO_LONG
 
 # A template that can't continue a message makes some servers answer 500; another address may not exist.
 _REFUSALS = (400, 404, 405, 410, 422, 500, 501)

@@ -7,7 +7,7 @@ from gateway_app.agent.events import ProtocolDeviation
 from gateway_app.agent.model_call import ENCRYPTED_REASONING
 from gateway_app.config.presets.facts import Preset, ReasoningReturn
 from gateway_app.providers.openai.errors import Refused
-from gateway_app.providers.openai.overflow import TOO_LONG
+from responses_app.protocol.failures import TOO_LONG
 
 Body = dict[str, Any]
 

@@ -73,7 +73,9 @@ def _tool_fields(call: ModelCall) -> dict[str, Any]:
     allowed = call.allowed_tool_names()
     if allowed is not None:
         specs = [spec for spec in specs if spec["name"] in allowed]
-        choice = choice["mode"]
+        choice = call.choice_mode
+    elif call.is_choice_of_upstream:
+        choice = "auto"  # this protocol has no such tools
     elif isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": call.wire_name(choice["name"])}}
     if not specs:

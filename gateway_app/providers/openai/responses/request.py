@@ -9,6 +9,7 @@ from gateway_app.providers.openai.message_order import with_one_system_message, 
 from gateway_app.providers.openai.state import identity_of, usable_state
 from responses_app.protocol.items import (
     CALLS,
+    COMPACTION_TRIGGER,
     OUTPUTS,
     STATE,
     Content,
@@ -17,12 +18,28 @@ from responses_app.protocol.items import (
     without_fields,
 )
 
+_CALL_CONTEXT = ("async", "caller", "namespace")
+_OUTPUT_CONTEXT = ("caller", "name", "namespace")
+# Items whose state the upstream requires; of other kinds it may be the server's own.
+WITH_STATUS = frozenset(
+    {
+        "apply_patch_call",
+        "apply_patch_call_output",
+        "code_interpreter_call",
+        "computer_call",
+        "file_search_call",
+        "image_generation_call",
+        "local_shell_call",
+        "program_output",
+        "web_search_call",
+    }
+)
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
-    "function_call": ("type", "call_id", "name", "arguments"),
-    "function_call_output": ("type", "call_id", "output"),
-    "custom_tool_call": ("type", "call_id", "name", "input"),
-    "custom_tool_call_output": ("type", "call_id", "output"),
+    "function_call": ("type", "call_id", "name", "arguments", *_CALL_CONTEXT),
+    "function_call_output": ("type", "call_id", "output", *_OUTPUT_CONTEXT),
+    "custom_tool_call": ("type", "call_id", "name", "input", *_CALL_CONTEXT),
+    "custom_tool_call_output": ("type", "call_id", "output", "caller"),
 }
 _NAMED_TOOL_TYPES = ("function", "custom", "mcp")
 
@@ -94,25 +111,31 @@ def _tool_choice(call: ModelCall) -> Any:
         return choice
     allowed = call.allowed_tool_names()
     if allowed is None:
-        if "name" not in choice:
+        if call.is_choice_of_upstream:
             return choice
         return choice | {"name": call.wire_name(choice["name"])}
     tools = []
     for spec in call.tool_specs():
         if spec["name"] in allowed:
             tools.append({"type": spec["type"], "name": call.wire_name(spec["name"])})
-    tools += [entry for entry in choice["tools"] if entry["type"] not in _NAMED_TOOL_TYPES]
-    return choice | {"tools": tools}
+    for entry in choice.get("tools", ()):
+        if entry["type"] not in _NAMED_TOOL_TYPES:
+            tools.append(entry)
+    return {"type": "allowed_tools", "mode": call.choice_mode, "tools": tools}
 
 
 def _input_items(call: ModelCall, items: list[Item], identity: str) -> list[Item]:
     sent: list[Item] = []
-    for item in items:
+    for index, item in enumerate(items, 1):
         kind = item.get("type", "message")
+        if kind == COMPACTION_TRIGGER and index < len(items):
+            continue  # it was for an earlier request: upstreams take it as the last item only
         if kind == "message":
             sent.append(_message(item))
         elif kind == "reasoning":
             sent += _reasoning(item, identity)
+        elif kind in WITH_STATUS:
+            sent.append(without_fields(item, "id", STATE))
         elif kind not in _ITEM_FIELDS:  # a kind that only the client and this upstream know
             sent.append(without_fields(item, "id", "status", STATE))
         else:
@@ -128,8 +151,10 @@ def _input_items(call: ModelCall, items: list[Item], identity: str) -> list[Item
 
 def _output(output: Content | None) -> Content | None:
     """A text alone is sent as a string, in every request: stored ones are lists of one part."""
-    if isinstance(output, list) and len(output) == 1 and output[0]["type"] == "input_text":
-        return output[0]["text"]
+    if isinstance(output, list) and len(output) == 1:
+        part = output[0]
+        if part["type"] == "input_text" and "prompt_cache_breakpoint" not in part:
+            return part["text"]
     return output
 
 
@@ -167,8 +192,11 @@ def _content(content: Content, role: str) -> Content:
         text_type = "output_text"
     parts: list[ContentPart] = []
     for part in content:
-        if "text" in part:
-            parts.append({"type": text_type, "text": part["text"]})
-        else:
+        if "text" not in part:
             parts.append(part)
+            continue
+        sent: ContentPart = {"type": text_type, "text": part["text"]}
+        if "prompt_cache_breakpoint" in part:
+            sent["prompt_cache_breakpoint"] = part["prompt_cache_breakpoint"]
+        parts.append(sent)
     return parts
