@@ -52,10 +52,10 @@ class Wanted:
 PLAIN = Wanted()
 
 
+@dataclass
 class Conversation(ABC):
-    def __init__(self, server: Server, model: str) -> None:
-        self.server = server
-        self.model = model
+    server: Server
+    model: str
 
     @abstractmethod
     def say(self, words: str, wanted: Wanted = PLAIN) -> Seen: ...
@@ -76,8 +76,6 @@ class Conversation(ABC):
 # -- Responses ----------------------------------------------------------------------------
 @dataclass
 class ResponsesConversation(Conversation):
-    server: Server
-    model: str
     previous: str | None = None
 
     def say(self, words: str, wanted: Wanted = PLAIN) -> Seen:
@@ -148,8 +146,6 @@ def _joined(found: list[dict[str, Any]], kinds: Sequence[str]) -> str:
 class ChatConversation(Conversation):
     """Its client keeps the messages and sends all of them each time."""
 
-    server: Server
-    model: str
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, words: str, wanted: Wanted = PLAIN) -> Seen:
@@ -168,8 +164,8 @@ class ChatConversation(Conversation):
 
     def begin(self, words: str, until: str) -> str:
         messages = [{"role": "user", "content": words}]
-        completion = StreamedCompletion(headers=None)  # type: ignore[arg-type]
-        with streamed(self.server, messages, model=self.model, store=True) as (_, received):
+        with streamed(self.server, messages, model=self.model, store=True) as (answer, received):
+            completion = StreamedCompletion(answer.headers)
             for frame in received:
                 if not frame.startswith(b":"):
                     completion.note(frame)
