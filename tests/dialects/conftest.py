@@ -3,13 +3,12 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import pytest
 
 from tests.dialects.dialect import Dialect
 from tests.dialects.registry import DIALECTS
-from tests.dialects.upstream import DialectUpstream
+from tests.dialects.upstream import DialectUpstream, Front
 from tests.support.checker import check_every_log
 from tests.support.migrated_database import Database
 from tests.support.server import Server
@@ -19,12 +18,6 @@ pytest.register_assert_rewrite("tests.dialects.cases")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-dialects", action="store_true", help="the whole matrix instead of a sample of it")
-
-
-@dataclass(frozen=True)
-class Front:
-    server: Server
-    upstreams: dict[str, DialectUpstream]
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.dialects.cases import CASES, Bench
-from tests.dialects.conftest import Front
 from tests.dialects.conversations import CONVERSATIONS
 from tests.dialects.registry import DIALECTS
+from tests.dialects.upstream import Front
 
 pytestmark = pytest.mark.any_database
 

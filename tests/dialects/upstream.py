@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -10,6 +11,8 @@ from tests.dialects.chat_stream import ChatStream
 from tests.dialects.dialect import Body, Dialect, Refused, asked_tokens, refusal
 from tests.dialects.responses_stream import ResponsesStream
 from tests.support.model_stub import Answer, Asked, Call, Finish, ModelStub, Step, Text
+from tests.support.server import Server
+
 
 OUTPUT_TOKENS = 7  # of every answer
 
@@ -73,6 +76,14 @@ class DialectUpstream(ModelStub):
         if form is None:
             return ResponsesStream(len(self.asked), (tokens, OUTPUT_TOKENS)).add(script)
         return ChatStream(form, asked.body, len(self.asked), (tokens, OUTPUT_TOKENS)).add(script)
+
+
+@dataclass(frozen=True)
+class Front:
+    """The server that is tested, and the model servers behind it."""
+
+    server: Server
+    upstreams: dict[str, DialectUpstream]
 
 
 def is_continuation(dialect: Dialect, asked: Asked, text: str) -> bool:
