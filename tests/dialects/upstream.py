@@ -13,7 +13,6 @@ from tests.dialects.responses_stream import ResponsesStream
 from tests.support.model_stub import Answer, Asked, Call, Finish, ModelStub, Step, Text
 from tests.support.server import Server
 
-
 OUTPUT_TOKENS = 7  # of every answer
 
 
