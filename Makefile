@@ -1,4 +1,4 @@
-.PHONY: help run test test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-dialects test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,6 +13,10 @@ run: .venv/.ready ## Install what is missing, migrate the database and serve
 # Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
 test: .venv/.ready-dev test-programs ## Run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal
+
+# Stand-ins for twelve kinds of model servers; `make test` has a sample of it.
+test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal tests/dialects --all-dialects $(if $(ONLY),-k "$(ONLY)")
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs: ## Install the programs that tests need, or name those that are missing

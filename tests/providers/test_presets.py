@@ -9,6 +9,7 @@ from gateway_app.config.models import Model, read_model
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.providers.openai.chat_completions.request import chat_body
 from gateway_app.providers.openai.client import Upstream, UpstreamClient
+from gateway_app.providers.openai.extra_fields import sent_fields
 from gateway_app.providers.openai.responses.request import responses_body
 from tests.support.providers import CALL
 
@@ -93,3 +94,11 @@ async def test_azure_gets_its_key_header_and_its_query() -> None:
 def test_a_field_that_a_server_refuses_is_not_sent() -> None:
     body = chat_body(CALL, Upstream("mistral", "m"))
     assert "stream_options" not in body
+
+
+def test_a_field_that_a_server_refuses_counts_as_ignored() -> None:
+    fields = ("seed", "frequency_penalty")
+    for is_chat_request in (True, False):
+        for name, sent in (("mistral", {"frequency_penalty"}), ("gemini", {"seed"}), ("vllm", {*fields})):
+            found = sent_fields(fields, PRESETS[name], "chat_completions", is_chat_request=is_chat_request)
+            assert found == sent
