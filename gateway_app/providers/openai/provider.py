@@ -125,7 +125,7 @@ class OpenAIProvider:
                             yield model_event
             except ModelFailed as found:
                 failure = client.redacted(found)
-            for model_event in answer.end(failure):
+            for model_event in answer.finish(failure):
                 yield model_event
 
     async def cancel(self, position: UpstreamPosition) -> None:
