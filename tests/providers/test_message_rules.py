@@ -140,7 +140,7 @@ def test_a_chat_upstream_gets_no_id_or_name_that_is_too_long_for_it(preset: str,
     long_ids = ["x" * (limit + 1), "x" * 200]
     fitting = "y" * limit
     talk = [call(call_id) | {"name": LONG} for call_id in (*long_ids, fitting)]
-    shown = messages([*talk, *(output(call_id) for call_id in (*long_ids, fitting))], preset)  # type: ignore[list-item]
+    shown = messages([*talk, *(output(call_id) for call_id in (*long_ids, fitting))], preset)
     ids = [made["id"] for made in shown[0]["tool_calls"]]
     assert ids == [message["tool_call_id"] for message in shown[1:]]
     assert ids[2] == fitting

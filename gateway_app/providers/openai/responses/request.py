@@ -156,7 +156,7 @@ def _with_accepted_ids(items: list[Item]) -> list[Item]:
     sent: list[Item] = []
     for item in items:
         if item.get("call_id"):
-            item = cast(Item, item | {"call_id": ids[item["call_id"]]})
+            item = item | {"call_id": ids[item["call_id"]]}
         sent.append(item)
     return sent
 
