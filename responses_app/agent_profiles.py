@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NO_CORE_PROMPT = "none"  # as the core_prompt of a profile
+NO_FALLBACKS = "none"  # as its fallback_models
 TOOL_ITEM_FORMS = ("function_call", "mcp_call")
 
 
@@ -17,5 +18,5 @@ class AgentProfile:
     tool_items: str = ""  # empty means what the request asks for
     # Settings that replace those of the server's first model.
     upstream: dict[str, Any] = field(default_factory=dict)
-    fallback_models: list[Any] | None = None
+    fallback_models: list[Any] | str | None = None  # None means those of the server
     context_window: int = 0  # in tokens; 0 means that of the server

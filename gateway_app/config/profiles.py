@@ -8,7 +8,12 @@ from django.core.exceptions import ImproperlyConfigured
 from gateway_app.config.known_keys import PROFILE, UPSTREAM_KEYS
 from gateway_app.config.model_options import read_options
 from gateway_app.config.models import Model, read_fallbacks, read_model
-from responses_app.agent_profiles import NO_CORE_PROMPT, TOOL_ITEM_FORMS, AgentProfile
+from responses_app.agent_profiles import (
+    NO_CORE_PROMPT,
+    NO_FALLBACKS,
+    TOOL_ITEM_FORMS,
+    AgentProfile,
+)
 
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
@@ -23,10 +28,13 @@ def models_of(
         own = read_model(profile.upstream, own, providers, profile.location)
     elif profile.upstream:  # the server's model, with other options
         own = own | {"options": own["options"] | read_options(profile.upstream, profile.location)}
-    fallbacks = read_fallbacks(
-        profile.fallback_models, own, providers, f"{profile.location}: fallback_models"
-    )
-    return (own, *(fallbacks or models[1:]))
+    given = profile.fallback_models
+    if given is None:
+        return (own, *models[1:])
+    if given == NO_FALLBACKS:
+        return (own,)
+    place = f"{profile.location}: fallback_models"
+    return (own, *read_fallbacks(given, own, providers, place))
 
 
 def read_profiles(

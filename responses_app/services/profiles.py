@@ -102,6 +102,9 @@ _all_enabled = CompiledQuery(_enabled_names)
 def profile_of_row(row: Profile) -> AgentProfile:
     fields = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
     named = {name: value for name, value in fields.items() if value}
+    fallbacks = row.fallback_models
+    if fallbacks == []:  # the default of the field: not set
+        fallbacks = None
     return AgentProfile(
         name=row.name,
         location=f"Profile {row.name}",
@@ -110,6 +113,6 @@ def profile_of_row(row: Profile) -> AgentProfile:
         toolset=tuple(row.toolset),
         tool_items=row.tool_items,
         upstream=row.model_options | named,
-        fallback_models=row.fallback_models,
+        fallback_models=fallbacks,
         context_window=row.context_window or 0,
     )
