@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway_app.agent.context import as_note, without_dangling_reasoning
+from gateway_app.agent.cut_message import with_rest
 from gateway_app.agent.events import (
     Annotation,
     CallArguments,
@@ -18,8 +19,10 @@ from gateway_app.agent.events import (
     ReasoningSealed,
     RefusalDelta,
     TextDelta,
+    UpstreamAbandoned,
+    UpstreamPosition,
 )
-from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.model_call import CutAt, ModelCall
 from gateway_app.agent.tools import ToolCall
 from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.text_buffer import TextBuffer
@@ -40,12 +43,14 @@ class AnswerBuffer:
     def __init__(self) -> None:
         self._entries: list[Item | _Message | _Call] = []
         self._message: _Message | None = None  # the last entry, if text can be added to it
+        self.runs_upstream = False  # also without a connection
         self.begin_request()
 
     def begin_request(self) -> None:
         """What follows is the answer to another request of the round."""
         self.has_deltas = False  # whether the client got anything of it
         self.chars = 0  # of everything the model wrote
+        self.is_plain_text = True
         self._message = None
         self._request_start = len(self._entries)
         self._calls: dict[str, _Call] = {}
@@ -56,8 +61,10 @@ class AnswerBuffer:
             self._add_text(event.text)
         elif isinstance(event, ReasoningDelta):
             self.has_deltas = True
+            self.is_plain_text = False
             self.chars += len(event.text)
         elif isinstance(event, RefusalDelta):
+            self.is_plain_text = False
             self._add_text(event.text)
         elif isinstance(event, CallArguments):
             self.chars += len(event.delta)
@@ -92,9 +99,12 @@ class AnswerBuffer:
             self._append(event.item)
         elif isinstance(event, Annotation):
             self.has_deltas = True
+        elif isinstance(event, UpstreamPosition | UpstreamAbandoned):
+            self.runs_upstream = isinstance(event, UpstreamPosition)
 
     def _append(self, entry: "Item | _Call") -> None:
         self.has_deltas = True
+        self.is_plain_text = False
         self._message = None
         self._entries.append(entry)
 
@@ -192,16 +202,36 @@ def follow(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
 
 
 def continued(call: ModelCall, answer: AnswerBuffer) -> ModelCall:
-    """The call that shows the model its answer up to a cut and asks it to go on exactly there."""
-    if not answer.request_items():
-        return replace(call, is_retry=True)
-    return interrupted(call, answer, CONTINUE)
+    """The call that shows the model its answer up to a cut, where it is to go on exactly."""
+    received = answer.request_items()
+    if not received:
+        return replace(call, is_retry=True, resume=None)
+    cut_at = CutAt.BEHIND
+    if answer.is_plain_text and call.cut_at is not CutAt.BEHIND:
+        cut_at = CutAt.TEXT
+    items = _answered(call, received)
+    again = replace(call, items=items, is_retry=True, cut_at=cut_at, resume=None)
+    return _with_cut_ids(again, answer)
+
+
+def with_note(call: ModelCall) -> ModelCall:
+    """Ask for the rest of an answer that was cut off in words, where there is no exact way."""
+    if call.cut_at is None:
+        return call
+    return replace(call, items=[*call.items, as_note(CONTINUE)], cut_at=None)
 
 
 def interrupted(call: ModelCall, answer: AnswerBuffer, note: str) -> ModelCall:
     """The call again, followed by its partial answer and a note about the interruption."""
-    items = call.items + answer.request_items() + [as_note(note)]
-    return _with_cut_ids(replace(call, items=items, is_retry=True), answer)
+    items = [*_answered(call, answer.request_items()), as_note(note)]
+    again = replace(call, items=items, is_retry=True, cut_at=None, resume=None)
+    return _with_cut_ids(again, answer)
+
+
+def _answered(call: ModelCall, received: list[Item]) -> list[Item]:
+    if call.cut_at is None:
+        return call.items + received
+    return with_rest(call.items, received)
 
 
 def _with_cut_ids(call: ModelCall, answer: AnswerBuffer) -> ModelCall:

@@ -34,6 +34,7 @@ from responses_app.protocol.items import (
     call_arguments,
     item_text,
 )
+from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.token_estimate import estimate_tokens
 
 PROMPT = (
@@ -222,7 +223,7 @@ def _entry(item: Item) -> dict[str, str]:
         return {"from": "tool", "text": _plain_text(item["output"])}
     text = ""
     if kind == "reasoning":
-        text = _plain_text(item["summary"])
+        text = reasoning_text(item)
     return {"from": "assistant", "text": text or f"[{kind}]"}
 
 

@@ -26,6 +26,7 @@ class MessageStarted:
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     text: str
+    is_summary: bool = False  # the upstream's summary of its reasoning, not the reasoning itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,20 @@ class ProtocolDeviation:
     """The upstream departs from its protocol in a way that is tolerated; for the operators."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPosition:
+    """The answer runs at its upstream by itself, and was received up to the cursor."""
+
+    upstream: str  # identifies the upstream, without naming its address
+    response_id: str
+    cursor: int  # the upstream's sequence number
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAbandoned:
+    """The rest of that answer can't be received: a model is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +245,8 @@ Delta = (
     | OpaqueItem
     | Cut
     | ProtocolDeviation
+    | UpstreamPosition
+    | UpstreamAbandoned
     | CallStarted
     | CallArguments
     | CallFinished

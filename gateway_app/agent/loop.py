@@ -12,13 +12,15 @@ from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
+    RoundEvent,
     RoundFinished,
     ToolFinished,
     TurnFinished,
     TurnParked,
+    UpstreamAbandoned,
     Usage,
 )
-from gateway_app.agent.model_call import ModelCall, Provider
+from gateway_app.agent.model_call import CutAt, ModelCall, Provider
 from gateway_app.agent.rounds import ask
 from gateway_app.agent.tools import RunTool, ToolCall, ToolResult
 from responses_app.protocol.items import Item, all_call_ids
@@ -34,13 +36,19 @@ class TurnProgress:
     items: tuple[Item, ...] = ()  # the model's output, and the outputs of its calls
     pending: tuple[ToolCall, ...] = ()  # whole calls without a result
     usage: Usage = field(default_factory=Usage)  # estimated for answers that broke off
+    # The estimate of an answer that runs on at its upstream, which counts it when it is picked up.
+    open_usage: Usage = field(default_factory=Usage)
     # The part of the usage that went into summaries; None if no summary was completed.
     spent_on_summaries: Usage | None = None
     tool_calls: int = 0  # of the server's tools, with results or without
     rounds: int = 0
     last_round: RoundFinished | None = None  # if no output follows it
-    is_message_cut: bool = False
+    cut_at: CutAt | None = None  # where the last message was cut, if it was
     notes: tuple[Item, ...] = ()  # for the model, behind the outputs of the pending calls
+
+    @property
+    def is_message_cut(self) -> bool:
+        return self.cut_at is not None
 
 
 async def run_turn(
@@ -62,8 +70,7 @@ async def run_turn(
             answer = AnswerBuffer()
             async with aclosing(ask(providers, next_call, retries, answer)) as events:
                 async for event in events:
-                    if isinstance(event, RoundFinished):
-                        turn.end_round(event, answer)
+                    turn.note(event, answer)
                     yield event
         if turn.end is None:
             async with aclosing(turn.run_tools(run_tool)) as results:
@@ -80,12 +87,13 @@ class _Turn:
 
     def __init__(self, call: ModelCall, progress: TurnProgress) -> None:
         self.usage = progress.usage
+        self._open_usage = progress.open_usage
         self.end: TurnFinished | TurnParked | None = None
         self._call = call
         self._summary_tokens = 0
         if progress.spent_on_summaries is not None:
             self._summary_tokens = progress.spent_on_summaries.output_tokens
-        self._must_continue = progress.is_message_cut
+        self._must_continue = progress.is_message_cut or call.resume is not None
         self._client_names = {tool["name"] for tool in call.client_tools}
         self._pending = list(progress.pending)
         self._called = progress.tool_calls
@@ -135,12 +143,22 @@ class _Turn:
         if limit is None:
             return self._call
         tokens_left = limit - (self.usage.output_tokens - self._summary_tokens)
+        if self._call.resume is not None:  # its upstream was sent the limit, and counts by itself
+            tokens_left = max(1, tokens_left)
         if tokens_left <= 0:
             self.end = TurnFinished(self.usage, "max_output_tokens")
             return None
         return replace(self._call, max_output_tokens=tokens_left)
 
-    def end_round(self, finished: RoundFinished, answer: AnswerBuffer) -> None:
+    def note(self, event: RoundEvent, answer: AnswerBuffer) -> None:
+        if isinstance(event, RoundFinished):
+            self._end_round(event, answer)
+        elif isinstance(event, UpstreamAbandoned):
+            # Its answer is not picked up, so its upstream will not count it.
+            self.usage += self._open_usage
+            self._open_usage = Usage()
+
+    def _end_round(self, finished: RoundFinished, answer: AnswerBuffer) -> None:
         self.usage += finished.usage
         self._pending = answer.calls()
         self._called += len(self._served())

@@ -3,10 +3,12 @@
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
 
 from gateway_app.agent.context import OWN_LABEL
-from gateway_app.agent.events import ModelEvent
+from gateway_app.agent.cut_message import with_rest
+from gateway_app.agent.events import ModelEvent, UpstreamPosition
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens
@@ -32,6 +34,22 @@ MODEL_PARAMETERS = (
 # Models name a tool as their training data did: with a namespace, and Kimi with the call's number.
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class CutAt(StrEnum):
+    """Where the answer at the end of a call's items broke off."""
+
+    TEXT = "text"  # in the last message, which is plain text: the model can go on letter by letter
+    BEHIND = "behind"  # in something behind that message, or in an answer that has reasoning
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """An answer that still runs at its upstream, and how much of it the log has."""
+
+    position: UpstreamPosition
+    # Type of event -> characters, or events that have none, after the position.
+    received: dict[type, int]
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,10 @@ class ModelCall:
     # Ids of calls that are in no item, or under another id: no other call of the turn may have them.
     used_call_ids: frozenset[str] = frozenset()
     is_retry: bool = False  # an attempt before this one broke: use a new connection
+    # The model goes on with the answer at the end of the items; each provider asks in its own way.
+    cut_at: CutAt | None = None
+    resume: ResumePoint | None = None  # instead of asking again, where the upstream still has it
+    is_stored: bool = False  # upstreams may store an answer only if the client's response is stored
 
     def tool_specs(self) -> list[dict[str, Any]]:
         """Every tool but the upstream's own, as the Responses API describes them."""
@@ -152,7 +174,11 @@ class ModelCall:
             choice = choice | {"mode": "auto"}
         elif choice != "none":
             choice = "auto"
-        return replace(self, items=self.items + items, tool_choice=choice)
+        if self.cut_at is None:
+            followed = self.items + items
+        else:
+            followed = with_rest(self.items, items)
+        return replace(self, items=followed, tool_choice=choice, cut_at=None, resume=None)
 
 
 def wire_name(name: str) -> str:
@@ -167,3 +193,11 @@ class Provider(Protocol):
     """A way to reach a model; one file each in ``providers/``."""
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
+
+
+@runtime_checkable
+class CancellingProvider(Protocol):
+    """A provider whose answers run on at the upstream when the connection is closed."""
+
+    async def cancel(self, position: UpstreamPosition) -> None:
+        """Stop that answer, if it is this upstream's; best effort."""

@@ -6,8 +6,6 @@ says so. Then the next model is asked, at once where another try of this one is 
 """
 
 import asyncio
-import random
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -25,9 +23,11 @@ from gateway_app.agent.events import (
     ProtocolDeviation,
     RoundEvent,
     RoundFinished,
+    UpstreamAbandoned,
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall, Provider
+from gateway_app.agent.retries import Retries
 from gateway_app.agent.stream_filters import clean_event, until_stop
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import tokens_of
@@ -36,9 +36,6 @@ MAX_CONTINUATIONS = 4  # of each model
 MAX_DROPS = 4
 SPLIT_AFTER_DROPS = 2  # of the same tool: the call would be too long the next time too
 BACKOFF_SECS = 0.5  # before the first retry; doubled for each further one
-MAX_DOUBLINGS = 10
-MAX_PAUSE_SECS = 60.0  # an upstream that asks for a longer one is not waited for
-MAX_LOADING_PAUSE_SECS = 5.0  # between two requests to a model that is not ready yet
 
 DROPPED = "Your call of `{tool}` was cut off before its arguments were complete, so it was not run."
 RESEND = " Make the call again if it is still needed."
@@ -75,14 +72,12 @@ async def ask(
                 current.end_request()
             except ModelFailed as failure:
                 current.fail_request(failure)
-            finished = current.settle()
-            if current.is_broken and answer.has_deltas:
-                yield Cut()
-            if finished is not None:
-                yield finished
+            for end_event in current.settle():
+                yield end_event
+            if current.is_finished:
                 return
             if not current.is_exhausted:
-                await asyncio.sleep(current.pause_secs)
+                await asyncio.sleep(current.retries.pause_secs)
     yield current.give_up()
 
 
@@ -94,21 +89,19 @@ class _Round:
     ) -> None:
         self.is_exhausted = False  # this model
         self.is_broken = False  # the last request
+        self.is_finished = False
         self._has_started = False  # the answer to the last request
-        self.pause_secs = 0.0
         self._is_last = True  # there is no model after this one
         self._call = call
         self._request = call
-        self._retries = retries
-        self._backoff_secs = backoff_secs
-        self._retry_after_secs = 0.0
+        self.retries = Retries(retries, backoff_secs)
+        self._retry_after_secs = 0.0  # as the upstream asks after the last request
         self._answer = answer
+        self._answer.runs_upstream = call.resume is not None
         self._has_deltas = False  # in any request
         self._usage = Usage()
         self._failure = ModelFailed("There is no model to ask.")
         self._deviations: set[str] = set()
-        self._retried = 0
-        self._failing_since: float | None = None
         self._continued = 0
         self._dropped = 0
         self._dropped_in_a_row = 0
@@ -117,7 +110,7 @@ class _Round:
     def begin_provider(self, *, is_last: bool) -> None:
         self.is_exhausted = False
         self._is_last = is_last
-        self._begin_retries()
+        self.retries.begin()
         self._continued = 0
 
     def fallback(self, number: int) -> ProtocolDeviation:
@@ -166,14 +159,22 @@ class _Round:
             self._usage += failure.usage
         self._has_deltas |= self._answer.has_deltas
 
-    def settle(self) -> RoundFinished | None:
-        """The end of the round; None if this model or the next one is asked."""
+    def settle(self) -> tuple[Cut | UpstreamAbandoned | RoundFinished, ...]:
+        """How the request ended; this model or the next one is asked if the round is not finished."""
         is_refused = self.is_broken and not self._failure.is_transient
         if is_refused and not self._can_next_model_answer():
             raise self._failed()
         finished = self._settle()
         self.is_exhausted = self.is_exhausted or is_refused
-        return finished
+        ends: list[Cut | UpstreamAbandoned | RoundFinished] = []
+        if self.is_broken and self._answer.has_deltas:
+            ends.append(Cut())
+        if finished is not None:
+            self.is_finished = True
+            ends.append(finished)
+        elif self._abandons_upstream():
+            ends.append(UpstreamAbandoned())
+        return tuple(ends)
 
     def _settle(self) -> RoundFinished | None:
         if not self.is_broken and not self._is_cut_by_length():
@@ -194,6 +195,15 @@ class _Round:
             return self._settle_cut()
         self._settle_silence()
         return None
+
+    def _abandons_upstream(self) -> bool:
+        """Does another answer replace one that may still run at its upstream?"""
+        if self.is_exhausted:
+            self._call = replace(self._call, resume=None)
+        if self._call.resume is not None or not self._answer.runs_upstream:
+            return False
+        self._answer.runs_upstream = False
+        return True
 
     def give_up(self) -> RoundFinished:
         if not self._has_deltas:
@@ -272,38 +282,11 @@ class _Round:
 
     def _settle_silence(self) -> None:
         self._call = replace(self._call, is_retry=True)
-        doubled = 2 ** min(self._retried, MAX_DOUBLINGS)
-        backoff = self._backoff_secs * doubled * random.uniform(0.5, 1)  # noqa: S311
-        patience_secs = self._patience_left_secs()
-        if patience_secs > 0:
-            backoff = min(backoff, MAX_LOADING_PAUSE_SECS, patience_secs)
-        self.is_exhausted = self._retried >= self._retries and patience_secs <= 0
-        self._retried += 1
-        self._pause(backoff)
-
-    def _patience_left_secs(self) -> float:
-        """How much longer a model that is not ready yet is waited for.
-
-        Without retries no request is sent twice, not even such a one.
-        """
-        now = time.monotonic()
-        if self._failing_since is None:
-            self._failing_since = now
-        if not self._retries:
-            return 0.0
-        return self._failing_since + self._failure.patience_secs - now
-
-    def _pause(self, backoff_secs: float = 0.0) -> None:
-        """An upstream that asks for more time than a client would wait is not asked again."""
-        if self._retry_after_secs > MAX_PAUSE_SECS:
-            self.is_exhausted = True
-        self.pause_secs = min(self._retry_after_secs + backoff_secs, MAX_PAUSE_SECS)
-
-    def _begin_retries(self) -> None:
-        self._retried = 0
-        self._failing_since = None
+        self.is_exhausted = not self.retries.repeats(
+            self._retry_after_secs, self._failure.patience_secs
+        )
 
     def _ask_again(self, call: ModelCall) -> None:
         self._call = call
-        self._begin_retries()
-        self._pause()
+        self.retries.begin()
+        self.is_exhausted = self.is_exhausted or not self.retries.waits(self._retry_after_secs)

@@ -1,20 +1,29 @@
 """Connects the agent loop of a turn with its providers, its tools and its recorder."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from functools import partial
 
 from django.conf import settings
 
 from gateway_app.agent.compaction import run_compaction
-from gateway_app.agent.events import AgentEvent
+from gateway_app.agent.events import AgentEvent, UpstreamPosition
 from gateway_app.agent.loop import run_turn
+from gateway_app.agent.model_call import CancellingProvider
 from gateway_app.providers.registry import get_providers
+from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext
 from gateway_app.runtime.turn_log import TurnLog
+from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.history.compaction import seal_compaction
+
+logger = logging.getLogger(__name__)
+
+CANCEL_SECS = 5.0  # the client has its terminal event already; the slot of the turn waits
 
 
 def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder:
@@ -25,6 +34,7 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
         hidden=context.progress.hidden,
+        reasoning_form=row.reasoning_form,
     )
 
 
@@ -44,3 +54,16 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         offered=context.call.offered_names(),
     )
     return run_turn(providers, context.call, tool_runner.run, progress, retries)
+
+
+async def cancel_upstream(row: Response, position: UpstreamPosition) -> None:
+    """Stop an answer that would run on at its upstream; it costs tokens, and has no reader."""
+    try:
+        async with asyncio.timeout(CANCEL_SECS):
+            agent = await database.read_with_retry(agent_of, row.model)
+            for provider in get_providers(agent.models()):
+                if isinstance(provider, CancellingProvider):
+                    await provider.cancel(position)
+    except Exception as error:
+        # The turn has ended: nothing that fails here may change that.
+        logger.warning("%s: its upstream was not stopped (%s).", row.pk, type(error).__name__)

@@ -9,6 +9,7 @@ from responses_app.protocol.items import (
     call_arguments,
     content_text_with_refusals,
 )
+from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.token_estimate import tokens_of
 
 
@@ -51,7 +52,7 @@ def _chars_written(item: Item) -> int:
     if item["type"] in ARGUMENTS_OF:
         return len(call_arguments(item))
     if item["type"] == "reasoning":
-        return len(content_text_with_refusals(item["summary"]))
+        return len(reasoning_text(item))
     if is_answer(item):
         return len(content_text_with_refusals(item["content"]))
     return 0

@@ -15,9 +15,12 @@ from responses_app.protocol.events import (
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    UPSTREAM_ABANDONED,
+    UPSTREAM_POSITION,
     Event,
 )
 from responses_app.protocol.items import CompactedContext
+from responses_app.protocol.reasoning_items import RAW, SUMMARY
 
 INTERNAL_TOOL_PREFIX = "_"
 
@@ -35,12 +38,14 @@ class Recorder:
         form: str,
         seal: Seal,
         hidden: Iterable[str] = (),
+        reasoning_form: str = RAW,
     ) -> None:
         self._builder = builder
         self._tools = tools
         self._client_names = client_names
         self._form = form
         self._seal = seal
+        self._reasoning_form = reasoning_form
         self._served: dict[str, str] = {}  # call id -> name
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in hidden}
@@ -59,7 +64,8 @@ class Recorder:
         self._builder.annotation(event.annotation)
 
     def _reasoning(self, event: types.ReasoningDelta) -> None:
-        self._builder.reasoning(event.text)
+        form = SUMMARY if event.is_summary else self._reasoning_form
+        self._builder.reasoning(event.text, form)
 
     def _reasoning_sealed(self, event: types.ReasoningSealed) -> None:
         self._builder.seal_reasoning(event.encrypted_content)
@@ -149,6 +155,19 @@ class Recorder:
     def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
+    def _upstream_position(self, event: types.UpstreamPosition) -> None:
+        self._builder.add(
+            {
+                "type": UPSTREAM_POSITION,
+                "upstream": event.upstream,
+                "upstream_id": event.response_id,
+                "cursor": event.cursor,
+            }
+        )
+
+    def _upstream_abandoned(self, event: types.UpstreamAbandoned) -> None:
+        self._builder.add({"type": UPSTREAM_ABANDONED})
+
 
 _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.MessageStarted: Recorder._message_started,
@@ -160,6 +179,8 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.OpaqueItem: Recorder._opaque_item,
     types.Cut: Recorder._cut,
     types.ProtocolDeviation: Recorder._protocol_deviation,
+    types.UpstreamPosition: Recorder._upstream_position,
+    types.UpstreamAbandoned: Recorder._upstream_abandoned,
     types.CallStarted: Recorder._call_started,
     types.CallArguments: Recorder._call_arguments,
     types.CallFinished: Recorder._call_finished,

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.context import as_function_call, as_function_output
-from gateway_app.agent.events import RoundFinished, Usage
+from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
+from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.open_round import OpenRound, is_answer
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
@@ -21,6 +23,7 @@ from responses_app.protocol.events import (
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    UPSTREAM_ABANDONED,
     Event,
 )
 from responses_app.protocol.items import (
@@ -46,6 +49,7 @@ class ResumedTurn(TurnProgress):
     hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
+    resume: ResumePoint | None = None  # of an answer that may still run at its upstream
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,10 @@ class EarlierAttempts:
     events: list[Event]
     builder: OutputBuilder
     usage: Usage
+    open_round: OpenRound  # of an answer that runs on at its upstream; otherwise empty
     deviations: list[str]
     first_output_at: datetime | None
+    upstream: UpstreamPosition | None = None  # of an answer that was not received to its end
 
 
 def read_attempts(response_id: str) -> EarlierAttempts:
@@ -66,8 +72,16 @@ def read_attempts(response_id: str) -> EarlierAttempts:
 def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
     builder = OutputBuilder(response_id, events)
-    usage, deviations = read_spent(events, builder.output)
-    return EarlierAttempts(events, builder, usage, deviations, first_output_at(segments))
+    log = _AttemptsLog(events, builder.output)
+    return EarlierAttempts(
+        events,
+        builder,
+        log.usage,
+        log.open_round,
+        log.deviations,
+        first_output_at(segments),
+        log.upstream.position,
+    )
 
 
 def read_progress(
@@ -83,14 +97,16 @@ def read_progress(
         items=tuple(model_items.items),
         pending=tuple(model_items.pending),
         usage=log.usage,
+        open_usage=log.open_usage,
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
-        is_message_cut=model_items.ends_in_cut_message(output[log.round_start :]),
+        cut_at=model_items.cut_at(output[log.round_start :]),
         hidden=frozenset(hidden),
         noted=frozenset(log.noted),
         used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
+        resume=log.upstream.resume_point(),
     )
 
 
@@ -118,20 +134,28 @@ class _AttemptsLog:
         self.steps: list[int | Event | None] = []
         self.deviations: list[str] = []
         self.noted: set[tuple[str, str]] = set()
+        self.upstream = UpstreamLog()
         self._item_count = 0
         self._output = output
-        self._open_round = OpenRound()
+        self.open_round = OpenRound()
         for event in events:
             self._read(event)
-        self._cut_round()
+        self._end_attempt()
+        self.open_usage = self.open_round.usage(self._output[: self._item_count])
+
+    def _end_attempt(self) -> None:
+        """An answer that runs on at its upstream is counted there, when it is picked up."""
+        if self.upstream.resume_point() is None:
+            self._cut_round()
 
     def _cut_round(self) -> None:
         """An attempt ended in its last round, which no upstream has counted."""
-        self.usage += self._open_round.usage(self._output[: self._item_count])
-        self._open_round.end(self._item_count)
+        self.usage += self.open_round.usage(self._output[: self._item_count])
+        self.open_round.end(self._item_count)
 
     def _read(self, event: Event) -> None:
         kind = event["type"]
+        self.upstream.read(event)
         if kind == ITEM_ADDED:
             self._item_count += 1
             self.steps.append(event["output_index"])
@@ -144,8 +168,10 @@ class _AttemptsLog:
             self.steps.append(event)
         elif kind == TOOL_CALLED:
             self.shown[event["output_index"]] = event["call_id"]
-        elif kind == ATTEMPT_STARTED:
+        elif kind == UPSTREAM_ABANDONED:
             self._cut_round()
+        elif kind == ATTEMPT_STARTED:
+            self._end_attempt()
             self.steps.append(None)
         elif kind == PROTOCOL_DEVIATION:
             self.deviations.append(event["name"])
@@ -155,11 +181,11 @@ class _AttemptsLog:
     def _read_spent(self, event: Event) -> None:
         kind = event["type"]
         if kind == MODEL_STARTED:
-            self._open_round.begin_answer(event["input_tokens"])
+            self.open_round.begin_answer(event["input_tokens"])
             return
         spent = Usage.read(event["usage"])
         self.usage += spent
-        self._open_round.end(self._item_count)
+        self.open_round.end(self._item_count)
         if kind == CONTEXT_COMPACTED:
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
             return
@@ -188,7 +214,17 @@ class _ModelItems:
             else:
                 self._add_hidden(step, ledger)
 
-    def ends_in_cut_message(self, open_round: list[Item]) -> bool:
+    def cut_at(self, open_round: list[Item]) -> CutAt | None:
+        """Where the last message was cut; None if the model has nothing to go on with."""
+        if not self._ends_in_cut_message(open_round):
+            return None
+        last = self.items[-1]
+        has_reasoning = any(item["type"] == "reasoning" for item in open_round)
+        if has_reasoning or last["type"] != "message" or last.get("status") != "incomplete":
+            return CutAt.BEHIND
+        return CutAt.TEXT
+
+    def _ends_in_cut_message(self, open_round: list[Item]) -> bool:
         """Reasoning behind the message makes no difference."""
         for item in reversed(self.items):
             if item["type"] == "message":

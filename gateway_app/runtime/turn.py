@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -18,9 +20,11 @@ from gateway_app.agent.events import (
     RoundFinished,
     TurnFinished,
     TurnParked,
+    UpstreamAbandoned,
+    UpstreamPosition,
     Usage,
 )
-from gateway_app.runtime.agent_run import make_recorder, start_agent
+from gateway_app.runtime.agent_run import cancel_upstream, make_recorder, start_agent
 from gateway_app.runtime.mcp import wait_until_connected
 from gateway_app.runtime.open_round import OpenRound
 from gateway_app.runtime.resumption import EarlierAttempts
@@ -74,6 +78,7 @@ class TurnRun:
         self._usage = Usage()  # of finished rounds, and of earlier attempts
         self._open_round = OpenRound()
         self._deviations: list[str] = []
+        self._upstream: UpstreamPosition | None = None  # of an answer that runs there by itself
 
     # -- from outside -------------------------------------------------------------------
     def stop(self, cause: StopCause) -> None:
@@ -119,13 +124,16 @@ class TurnRun:
             raise ContinuedElsewhere(self.row.pk)
         earlier = await self._log.open()
         self._usage = earlier.usage
-        self._open_round = OpenRound(len(earlier.builder.output))
+        self._open_round = earlier.open_round
         self._deviations = earlier.deviations
+        self._upstream = earlier.upstream
         self._task = asyncio.current_task()
         end = await self._find_end(earlier)
         self._task = None
         if end is not None:
             await self._log.settle(end, self._deviations)
+            if self._upstream is not None:
+                await cancel_upstream(self.row, self._upstream)
         elif not await database.write_with_retry(partial(park, self.row), response_id=self.row.pk):
             raise Fenced(self.row.pk)
 
@@ -197,22 +205,35 @@ class TurnRun:
                     return event
                 if isinstance(event, TurnParked):
                     return None
-                if isinstance(event, RoundFinished | Compaction):
-                    self._end_round(event)
-                elif isinstance(event, ProtocolDeviation):
-                    self._deviations.append(event.name)
-                elif isinstance(event, AnswerStarted):
-                    self._open_round.begin_answer(event.input_tokens)
+                note = _NOTES.get(type(event))
+                if note is not None:
+                    note(self, event)
                 recorder.record(event)
                 self._log.append()
                 if database.writer.is_congested:
                     await self._log.wait_for_disk()
         raise ModelFailed("The agent stopped without an end.")
 
+    def _note_deviation(self, event: ProtocolDeviation) -> None:
+        self._deviations.append(event.name)
+
+    def _begin_answer(self, event: AnswerStarted) -> None:
+        self._open_round.begin_answer(event.input_tokens)
+
+    def _note_position(self, event: UpstreamPosition) -> None:
+        self._upstream = event
+
     def _end_round(self, event: RoundFinished | Compaction) -> None:
         if isinstance(event, Compaction) and event.context is None:  # it has only begun
             return
+        self._upstream = None
         self._usage += event.usage
+        self._open_round.end(self._log.builder.snapshot.item_count)
+
+    def _abandon_upstream(self, event: UpstreamAbandoned) -> None:
+        """Its answer is not picked up, so its upstream will not count it."""
+        self._upstream = None
+        self._usage = self._spent()
         self._open_round.end(self._log.builder.snapshot.item_count)
 
     def _spent(self) -> Usage:
@@ -253,3 +274,14 @@ class TurnRun:
 
     def _can_go_on_elsewhere(self) -> bool:
         return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
+
+
+# The events that say more than what is recorded.
+_NOTES: dict[type, Callable[[TurnRun, Any], None]] = {
+    RoundFinished: TurnRun._end_round,
+    Compaction: TurnRun._end_round,
+    ProtocolDeviation: TurnRun._note_deviation,
+    AnswerStarted: TurnRun._begin_answer,
+    UpstreamPosition: TurnRun._note_position,
+    UpstreamAbandoned: TurnRun._abandon_upstream,
+}

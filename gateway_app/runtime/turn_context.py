@@ -5,9 +5,9 @@ from datetime import UTC
 
 from django.conf import settings
 
-from gateway_app.agent.answer_buffer import CONTINUE
 from gateway_app.agent.compaction import CompactionTurn
-from gateway_app.agent.context import as_note, build_items
+from gateway_app.agent.context import build_items
+from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
@@ -74,10 +74,10 @@ def _model_context(
             room = agent.context_window - estimate_tokens(newer.items, instructions, tools or [])
         older = read_context(row.owner_id, request.history, room)
     context_items = older.items + newer.items
-    if progress.is_message_cut:
-        context_items.append(as_note(CONTINUE))
     pending = {call.call_id for call in progress.pending}
     items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
+    if progress.is_message_cut:
+        items = with_joined_end(items)
     call = ModelCall(
         model=row.model,
         items=items,
@@ -94,6 +94,9 @@ def _model_context(
         max_tool_calls=fields.get("max_tool_calls"),
         compact_threshold=_compact_threshold(request, agent),
         parameters=request.model_parameters(),
+        cut_at=progress.cut_at,
+        resume=progress.resume,
+        is_stored=row.is_stored,
     )
     kept_items = None
     if older.is_cut:

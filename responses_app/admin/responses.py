@@ -64,7 +64,13 @@ class ResponseAdmin(ResponseActions):
         (
             "Request",
             {
-                "fields": ("request_shown", "ignored", "protocol_deviations", "tool_items"),
+                "fields": (
+                    "request_shown",
+                    "ignored",
+                    "protocol_deviations",
+                    "tool_items",
+                    "reasoning_form",
+                ),
                 "classes": ("collapse",),
             },
         ),

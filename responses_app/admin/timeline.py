@@ -185,7 +185,8 @@ def _text(item: Item) -> Text:
     if item["type"] == "message":
         return Text(str(item["role"]), _cut(_joined(item["content"])), status)
     if item["type"] == "reasoning":
-        return Text("reasoning", _cut(_joined(item.get("summary", []))), status)
+        parts = item.get("content") or item.get("summary")
+        return Text("reasoning", _cut(_joined(parts)), status)
     return Text(str(item["type"]), pretty(json.dumps(item)), status)
 
 

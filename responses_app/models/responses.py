@@ -6,6 +6,8 @@ from django.utils import timezone
 from responses_app.models.response_queries import Kind, ResponseQuerySet, is_held, is_parked
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.protocol.ids import new_response_id
+from responses_app.protocol.reasoning_items import FORMS as REASONING_FORMS
+from responses_app.protocol.reasoning_items import SUMMARY
 from responses_app.protocol.status import (
     OPEN,
     TERMINAL,
@@ -119,6 +121,14 @@ class Response(models.Model):
         default=0, help_text="Messages that it added to the transcript of its session."
     )
     tool_items = models.CharField(max_length=20, default="function_call")
+    # The default is the form of every response that older versions made.
+    reasoning_form = models.CharField(
+        max_length=10,
+        choices=[(form, form) for form in REASONING_FORMS],
+        default=SUMMARY,
+        db_default=SUMMARY,
+        help_text="How the model's raw reasoning appears in its output.",
+    )
 
     is_stored = models.BooleanField(default=True)
     is_background = models.BooleanField(default=False)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from responses_app.protocol import events
+from responses_app.protocol import events, reasoning_items
 from responses_app.protocol.closing import INTERRUPTED, closing_events, mcp_error
 from responses_app.protocol.events import Event
 from responses_app.protocol.ids import item_id
@@ -123,14 +123,13 @@ class OutputBuilder:
         index = self._message_of("refusal")
         self._add_at(index, events.REFUSAL_DELTA, content_index=0, delta=delta)
 
-    def reasoning(self, delta: str) -> None:
+    def reasoning(self, delta: str, form: str = reasoning_items.RAW) -> None:
         index = self._last_open("reasoning")
-        if index is None:
+        if index is None or reasoning_items.form_of(self.snapshot.item(index)) != form:
             self.close("completed")
-            index = self._add_item({"type": "reasoning", "summary": []})
-            part: ContentPart = {"type": "summary_text", "text": ""}
-            self._add_at(index, events.SUMMARY_PART_ADDED, summary_index=0, part=part)
-        self._add_at(index, events.SUMMARY_DELTA, summary_index=0, delta=delta)
+            index = self._add_item(reasoning_items.empty_reasoning(form))
+            self.add(reasoning_items.part_added(self.snapshot.item(index), index))
+        self.add(reasoning_items.text_delta(self.snapshot.item(index), index, delta))
 
     def seal_reasoning(self, encrypted_content: str) -> None:
         """Close a reasoning item with the form that only its upstream can read."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import ContentPart, Item
 
 INTERRUPTED = "Interrupted: whether this call took effect is not known. Check before you repeat it."
 
@@ -46,20 +46,35 @@ def _close_message(item: Item, index: int) -> list[Event]:
         else:
             continue  # an image or a file of the user, which was never open
         closing.append(done)
-        closing.append(
-            {
-                "type": events.PART_DONE,
-                "item_id": item["id"],
-                "output_index": index,
-                "content_index": content_index,
-                "part": part.copy(),
-            }
-        )
+        closing.append(_part_done(item, index, content_index, part))
     return closing
+
+
+def _part_done(item: Item, index: int, content_index: int, part: ContentPart) -> Event:
+    return {
+        "type": events.PART_DONE,
+        "item_id": item["id"],
+        "output_index": index,
+        "content_index": content_index,
+        "part": part.copy(),
+    }
 
 
 def _close_reasoning(item: Item, index: int) -> list[Event]:
     closing: list[Event] = []
+    content = item.get("content") or []
+    assert not isinstance(content, str)  # the server's own reasoning has parts
+    for content_index, part in enumerate(content):
+        closing.append(
+            {
+                "type": events.REASONING_DONE,
+                "item_id": item["id"],
+                "output_index": index,
+                "content_index": content_index,
+                "text": part["text"],
+            }
+        )
+        closing.append(_part_done(item, index, content_index, part))
     for summary_index, part in enumerate(item["summary"]):
         closing.append(
             {

@@ -42,6 +42,9 @@ class Event(TypedDict, total=False):
     input_tokens: int
     usage: dict[str, int]
     upstream_ids: list[str]
+    upstream: str
+    upstream_id: str
+    cursor: int
     status: str
     duration_ms: int
     expires_at: int
@@ -80,6 +83,8 @@ SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
 SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
 SUMMARY_DELTA = "response.reasoning_summary_text.delta"
 SUMMARY_DONE = "response.reasoning_summary_text.done"
+REASONING_DELTA = "response.reasoning_text.delta"
+REASONING_DONE = "response.reasoning_text.done"
 ARGUMENTS_DELTA = "response.function_call_arguments.delta"
 ARGUMENTS_DONE = "response.function_call_arguments.done"
 CUSTOM_INPUT_DELTA = "response.custom_tool_call_input.delta"
@@ -96,8 +101,7 @@ ARGUMENTS_DELTA_OF = {
     "mcp_call": MCP_ARGUMENTS_DELTA,
 }
 
-# -- only upstreams send these ----------------------------------------------------------
-REASONING_TEXT_DELTA = "response.reasoning_text.delta"
+# -- only upstreams send this -----------------------------------------------------------
 OPEN_REASONING_DELTA = "response.reasoning.delta"  # the name in Open Responses
 
 # -- internal events --------------------------------------------------------------------
@@ -107,6 +111,8 @@ MODEL_STARTED = "hermes.model.started"  # its first output of a request; with th
 MODEL_FINISHED = "hermes.model.finished"
 USAGE_ESTIMATED = "hermes.usage.estimated"  # stored with the terminal event
 PROTOCOL_DEVIATION = "hermes.quirk"
+UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its upstream by itself
+UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now

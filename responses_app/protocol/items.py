@@ -9,7 +9,7 @@ TokenLogprob = dict[str, Any]
 
 
 class ContentPart(TypedDict, total=False):
-    """A part of a message, of a tool's output or of a reasoning summary."""
+    """A part of a message, of a tool's output, of reasoning or of its summary."""
 
     type: Required[str]
     text: str

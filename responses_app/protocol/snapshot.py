@@ -130,6 +130,7 @@ _STEPS: dict[str, Callable[[Snapshot, Event], None]] = {
     events.TEXT_DELTA: Snapshot._text_delta,
     events.REFUSAL_DELTA: Snapshot._refusal_delta,
     events.SUMMARY_DELTA: Snapshot._summary_delta,
+    events.REASONING_DELTA: Snapshot._text_delta,
     events.ARGUMENTS_DELTA: Snapshot._arguments_delta,
     events.MCP_ARGUMENTS_DELTA: Snapshot._arguments_delta,
     events.CUSTOM_INPUT_DELTA: Snapshot._input_delta,

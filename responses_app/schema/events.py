@@ -6,6 +6,7 @@ from responses_app.requests.json_schema import (
     OPEN_OBJECT,
     STRING,
     Schema,
+    any_of,
     array_of,
     enum,
     ref,
@@ -17,11 +18,12 @@ from responses_app.schema.builders import (
     frame,
     stream,
 )
-from responses_app.schema.items import SUMMARY_PART
+from responses_app.schema.items import REASONING_PART, SUMMARY_PART
 
 _AT: dict[str, Schema] = {"item_id": STRING, "output_index": INTEGER}
 _CONTENT = _AT | {"content_index": INTEGER}
 _SUMMARY = _AT | {"summary_index": INTEGER}
+_PART = {"part": any_of(ref("Part"), REASONING_PART)}
 _DELTA: dict[str, Schema] = {"delta": STRING}
 _WHOLE_ITEM = {"output_index": INTEGER, "item": ref("Item")}
 _LOGPROBS: dict[str, Schema] = {"logprobs": array_of(ref("Logprob"))}
@@ -31,8 +33,8 @@ EVENTS: dict[str, dict[str, Schema]] = dict.fromkeys(sorted(events.LIFECYCLE_TYP
 EVENTS |= {
     events.ITEM_ADDED: _WHOLE_ITEM,
     events.ITEM_DONE: _WHOLE_ITEM,
-    events.PART_ADDED: _CONTENT | {"part": ref("Part")},
-    events.PART_DONE: _CONTENT | {"part": ref("Part")},
+    events.PART_ADDED: _CONTENT | _PART,
+    events.PART_DONE: _CONTENT | _PART,
     events.TEXT_DELTA: _CONTENT | _DELTA | _LOGPROBS,
     events.TEXT_DONE: _CONTENT | {"text": STRING} | _LOGPROBS,
     events.ANNOTATION_ADDED: _CONTENT | {"annotation_index": INTEGER, "annotation": OPEN_OBJECT},
@@ -42,6 +44,8 @@ EVENTS |= {
     events.SUMMARY_PART_DONE: _SUMMARY | {"part": SUMMARY_PART},
     events.SUMMARY_DELTA: _SUMMARY | _DELTA,
     events.SUMMARY_DONE: _SUMMARY | {"text": STRING},
+    events.REASONING_DELTA: _CONTENT | _DELTA,
+    events.REASONING_DONE: _CONTENT | {"text": STRING},
     events.ARGUMENTS_DELTA: _AT | _DELTA,
     events.ARGUMENTS_DONE: _AT | {"name": STRING, "arguments": STRING},
     events.CUSTOM_INPUT_DELTA: _AT | _DELTA,

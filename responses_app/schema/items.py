@@ -50,6 +50,7 @@ PARTS = union(
     },
 )
 SUMMARY_PART = shape({"type": const("summary_text"), "text": STRING})
+REASONING_PART = shape({"type": const("reasoning_text"), "text": STRING})
 MCP_ERROR = shape(
     {
         "type": const("mcp_tool_execution_error"),

@@ -12,6 +12,7 @@ from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
+from responses_app.requests.clients import read_reasoning_form
 from responses_app.requests.headers import (
     IGNORED_HEADER,
     SESSION_HEADER,
@@ -48,7 +49,7 @@ class GeneratingConsumer(HttpConsumer):
         return self.header(FORM_HEADER)
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
-        """Headers give the session key, the turn policy and the idempotency key."""
+        """Headers give the session key, the turn policy, the idempotency key and the client."""
         path = self.scope["path"]
         identity = await run_beside_loop(self.body_bytes, read_identity, self.header, path, body)
         turn_policy = read_turn_policy(self.header(TURN_POLICY_HEADER))
@@ -56,6 +57,7 @@ class GeneratingConsumer(HttpConsumer):
             admission,
             session_key=read_session_key(self.header(SESSION_KEY_HEADER)),
             turn_policy=turn_policy or admission.turn_policy,
+            reasoning_form=read_reasoning_form(self.header),
             identity=identity,
         )
         self._admitting = asyncio.ensure_future(admit(admission))

@@ -53,6 +53,7 @@ def act(builder: OutputBuilder, number: int) -> list[Event]:
         lambda: builder.text("more ", [{"token": "more", "logprob": -2.0}]),
         lambda: builder.annotation({"type": "url_citation", "url": "http://x"}),
         lambda: builder.reasoning("because "),
+        lambda: builder.reasoning("in short ", "summary"),
         lambda: builder.refusal("no "),
         lambda: builder.call_started(call_id, "tool"),
         lambda: builder.call_arguments(f"call_{number - 1}", "{}"),
@@ -80,7 +81,7 @@ def test_after_every_step_and_every_attempt_it_equals_the_fold() -> None:
         numbering.follow(read_whole(row.pk)[-1])
         overtaken.follow(read_whole(row.pk)[-1])
         builder.close("incomplete")
-        for number in range(24):
+        for number in range(26):
             append(numbering, [*act(builder, number), {"type": "hermes.note"}])
             with pytest.raises(Fenced):
                 append(overtaken, [word("of an attempt that was overtaken")])

@@ -46,6 +46,9 @@ def test_pace_thought_failure_and_tools_are_asked_for_in_words() -> None:
     assert isinstance(paced, Say)
     assert paced.words_per_sec == 250
     assert isinstance(compose(ask("think first"))[0], Think)
+    assert isinstance(compose(ask("think first", parameters={"reasoning": {"effort": "low"}}))[0], Think)
+    unthinking = compose(ask("think first", parameters={"reasoning": {"effort": "none"}}))
+    assert not any(isinstance(step, Think) for step in unthinking)
     assert isinstance(compose(ask("please fail"))[-1], Fail)
     call = compose(ask("calculate 2 * (3 + 4)", tools=(CALCULATE,)))[-1]
     assert isinstance(call, Call)

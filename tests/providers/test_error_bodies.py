@@ -16,9 +16,9 @@ SHAPES: dict[str, Any] = {
     "Gemini": [{"error": {"code": 400, "message": "Boom.", "status": "INVALID_ARGUMENT"}}],
     "LM Studio": {"error": "Boom."},
     "SGLang": {"object": "error", "message": "Boom.", "type": "BadRequest", "param": None, "code": 400},
-    "Mistral": {"object": "error", "message": {"detail": [{"loc": ["body", "n"], "msg": "Boom."}]}, "type": "t"},
+    "Mistral": {"object": "error", "message": {"detail": [{"loc": [], "msg": "Boom."}]}, "type": "t"},
     "xAI": {"code": "Some words about it", "error": "Boom."},
-    "FastAPI": {"error": {"detail": [{"loc": ["body"], "msg": "Boom."}]}},
+    "FastAPI": {"error": {"detail": [{"msg": "Boom."}]}},
     "typed": {"type": "error", "message": "Boom.", "code": None},
 }
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued
+from gateway_app.agent.answer_buffer import CONTINUE, AnswerBuffer, continued, with_note
 from gateway_app.agent.context import as_note
 from gateway_app.agent.events import (
     AnswerStarted,
@@ -16,7 +16,9 @@ from gateway_app.agent.events import (
     TextDelta,
 )
 from gateway_app.agent.events import Cut as Broken
-from gateway_app.agent.rounds import MAX_PAUSE_SECS, ask
+from gateway_app.agent.model_call import CutAt
+from gateway_app.agent.retries import MAX_PAUSE_SECS
+from gateway_app.agent.rounds import ask
 from gateway_app.providers.openai.client import Upstream
 from responses_app.protocol.items import content_text
 from tests.support.model_stub import (
@@ -139,7 +141,7 @@ async def test_a_text_is_continued_four_times_and_then_incomplete(providers: Pro
     recorded = await record_round(providers.provider(mode))
     assert (recorded.text, recorded.cuts, providers.requests) == ("0 1 2 3 4 ", 5, 5)
     assert recorded.finish.reason == "upstream_cut"
-    assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 2, 3, 4]
+    assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 1, 1, 1]
     texts = [content_text(item["content"]) for item in recorded.answer.items()]
     assert texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
 
@@ -183,7 +185,8 @@ def test_a_continued_call_has_the_output_and_asks_to_go_on() -> None:
         buffer.add(event)
     shown = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so f"}]}
     asked = continued(replace(CALL, tool_choice="required"), buffer)
-    assert asked.items == [*CALL.items, shown, as_note(CONTINUE)]
+    assert (asked.items, asked.cut_at) == ([*CALL.items, shown], CutAt.TEXT)
+    assert with_note(asked).items == [*asked.items, as_note(CONTINUE)]
     assert asked.tool_choice == "required"
     assert continued(CALL, AnswerBuffer()).items == CALL.items
 

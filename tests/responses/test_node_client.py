@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway_app.providers.builtin.provider import REASONING
 from tests.support.chat_client import WEATHER
 from tests.support.long_conversations import SUMMARY
 from tests.support.scripted_requests import REASONING_TEXT_AND_CALL
@@ -125,6 +126,10 @@ def test_the_ai_sdk_streams_with_usage(run: Run) -> None:
     assert "ai sdk says hello" in seen["text"]
     assert seen["finish"] == "stop"
     assert seen["tokens"] > 0
+
+
+def test_the_ai_sdk_reads_raw_reasoning_as_a_summary(run: Run) -> None:
+    assert run("reasoning", program="ai.mjs") == [REASONING, REASONING]
 
 
 def test_the_ai_sdk_runs_its_own_tools(run: Run) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway_app.agent.answer_buffer import with_note
 from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.builtin.provider import compose
@@ -59,7 +60,7 @@ class ScriptedProvider:
             self._trace(outcome, call)
 
     def _trace(self, event: str, call: ModelCall) -> None:
-        line = {"event": event, "at": time.time(), "pid": os.getpid(), "texts": _texts(call)}
+        line = {"event": event, "at": time.time(), "pid": os.getpid(), "texts": _texts(with_note(call))}
         line["instructions"] = call.instructions or ""
         with (Path(settings.HERMES_HOME) / "model_calls.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")

@@ -67,6 +67,7 @@ def test_outputs_come_behind_the_text_beside_their_calls(ends: bool) -> None:
 def say_of_every_kind(builder: OutputBuilder) -> None:
     for say in (builder.reasoning, builder.refusal, builder.text):
         say("x" * 40)
+    builder.reasoning("x" * 40, "summary")
     for call_id, kind in (("c1", "function_call"), ("c2", "custom_tool_call")):
         builder.call_started(call_id, "look", kind)
         builder.call_arguments(call_id, "x" * 40)
@@ -75,7 +76,7 @@ def say_of_every_kind(builder: OutputBuilder) -> None:
 
 
 def test_whatever_was_written_before_a_crash_counts_against_the_limit() -> None:
-    assert resumed(say_of_every_kind).usage == Usage(0, 6 * 10, is_estimated=True)
+    assert resumed(say_of_every_kind).usage == Usage(0, 7 * 10, is_estimated=True)
 
 
 def test_the_input_of_an_answer_that_broke_off_counts_and_is_an_estimate() -> None:

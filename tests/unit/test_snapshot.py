@@ -11,6 +11,7 @@ from responses_app.eventlog.segments import Numbering, Segment
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import Event
 from responses_app.protocol.items import content_text
+from responses_app.protocol.reasoning_items import FORMS
 from responses_app.protocol.response_object import json_body
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.sse import decode_frames, split_frames
@@ -36,7 +37,7 @@ def play(steps: list[tuple[str, str]], builder: OutputBuilder) -> list[Event]:
         if kind == "text":
             builder.text(value, [{"token": value}] * (number % 3))
         elif kind == "reasoning":
-            builder.reasoning(value)
+            builder.reasoning(value, FORMS[number % 2])
         elif kind == "call":
             builder.call_started(call_id, "tool")
             builder.call_arguments(call_id, value)

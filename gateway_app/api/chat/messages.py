@@ -13,7 +13,7 @@ Fields = dict[str, Any]
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 INSTRUCTION_ROLES = ("system", "developer")
-TEXT_FIELDS = ("name", "reasoning_content", "refusal", "tool_call_id")
+TEXT_FIELDS = ("name", "reasoning", "reasoning_content", "refusal", "tool_call_id")
 CALL_KINDS = ("function", "custom")
 
 

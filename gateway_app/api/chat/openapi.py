@@ -83,9 +83,10 @@ _MESSAGE = shape(
         "refusal": nullable(STRING),
         "annotations": array_of(OPEN_OBJECT),
         "reasoning_content": STRING,
+        "reasoning": string("The same text as reasoning_content."),
         "tool_calls": array_of(_CALL),
     },
-    ("reasoning_content", "tool_calls"),
+    ("reasoning_content", "reasoning", "tool_calls"),
 )
 _FINISH = nullable(enum(("stop", "length", "tool_calls", "content_filter", "error")))
 _CALL_DELTA = shape(
@@ -102,6 +103,7 @@ _DELTA_FIELDS: dict[str, Schema] = {
     "role": const("assistant"),
     "content": STRING,
     "reasoning_content": STRING,
+    "reasoning": STRING,
     "refusal": STRING,
     "tool_calls": array_of(_CALL_DELTA),
 }

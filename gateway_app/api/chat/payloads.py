@@ -8,6 +8,7 @@ from responses_app.protocol.errors import NotFound
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.ids import RESPONSE_PREFIX
 from responses_app.protocol.items import CALLS, ContentPart, Item, TokenLogprob, content_text
+from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import LIMITS, OPEN, Status
 from responses_app.requests.tools import client_tool_names
@@ -187,12 +188,25 @@ def _message(body: ResponseBody) -> dict[str, Any]:
         "refusal": refusal,
         "annotations": annotations,
     }
-    reasoning = "".join(content_text(item.get("summary")) for item in body["output"])
+    reasoning = _reasoning(body)
     if reasoning:
-        message["reasoning_content"] = reasoning
+        message |= reasoning_fields(reasoning)
     if calls:
         message["tool_calls"] = [_call(item) for item in calls]
     return message
+
+
+def reasoning_fields(text: str) -> dict[str, str]:
+    """Under both names: model servers use one or the other, and clients read either."""
+    return {"reasoning_content": text, "reasoning": text}
+
+
+def _reasoning(body: ResponseBody) -> str:
+    texts: list[str] = []
+    for item in body["output"]:
+        if item["type"] == "reasoning":
+            texts.append(reasoning_text(item))
+    return "".join(texts)
 
 
 def _parts(body: ResponseBody) -> list[ContentPart]:

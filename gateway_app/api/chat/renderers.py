@@ -13,6 +13,7 @@ from gateway_app.api.chat.payloads import (
     finish_reason,
     logprobs,
     problem_of,
+    reasoning_fields,
     usage,
 )
 from gateway_app.api.chat.tool_progress import Progress, ToolProgress
@@ -87,7 +88,7 @@ class ChatView(LogView):
         return [self._chunk({"refusal": event["delta"]})]
 
     def _reasoning_delta(self, event: Event) -> Frames:
-        return [self._chunk({"reasoning_content": event["delta"]})]
+        return [self._chunk(reasoning_fields(event["delta"]))]
 
     def _item_added(self, event: Event) -> Frames:
         item = event["item"]
@@ -159,6 +160,7 @@ _STEPS: dict[str, Callable[[ChatView, Event], Frames]] = {
     events.ANNOTATION_ADDED: ChatView._annotation_added,
     events.REFUSAL_DELTA: ChatView._refusal_delta,
     events.SUMMARY_DELTA: ChatView._reasoning_delta,
+    events.REASONING_DELTA: ChatView._reasoning_delta,
     events.ITEM_ADDED: ChatView._item_added,
     events.ITEM_DONE: ChatView._item_done,
     events.ARGUMENTS_DELTA: ChatView._arguments_delta,

@@ -105,6 +105,8 @@ _STEPS: dict[str, Callable[[RunEventRenderer, Event], Fields | None]] = {
     events.REFUSAL_DELTA: RunEventRenderer._message_delta,
     events.SUMMARY_DELTA: RunEventRenderer._reasoning_delta,
     events.SUMMARY_DONE: RunEventRenderer._reasoning_done,
+    events.REASONING_DELTA: RunEventRenderer._reasoning_delta,
+    events.REASONING_DONE: RunEventRenderer._reasoning_done,
     events.TOOL_STARTED: RunEventRenderer._tool_started,
     events.TOOL_FINISHED: RunEventRenderer._tool_finished,
     events.APPROVAL_REQUESTED: RunEventRenderer._approval_requested,

@@ -171,6 +171,7 @@ _STEPS: dict[str, Callable[[SessionChatView, Event], Rendered]] = {
     events.TEXT_DELTA: SessionChatView._text_delta,
     events.REFUSAL_DELTA: SessionChatView._text_delta,
     events.SUMMARY_DELTA: SessionChatView._reasoning_delta,
+    events.REASONING_DELTA: SessionChatView._reasoning_delta,
     events.TOOL_STARTED: SessionChatView._tool_started,
     events.TOOL_FINISHED: SessionChatView._tool_finished,
     events.APPROVAL_REQUESTED: SessionChatView._approval_requested,

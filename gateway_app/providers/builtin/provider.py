@@ -81,7 +81,7 @@ def _compose(question: Item, call: ModelCall) -> list[Step]:
     asked = whole[:READ_CHARS]
     pace = _pace(asked)
     script: list[Step] = []
-    if _THINK.search(asked):
+    if _may_think(call) and _THINK.search(asked):
         script.append(Think(REASONING, pace))
     if _FAIL.search(asked):
         script.append(Say("This answer ends in a failure, as asked. ", pace))
@@ -95,6 +95,11 @@ def _compose(question: Item, call: ModelCall) -> list[Step]:
         script.append(Say("Let me see. ", pace))
     script.append(called)
     return script
+
+
+def _may_think(call: ModelCall) -> bool:
+    reasoning = call.parameters.get("reasoning") or {}
+    return bool(reasoning.get("effort") != "none")
 
 
 def _formatted(call: ModelCall) -> str | None:

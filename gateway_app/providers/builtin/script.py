@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from gateway_app.agent.answer_buffer import CONTINUE
 from gateway_app.agent.events import (
     CallArguments,
     CallFinished,
@@ -81,9 +80,8 @@ def question_and_reply(call: ModelCall) -> tuple[Item, str]:
     """The item that the model must answer, and its reply up to a cut."""
     texts = [item for item in call.items if item["type"] == "message" or item["type"] in OUTPUTS]
     reply = ""
-    if len(texts) > 1 and item_text(texts[-1]) == CONTINUE:
-        texts.pop()
-        while texts[-1].get("role") == "assistant":
+    if call.cut_at is not None:
+        while texts and texts[-1].get("role") == "assistant":
             reply = item_text(texts.pop()) + reply
     if not texts:
         return {"type": "message", "role": "user", "content": ""}, reply

@@ -1,7 +1,7 @@
 """What the protocols of upstreams have in common: a request, and an answer that may break off."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from gateway_app.agent.events import (
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.think_tags import ThinkTags
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.sse import Event, WholeAnswer, cut_off
 from responses_app.protocol.ids import new_call_id
@@ -84,6 +85,10 @@ class CallTracker:
             yield from self._release()
 
     @property
+    def is_any_open(self) -> bool:
+        return bool(self._open)
+
+    @property
     def are_whole(self) -> bool:
         return all(self._is_whole(call_id) for call_id in self._open)
 
@@ -115,6 +120,7 @@ class Answer(ABC):
         self.wants_logprobs = call.wants_logprobs
         self.upstream = upstream
         self._upstream_ids: dict[str, None] = {}
+        self._think_tags = ThinkTags()
 
     def is_last(self, event: Event) -> bool:
         return False
@@ -129,6 +135,24 @@ class Answer(ABC):
         if logprobs and self.wants_logprobs:
             return TextDelta(text, read_logprobs(logprobs))
         return TextDelta(text)
+
+    def emit_text(self, delta: TextDelta) -> Iterable[ModelEvent]:
+        if self._think_tags.is_over:
+            return self.calls.emit(delta)
+        return self._emit_all(self._think_tags.feed(delta))
+
+    def end_text(self) -> Iterable[ModelEvent]:
+        """Something else follows the text of a message, or nothing."""
+        if self._think_tags.is_over:
+            return ()
+        return self._emit_all(self._think_tags.release())
+
+    def begin_message(self) -> None:
+        self._think_tags = ThinkTags()
+
+    def _emit_all(self, events: list[ModelEvent]) -> Iterator[ModelEvent]:
+        for event in events:
+            yield from self.calls.emit(event)
 
     @abstractmethod
     def read(self, event: Event) -> Iterator[ModelEvent]: ...
@@ -158,6 +182,7 @@ class Answer(ABC):
     def end(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
         """Close what is open after the last event or a failure, then finish or raise."""
         flaw = self._flaw(failure)
+        yield from self.end_text()
         yield from self.calls.end(is_cut=flaw is not None or self.reason in CUT_REASONS)
         if flaw is not None:
             flaw.usage = self.usage

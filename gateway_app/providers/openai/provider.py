@@ -1,28 +1,44 @@
 """OpenAI, and every compatible server."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
-from gateway_app.agent.events import ModelEvent, ModelFailed, ProtocolDeviation
+import openai
+
+from gateway_app.agent.events import (
+    ModelEvent,
+    ModelFailed,
+    ProtocolDeviation,
+    UpstreamAbandoned,
+    UpstreamPosition,
+)
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
 from gateway_app.providers.openai.client import Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.formatted_answers import FormattedAnswers
+from gateway_app.providers.openai.forms import Forms
 from gateway_app.providers.openai.refusals import Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
+from gateway_app.providers.openai.responses.background import PICK_UP, identity
 from gateway_app.providers.openai.text_calls import with_text_calls
 from gateway_app.providers.openai.transport import FRESH_CONNECTION
 from responses_app.metrics import UpstreamRequest
 
+logger = logging.getLogger(__name__)
+
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
+
+Body = dict[str, Any]
 
 
 class OpenAIProvider:
     def __init__(self, upstream: Upstream) -> None:
         self._client = UpstreamClient(upstream)
-        self._protocol = PROTOCOLS[upstream.api_mode]
+        self._forms = Forms(self._client, PROTOCOLS[upstream.api_mode])
         self._refusals = Refusals()
         self._formatted = FormattedAnswers(upstream, self._ask)
 
@@ -32,40 +48,54 @@ class OpenAIProvider:
         return self._ask(call, _as_it_is)
 
     async def _ask(
-        self, call: ModelCall, change: Callable[[dict[str, Any]], dict[str, Any]]
+        self, call: ModelCall, change: Callable[[Body], Body]
     ) -> AsyncGenerator[ModelEvent]:
-        body: dict[str, Any] = {"stream": True}
-        body |= change(self._protocol.body(call, self._client.upstream))
-        body, deviations = self._refusals.applied(body)
+        """The answer in the best form that the upstream takes; ``change`` is made to each body."""
+        exchange = self._forms.best(call)
+        if call.resume is not None and exchange.form != PICK_UP:
+            yield UpstreamAbandoned()
+        exchange.body, deviations = self._refusals.applied(change(exchange.body))
+        refused_form = ""
         while True:
             for deviation in deviations:
                 yield deviation
             try:
-                async with aclosing(self._answer(body, call)) as events:
+                async with aclosing(self._answer(exchange, call)) as events:
                     async for event in events:
                         yield event
+                self._forms.remember_refused(refused_form)
                 return
             except Refused as refused:
-                body, deviations = self._asking_for_less(body, refused)
+                less, deviations = self._refusals.learn(exchange.body, refused)
+                if deviations:
+                    exchange.body = less
+                    continue
+                if not self._forms.may_refuse(exchange, refused):
+                    exchange.body, deviations = _without_stream(exchange.body, refused)
+                    continue
+            refused_form = exchange.form
+            if refused_form == PICK_UP:
+                yield UpstreamAbandoned()
+            exchange = self._forms.without(refused_form, call)
+            exchange.body, deviations = self._refusals.applied(change(exchange.body))
+            deviations = [ProtocolDeviation(f"no {refused_form}"), *deviations]
 
-    def _answer(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        events = self._request(body, call)
-        if self._client.upstream.preset.writes_calls_as_text:
+    def _answer(self, exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        events = self._send(exchange, call)
+        if exchange.client.upstream.preset.writes_calls_as_text:
             return with_text_calls(events, call)
         return events
 
-    async def _request(self, body: dict[str, Any], call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        client = self._client
-        answer = self._protocol.answer(call, client.upstream)
+    async def _send(self, exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEvent]:
+        client = exchange.client
+        answer = exchange.answer
         failure: ModelFailed | None = None
         headers = client.headers
         if call.is_retry:
             headers = headers | FRESH_CONNECTION
-        opening = self._protocol.open(client, body, headers)
-        tokens = call.input_tokens()
         with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
             try:
-                events = client.events(opening, answer.is_last, tokens, body["stream"])
+                events = exchange.events(headers, call.input_tokens())
                 async with aclosing(events):
                     async for event in events:
                         request.note_event()
@@ -76,21 +106,31 @@ class OpenAIProvider:
             for model_event in answer.end(failure):
                 yield model_event
 
-    def _asking_for_less(
-        self, body: dict[str, Any], refused: Refused
-    ) -> tuple[dict[str, Any], list[ProtocolDeviation]]:
-        """The same request without what was refused: its options first, then streaming itself."""
-        less, deviations = self._refusals.learn(body, refused)
-        if deviations:
-            return less, deviations
-        if refused.is_about_streaming and body["stream"]:
-            less = {name: value for name, value in body.items() if name != "stream_options"}
-            return less | {"stream": False}, [ProtocolDeviation("no streaming")]
-        raise refused
+    async def cancel(self, position: UpstreamPosition) -> None:
+        """Stop an answer that runs at this upstream by itself."""
+        client = self._client
+        if position.upstream != identity(client.upstream):
+            return
+        try:
+            await client.sdk.responses.with_raw_response.cancel(
+                position.response_id, extra_headers=client.headers
+            )
+        except openai.OpenAIError as error:
+            reason = client.redact(str(error))
+            logger.info("An answer was not cancelled at its upstream: %s", reason)
 
     async def aclose(self) -> None:
         await self._client.aclose()
+        await self._forms.aclose()
 
 
-def _as_it_is(body: dict[str, Any]) -> dict[str, Any]:
+def _as_it_is(body: Body) -> Body:
     return body
+
+
+def _without_stream(body: Body, refused: Refused) -> tuple[Body, list[ProtocolDeviation]]:
+    """The last resort for a refusal that names no field: the whole answer at once."""
+    if not refused.is_about_streaming or not body["stream"]:
+        raise refused
+    less = {name: value for name, value in body.items() if name != "stream_options"}
+    return less | {"stream": False}, [ProtocolDeviation("no streaming")]

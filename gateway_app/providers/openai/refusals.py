@@ -13,7 +13,9 @@ Body = dict[str, Any]
 # Without these it would be another request. The forms of `response_format` have their own order.
 NEEDED = frozenset(
     (
+        "add_generation_prompt",
         "background",
+        "continue_final_message",
         "input",
         "instructions",
         "max_output_tokens",

@@ -11,6 +11,7 @@ from responses_app.protocol.items import (
     call_arguments,
     content_text_with_refusals,
 )
+from responses_app.protocol.reasoning_items import reasoning_text
 
 Message = dict[str, Any]
 TEXT_TYPES = ("input_text", "output_text", "refusal")
@@ -79,7 +80,7 @@ class _Transcript:
     def _add_message(self, item: Item, role: str) -> Message:
         message = _empty_message(item.get("id"), role)
         if role == "assistant" and self._reasoning is not None:
-            reasoning = content_text_with_refusals(self._reasoning.get("summary"))
+            reasoning = reasoning_text(self._reasoning)
             message["reasoning"] = reasoning
             message["reasoning_content"] = reasoning
             self._reasoning = None

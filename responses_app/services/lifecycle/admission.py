@@ -6,6 +6,7 @@ from typing import Any
 from responses_app.eventlog import Tail
 from responses_app.models import Kind, TurnPolicy
 from responses_app.protocol.items import Item
+from responses_app.protocol.reasoning_items import RAW
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.services.idempotency import RequestIdentity
@@ -35,6 +36,7 @@ class Admission:
     session_key: str | None = None  # from X-Hermes-Session-Key
     retry_of: str | None = None  # the response that is tried again: the same history and session
     tool_items: str = "function_call"
+    reasoning_form: str = RAW
     context_window: int = 0  # in tokens; 0 means unknown
     is_stored: bool = True
     is_background: bool = False

@@ -114,6 +114,7 @@ def _admitted_columns(
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,
         "kind": admission.kind,
         "tool_items": admission.tool_items,
+        "reasoning_form": admission.reasoning_form,
         "model": admission.model,
         "requested_by": admission.requested_by,
         "is_stored": admission.is_stored,

@@ -30,6 +30,7 @@ FIELDS = (
     "cancel_requested_at",
     "crashes",
     "tool_items",
+    "reasoning_form",
     "session_id",
     "conversation_id",
     "is_history_resent",

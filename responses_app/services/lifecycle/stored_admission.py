@@ -25,5 +25,6 @@ def retried_admission(row: Response) -> Admission:
         kind=Kind(row.kind),
         retry_of=row.pk,
         tool_items=row.tool_items,
+        reasoning_form=row.reasoning_form,
         is_background=row.is_background,
     )

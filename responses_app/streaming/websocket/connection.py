@@ -8,6 +8,7 @@ from responses_app.http.principals import Principal, authenticate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.models import TurnPolicy
 from responses_app.protocol.items import Item
+from responses_app.requests.clients import read_reasoning_form
 from responses_app.requests.headers import (
     SESSION_HEADER,
     TURN_POLICY_HEADER,
@@ -68,6 +69,7 @@ class Connection:
     session_key: str | None
     turn_policy: TurnPolicy | None
     tool_form: str | None
+    reasoning_form: str
     memory: SocketMemory = field(default_factory=SocketMemory)
 
     @classmethod
@@ -78,6 +80,7 @@ class Connection:
             session_key=read_session_key(header(SESSION_KEY_HEADER)),
             turn_policy=read_turn_policy(header(TURN_POLICY_HEADER)),
             tool_form=header(FORM_HEADER),
+            reasoning_form=read_reasoning_form(header),
         )
 
     async def principal(self) -> Principal:

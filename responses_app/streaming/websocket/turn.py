@@ -72,6 +72,7 @@ class SocketTurn:
             request.admission,
             session_key=connection.session_key,
             turn_policy=connection.turn_policy,
+            reasoning_form=connection.reasoning_form,
         )
         return connection.memory.continued(admission)
 

@@ -17,6 +17,11 @@ from gateway_app.agent.events import (
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
 from gateway_app.providers.openai.chat_completions.annotations import from_chat
+from gateway_app.providers.openai.chat_completions.content import (
+    read_reasoning,
+    text_of,
+    thinking_in,
+)
 from gateway_app.providers.openai.chat_completions.request import chat_body
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import failure_in
@@ -100,7 +105,7 @@ class ChatAnswer(Answer):
         yield from super().end(failure)
 
     def has_output(self) -> bool:
-        return self._has_content or bool(self._by_index)
+        return self._has_content or bool(self._chat_calls)
 
     def has_nameless_call(self) -> bool:
         return self._nameless > 0
@@ -112,22 +117,29 @@ class ChatAnswer(Answer):
         self.reason = _REASONS.get(str(given), "stop")
 
     def _read_delta(self, delta: dict[str, Any], logprobs: Any) -> Iterator[ModelEvent]:
-        reasoning = _text(delta.get("reasoning_content") or delta.get("reasoning"))
-        if reasoning:
+        reasoning = read_reasoning(delta)
+        if reasoning is not None:
             self._has_content = True
-            yield from self.calls.emit(ReasoningDelta(reasoning))
-        text = _text(delta.get("content"))
+            yield from self.calls.emit(reasoning)
+        content = delta.get("content")
+        if isinstance(content, list):
+            for thinking in thinking_in(content):
+                self._has_content = True
+                yield from self.calls.emit(ReasoningDelta(thinking))
+        text = text_of(content)
         if text:
             self._has_content = True
             token_logprobs = (logprobs or {}).get("content")
-            yield from self.calls.emit(self.text_delta(text, token_logprobs))
-        refusal = _text(delta.get("refusal"))
+            yield from self.emit_text(self.text_delta(text, token_logprobs))
+        refusal = text_of(delta.get("refusal"))
         if refusal:
             self._has_content = True
+            yield from self.end_text()
             yield from self.calls.emit(RefusalDelta(refusal))
         if delta.get("annotations"):
             yield from self._read_annotations(delta["annotations"])
         for fragment in delta.get("tool_calls") or ():
+            yield from self.end_text()
             yield from self._read_fragment(fragment)
 
     def _read_annotations(self, given: Any) -> Iterator[ModelEvent]:
@@ -252,19 +264,6 @@ def _arguments(given: Any) -> str:
     if given:
         return orjson.dumps(given).decode()
     return ""
-
-
-def _text(given: Any) -> str:
-    """Some servers send a list of parts where others send the text."""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, list):
-        return ""
-    texts = []
-    for part in given:
-        if isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-    return "".join(texts)
 
 
 CHAT_COMPLETIONS = Protocol(chat_body, open_chat, ChatAnswer)

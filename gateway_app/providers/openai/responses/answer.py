@@ -1,6 +1,7 @@
 """The stream of OpenAI's Responses API as the events of a model."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from gateway_app.agent.events import (
@@ -13,6 +14,7 @@ from gateway_app.agent.events import (
     ReasoningDelta,
     ReasoningSealed,
     RefusalDelta,
+    TextDelta,
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall
@@ -37,8 +39,8 @@ _CUSTOM_INPUT = (events.CUSTOM_INPUT_DELTA, events.CUSTOM_INPUT_DONE)
 # Event type -> the kind of its item, and the event it becomes.
 _OTHER_DELTAS: dict[str, tuple[str, Callable[[str], ModelEvent]]] = {
     events.REFUSAL_DELTA: ("message", RefusalDelta),
-    events.SUMMARY_DELTA: ("reasoning", ReasoningDelta),
-    events.REASONING_TEXT_DELTA: ("reasoning", ReasoningDelta),
+    events.SUMMARY_DELTA: ("reasoning", partial(ReasoningDelta, is_summary=True)),
+    events.REASONING_DELTA: ("reasoning", ReasoningDelta),
     events.OPEN_REASONING_DELTA: ("reasoning", ReasoningDelta),
 }
 
@@ -60,7 +62,7 @@ class ResponsesAnswer(Answer):
         if kind == events.TEXT_DELTA:
             delta = self._received_delta(event, "message")
             if delta:
-                yield from self.calls.emit(self.text_delta(delta, event.get("logprobs")))
+                yield from self.emit_text(self.text_delta(delta, event.get("logprobs")))
         elif kind in _OTHER_DELTAS:
             item_kind, make_event = _OTHER_DELTAS[kind]
             delta = self._received_delta(event, item_kind)
@@ -87,7 +89,7 @@ class ResponsesAnswer(Answer):
             yield from self._arguments(self._tracker.find(event, "custom_tool_call"), event)
             return
         if kind == events.SUMMARY_PART_ADDED and event.get("summary_index"):
-            yield from self.calls.emit(ReasoningDelta("\n\n"))
+            yield from self.calls.emit(ReasoningDelta("\n\n", is_summary=True))
             return
         annotation = event.get("annotation")
         if kind == events.ANNOTATION_ADDED and isinstance(annotation, dict):
@@ -144,7 +146,10 @@ class ResponsesAnswer(Answer):
     def _item_added(self, item: OutputItem, given: Item) -> Iterator[ModelEvent]:
         is_new = not item.is_announced and not item.received
         item.is_announced = True
+        if is_new:
+            yield from self.end_text()
         if given["type"] == "message" and is_new:
+            self.begin_message()
             phase = given.get("phase")
             if not isinstance(phase, str):
                 phase = None
@@ -181,14 +186,19 @@ class ResponsesAnswer(Answer):
             yield from self.calls.emit(OpaqueItem(given))
         elif not item.received:
             for event in self._whole_item(given):
-                yield from self.calls.emit(event)
+                if isinstance(event, TextDelta):
+                    yield from self.emit_text(event)
+                else:
+                    yield from self.calls.emit(event)
+        if given["type"] == "message":
+            yield from self.end_text()
         if given["type"] == "reasoning" and given.get("encrypted_content"):
             yield from self.calls.emit(ReasoningSealed(given["encrypted_content"]))
 
     def _whole_item(self, given: Item) -> Iterator[ModelEvent]:
         """An item that came without deltas."""
         for part in given.get("summary") or ():
-            yield ReasoningDelta(part["text"])
+            yield ReasoningDelta(part["text"], is_summary=True)
         content = cast(list[ContentPart], given.get("content") or [])
         for part in content:
             if "refusal" in part:

@@ -22,6 +22,12 @@ const scenarios = {
     for await (const delta of result.textStream) text += delta;
     return { text, finish: await result.finishReason, tokens: (await result.usage).outputTokens };
   },
+  async reasoning() {
+    const result = streamText({ model, prompt: "think about it", maxRetries: 0 });
+    await result.consumeStream();
+    const plain = await generateText({ model, prompt: "think about it", maxRetries: 0 });
+    return [await result.reasoningText, plain.reasoningText];
+  },
   async tools() {
     const result = await generateText({
       model, tools, prompt: "What is the weather?", stopWhen: stepCountIs(3), maxRetries: 0,
