@@ -18,7 +18,7 @@ _DELTAS: dict[str, type] = {
     events.TEXT_DELTA: TextDelta,
     events.REFUSAL_DELTA: RefusalDelta,
     events.SUMMARY_DELTA: ReasoningDelta,
-    events.REASONING_TEXT_DELTA: ReasoningDelta,
+    events.REASONING_DELTA: ReasoningDelta,
 }
 _ENDS = (events.MODEL_FINISHED, events.UPSTREAM_ABANDONED)
 # Items of any other kind come as a whole.
