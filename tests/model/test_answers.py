@@ -13,6 +13,7 @@ from tests.support.recording_proxy import RecordingProxy
 from tests.support.scripted_requests import respond
 from tests.support.server import Server, created_id, events, streaming, text
 
+KEEPALIVE = b": keepalive\n\n"
 STORY = "Tell me a long story about a fox."
 SHORT = {"temperature": 0, "max_output_tokens": 60}
 PERSON = {
@@ -29,7 +30,7 @@ def roles(body: dict[str, Any]) -> list[str]:
 
 def test_the_text_arrives_in_pieces_that_add_up_to_the_stored_answer(hermes: Server) -> None:
     with streaming(hermes, input=STORY, **SHORT) as (_, received):
-        found = list(received)
+        found = [frame for frame in received if frame != KEEPALIVE]
     deltas = [event["delta"] for event in events(found) if event["type"] == "response.output_text.delta"]
     body = hermes.body(created_id(found[0]))
     assert len(deltas) > 20

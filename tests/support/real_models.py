@@ -1,5 +1,6 @@
 """A real model of 135 million parameters on its real servers, from the environment that `make test-model` installs."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ TEMPLATE = ROOT / "tests/model/tools.jinja"
 MODEL_NAME = "smollm2"
 CONTEXT_TOKENS = 4096
 START_SECS = 60  # the file is read from the disk for the first time
+# Threads that wait for each other spin: more of them than idle cores are slower than one.
+THREADS = max(1, (os.cpu_count() or 1) // 2)
 MISSING = "The environment of the real model is missing: make test-model"
 
 
@@ -36,6 +39,8 @@ def llama_cpp_python(port: int, context: int) -> list[str]:
         "host": "127.0.0.1",
         "port": port,
         "n_ctx": context,
+        "n_threads": THREADS,
+        "n_threads_batch": THREADS,
         "interrupt_requests": False,
     }
     command = ["-m", "llama_cpp.server"]
@@ -47,7 +52,7 @@ def llama_cpp_python(port: int, context: int) -> list[str]:
 def llamacpp(port: int, context: int) -> list[str]:
     """With a chat template that has tools; that of the model's file has none."""
     script = ROOT / "tests/model/llama_server.py"
-    return [str(script), str(model_file()), str(port), str(context), str(TEMPLATE)]
+    return [str(script), str(model_file()), str(port), str(context), str(THREADS), str(TEMPLATE)]
 
 
 COMMANDS = {"llama-cpp-python": llama_cpp_python, "llamacpp": llamacpp}
