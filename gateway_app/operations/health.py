@@ -1,43 +1,40 @@
 """The state of the gateway, for ``/health/detailed`` and the dashboard."""
 
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import connection
 from django.db.models import Case, Count, Min, Value, When
 from django.utils import timezone
 
-from gateway_app.config.models import public_address
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.operations.database_probe import TROUBLE, ask
-from gateway_app.operations.doctor.remote import IN_MEMORY, layer_round_trip
-from gateway_app.providers.registry import silence_limits
+from gateway_app.operations.health_checks import (
+    DEGRADED,
+    OK,
+    check,
+    layer_check,
+    model_check,
+    terminal_check,
+)
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
-from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
-from responses_app.metrics import last_outcomes
 from responses_app.models import Response, is_held, is_parked
 
-OK, DEGRADED = "ok", "degraded"
 QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then
 DISK_PERCENT = 90
 SHOWN_PROCESSES = 12
 SHOWN_NEWER = 20
 PLATFORMS = {"api_server": {"state": "connected"}}
 LAG_SECS = 5  # a commit takes milliseconds, or longer while another process holds the lock
-LAYER_SECS = 1.0
-UPSTREAM_SECS = 300  # an older failure does not describe the present
-UPSTREAM_CODES = ("server_error", "rate_limit_exceeded")  # others are the fault of the request
 
 
 @dataclass(frozen=True)
@@ -212,62 +209,26 @@ def assess(found: Stored) -> Health:
     states = [dict(state) for state in mcp_states()]
     writer = database.writer
     checks = {
-        "state_db": _check(not found.trouble, error=found.trouble or None),
-        "home": _check(not settings.HERMES_DEGRADED, error=settings.HERMES_DEGRADED or None),
-        "layer": _layer_check(),
-        "model": _model_check(),
-        "disk": _check(
+        "state_db": check(not found.trouble, error=found.trouble or None),
+        "home": check(not settings.HERMES_DEGRADED, error=settings.HERMES_DEGRADED or None),
+        "layer": layer_check(),
+        "model": model_check(),
+        "disk": check(
             stored is not None and stored.disk_used_percent < DISK_PERCENT,
             used_percent=stored and stored.disk_used_percent,
         ),
         "gateway": _gateway_check(found.processes),
         "background_queues": _queue_check(found.work),
-        "writer": _check(
+        "writer": check(
             writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
             lag_secs=round(writer.lag_secs, 3),
             pending_bytes=writer.pending_bytes,
         ),
-        "log_formats": _check(found.newer_logs == [], newer=found.newer_logs),
-        "terminal": _terminal_check(),
-        "mcp": _check(all(state["state"] != "down" for state in states), servers=len(states)),
+        "log_formats": check(found.newer_logs == [], newer=found.newer_logs),
+        "terminal": terminal_check(),
+        "mcp": check(all(state["state"] != "down" for state in states), servers=len(states)),
     }
     return Health(found.work, found.processes, stored, states, checks)
-
-
-def _check(is_ok: bool, **details: Any) -> dict[str, Any]:
-    status = DEGRADED
-    if is_ok:
-        status = OK
-    return {"status": status} | details
-
-
-def _layer_check() -> dict[str, Any]:
-    backend = settings.CHANNEL_LAYERS["default"]["BACKEND"]
-    if backend == IN_MEMORY:
-        return _check(True, backend=backend)
-    try:
-        async_to_sync(layer_round_trip)(LAYER_SECS)
-    except Exception as error:  # whatever a backend raises, it is the finding
-        return _check(False, backend=backend, error=str(error) or type(error).__name__)
-    return _check(True, backend=backend)
-
-
-def _model_check() -> dict[str, Any]:
-    """From its last answer: a request of its own would cost tokens, or count to a rate limit."""
-    model = settings.HERMES_MODELS[0]
-    last = last_outcomes.get((model["provider"], model["model"]))
-    is_failing = (
-        last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
-    )
-    return _check(
-        not is_failing,
-        provider=model["provider"],
-        model=model["model"] or None,
-        address=public_address(model) or None,
-        asked_at=last and datetime.fromtimestamp(last.at, UTC).isoformat(),
-        error=(last and last.code) or None,
-        silence_limits=silence_limits(model),
-    )
 
 
 def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
@@ -278,21 +239,14 @@ def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
             running += 1
             silent += process.is_silent
     is_ready = running > silent and not request_gate.is_closed
-    return _check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)
-
-
-def _terminal_check() -> dict[str, Any]:
-    mode = settings.HERMES_TERMINAL
-    if lacks_sandbox(mode):
-        return _check(False, mode=mode, error=NO_SANDBOX, remedy=NO_SANDBOX_REMEDY)
-    return _check(True, mode=mode, error=None, remedy=None)
+    return check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)
 
 
 def _queue_check(work: Work | None) -> dict[str, Any]:
     if work is None:
-        return _check(False, queued=None, oldest_secs=None)
+        return check(False, queued=None, oldest_secs=None)
     is_taken_in_time = (work.oldest_ready_secs or 0) < QUEUE_AGE_SECS
-    return _check(is_taken_in_time, queued=work.queued, oldest_secs=work.oldest_queued_secs)
+    return check(is_taken_in_time, queued=work.queued, oldest_secs=work.oldest_queued_secs)
 
 
 def living_state() -> str:

@@ -41,10 +41,11 @@ def build_turn_context(
     row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
 ) -> TurnContext:
     ledger = {}
+    progress = ResumedTurn()
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
-    progress = read_progress(earlier.events, earlier.builder, ledger)
+        progress = read_progress(earlier.events, earlier.builder, ledger)
     request = read_request(row, admitted)
     agent = agent_of(row.model)
     if request.is_compaction:

@@ -53,7 +53,10 @@ def can_run_in_background(call: ModelCall, upstream: Upstream) -> bool:
         return False
     # The upstream would go on behind a stop sequence, which only this server knows.
     has_stop = bool(call.chat_extras.get("stop"))
-    return upstream.preset.resumes_background and call.is_stored and not has_stop
+    # A document may be held back until it is checked, and a position would cover what is not logged.
+    if has_stop or call.is_formatted:
+        return False
+    return upstream.preset.resumes_background and call.is_stored
 
 
 def in_background(body: dict[str, Any]) -> dict[str, Any]:
@@ -78,11 +81,17 @@ class BackgroundAnswer(ResponsesAnswer):
         self._is_resumed = resume is not None
         self._left: dict[type, int] = {}  # to drop: characters, or events that have none
         self._unreported = 0
+        self.begin_message()
         if resume is not None:
             self._has_begun = True
             self.response_id = resume.position.response_id
             self.cursor = resume.position.cursor
             self._left = dict(resume.received)
+
+    def begin_message(self) -> None:
+        """Without think tags: they hold text back, and a position would cover what is not logged."""
+        super().begin_message()
+        self._think_tags.is_over = True
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         number = event.get("sequence_number")
