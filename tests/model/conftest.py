@@ -10,6 +10,7 @@ from tests.support.real_models import (
     COMMANDS,
     MISSING,
     MODEL_NAME,
+    Options,
     RealModel,
     is_installed,
     running_model,
@@ -18,6 +19,8 @@ from tests.support.recording_proxy import RecordingProxy
 from tests.support.server import Server
 
 TEST_SECS = 600  # a model without a graphics processor, on a busy machine
+
+Serve = Callable[..., Server]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +37,8 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def model(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealModel]:
-    with running_model(provider, tmp_path_factory.mktemp("model")) as running:
+    """At temperature 0, the same prompt has the same answer."""
+    with running_model(provider, tmp_path_factory.mktemp("model"), Options(is_exact=True)) as running:
         yield running
 
 
@@ -50,31 +54,27 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Database:
 
 
 @pytest.fixture(scope="session")
-def serve(homes: Database) -> Callable[[Path, RealModel, RecordingProxy], Server]:
-    """The product's own settings: what an operator has who follows docs/models.md."""
+def serve(homes: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Starts a server with the product's own settings: what an operator has who follows docs/models.md."""
+    made: list[Server] = []
 
-    def start(home: Path, model: RealModel, proxy: RecordingProxy) -> Server:
-        server = homes.server(
-            home,
-            Server,
-            DJANGO_SETTINGS_MODULE="hermes_site.settings",
-            HERMES_PROVIDER=model.provider,
-            HERMES_BASE_URL=f"http://127.0.0.1:{proxy.port}/v1",
-            HERMES_MODEL=MODEL_NAME,
-            HERMES_CONTEXT_LENGTH=str(model.context),
-        )
-        return server.start()
+    def start(model: RealModel, port: int, **env: str) -> Server:
+        home: Path = tmp_path_factory.mktemp("home") / "h"
+        settings = {
+            "DJANGO_SETTINGS_MODULE": "hermes_site.settings",
+            "HERMES_PROVIDER": model.provider,
+            "HERMES_BASE_URL": f"http://127.0.0.1:{port}/v1",
+            "HERMES_MODEL": MODEL_NAME,
+            "HERMES_STREAM_RETRIES": "10",  # a busy machine takes long to start the model again
+        }
+        made.append(homes.server(home, Server, **settings, **env))
+        return made[-1].start()
 
-    return start
+    yield start
+    for server in made:
+        server.kill()
 
 
 @pytest.fixture(scope="session")
-def hermes(
-    serve: Callable[[Path, RealModel, RecordingProxy], Server],
-    model: RealModel,
-    proxy: RecordingProxy,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Server]:
-    server = serve(tmp_path_factory.mktemp("home") / "h", model, proxy)
-    yield server
-    server.kill()
+def hermes(serve: Serve, model: RealModel, proxy: RecordingProxy) -> Server:
+    return serve(model, proxy.port, HERMES_CONTEXT_LENGTH=str(model.options.context))

@@ -1,29 +1,29 @@
-"""llama.cpp's own HTTP server, which the package xllamacpp carries as a library: MODEL PORT CONTEXT THREADS TEMPLATE.
+"""llama.cpp's own HTTP server, which the package xllamacpp carries as a library: MODEL and options as JSON.
 
-It runs with the Python of .venv-model. The options are those of ``llama-server --jinja``.
+It runs with the Python of .venv-model. What the options leave open is as in ``llama-server --jinja``.
 """
 
+import json
 import signal
 import sys
-from pathlib import Path
+from typing import Any
 
 import xllamacpp
 
 
-def main(model: str, port: str, context: str, threads: str, template: str) -> None:
+def main(model: str, options: dict[str, Any]) -> None:
     params = xllamacpp.CommonParams()
     params.model.path = model
-    params.model_alias = {"smollm2"}
+    params.model_alias = {options.pop("alias")}
     params.hostnames = ["127.0.0.1"]
-    params.port = int(port)
-    params.n_ctx = int(context)
-    params.n_parallel = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
-    params.chat_template = Path(template).read_text()
+    threads = options.pop("threads")
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    for name, value in options.items():
+        setattr(params, name, value)
     server = xllamacpp.Server(params)
     print(f"listening on {server.listening_address}", flush=True)
     signal.pause()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -1,10 +1,13 @@
 """A tool that the request names is called, whether the server runs it or the client."""
 
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
 from tests.support.checker import check_log
-from tests.support.real_models import RealModel
+from tests.support.real_models import Options, RealModel, running_model
 from tests.support.recording_proxy import RecordingProxy
 from tests.support.scripted_requests import respond
 from tests.support.server import Server
@@ -32,23 +35,38 @@ def asked(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-# A model of this size calls a tool only where it has seen that done.
-WEATHER_EXAMPLES = [
-    part for city in ("Rome", "Oslo", "Rome", "Oslo") for part in (asked(city), written_call("get_weather", city=city))
-]
-SUM_EXAMPLES = [
-    part
-    for sum_ in ("1+1", "2+2", "1+1", "2+2")
-    for part in (asked(sum_), written_call("calculate", expression=sum_))
-]
+def examples(tool: str, argument: str, *values: str) -> list[dict[str, Any]]:
+    """A model of this size calls a tool only where it has seen that done."""
+    shown = []
+    for value in values * 2:
+        shown += [asked(value), written_call(tool, **{argument: value})]
+    return shown
 
 
 def forced(name: str) -> dict[str, Any]:
     return {"tool_choice": {"type": "function", "name": name}, "temperature": 0, "max_output_tokens": 200}
 
 
+@pytest.fixture(scope="module")
+def model(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealModel]:
+    """With tools in its prompt, which is long then; which call it makes makes no difference here."""
+    with running_model(provider, tmp_path_factory.mktemp("tools"), Options(has_tool_template=True)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def proxy(model: RealModel) -> Iterator[RecordingProxy]:
+    with RecordingProxy(model.port) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hermes(serve: Callable[..., Server], model: RealModel, proxy: RecordingProxy) -> Server:
+    return serve(model, proxy.port)
+
+
 def test_a_client_gets_the_call_of_the_tool_that_it_names(hermes: Server, proxy: RecordingProxy) -> None:
-    body = respond(hermes, input=[*WEATHER_EXAMPLES, asked("Paris")], tools=[WEATHER], **forced("get_weather"))
+    body = respond(hermes, input=[*examples("get_weather", "city", "Rome", "Oslo"), asked("Paris")], tools=[WEATHER], **forced("get_weather"))
     [call] = body["output"]
     assert (body["status"], call["type"], call["name"]) == ("completed", "function_call", "get_weather")
     assert json.loads(call["arguments"])["city"] in CITIES
@@ -66,7 +84,7 @@ def test_a_client_gets_the_call_of_the_tool_that_it_names(hermes: Server, proxy:
 def test_a_tool_of_the_server_runs_and_the_model_gets_its_result(
     hermes: Server, proxy: RecordingProxy, model: RealModel
 ) -> None:
-    body = respond(hermes, input=[*SUM_EXAMPLES, asked("20+22")], **forced("calculate"))
+    body = respond(hermes, input=[*examples("calculate", "expression", "1+1", "2+2"), asked("20+22")], **forced("calculate"))
     kinds = [item["type"] for item in body["output"]]
     assert kinds[:2] == ["function_call", "function_call_output"]
     call, result = body["output"][:2]

@@ -1,11 +1,12 @@
 """A real model of 135 million parameters on its real servers, from the environment that `make test-model` installs."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -15,7 +16,6 @@ ENVIRONMENT = ROOT / ".venv-model"
 PYTHON = ENVIRONMENT / "bin/python"
 TEMPLATE = ROOT / "tests/model/tools.jinja"
 MODEL_NAME = "smollm2"
-CONTEXT_TOKENS = 4096
 START_SECS = 60  # the file is read from the disk for the first time
 # Threads that wait for each other spin: more of them than idle cores are slower than one.
 THREADS = max(1, (os.cpu_count() or 1) // 2)
@@ -31,28 +31,50 @@ def model_file() -> Path:
     return found
 
 
-def llama_cpp_python(port: int, context: int) -> list[str]:
-    """With the chat template that the model's file carries."""
-    options = {
+@dataclass(frozen=True)
+class Options:
+    """How a server of the model is started."""
+
+    context: int = 4096
+    # Tokens of a prompt are then read as those of an answer are made, one by one. Otherwise the rounding, and at a
+    # near tie the next word, depends on what of the prompt the server has in its cache.
+    is_exact: bool = False
+    has_tool_template: bool = False  # llama.cpp alone; the template in the model's file has no tools
+
+
+def llama_cpp_python(port: int, options: Options) -> list[str]:
+    arguments: dict[str, object] = {
         "model": model_file(),
         "model_alias": MODEL_NAME,
         "host": "127.0.0.1",
         "port": port,
-        "n_ctx": context,
+        "n_ctx": options.context,
         "n_threads": THREADS,
         "n_threads_batch": THREADS,
         "interrupt_requests": False,
     }
+    if options.is_exact:
+        arguments["n_ubatch"] = 1
     command = ["-m", "llama_cpp.server"]
-    for name, value in options.items():
+    for name, value in arguments.items():
         command += [f"--{name}", str(value)]
     return command
 
 
-def llamacpp(port: int, context: int) -> list[str]:
-    """With a chat template that has tools; that of the model's file has none."""
+def llamacpp(port: int, options: Options) -> list[str]:
+    params: dict[str, object] = {
+        "alias": MODEL_NAME,
+        "port": port,
+        "n_ctx": options.context,
+        "n_parallel": 1,
+        "threads": THREADS,
+    }
+    if options.is_exact:
+        params["n_ubatch"] = 1
+    if options.has_tool_template:
+        params["chat_template"] = TEMPLATE.read_text()
     script = ROOT / "tests/model/llama_server.py"
-    return [str(script), str(model_file()), str(port), str(context), str(THREADS), str(TEMPLATE)]
+    return [str(script), str(model_file()), json.dumps(params)]
 
 
 COMMANDS = {"llama-cpp-python": llama_cpp_python, "llamacpp": llamacpp}
@@ -61,15 +83,15 @@ COMMANDS = {"llama-cpp-python": llama_cpp_python, "llamacpp": llamacpp}
 class RealModel:
     """One server of the model, on a port that stays the same over its starts."""
 
-    def __init__(self, provider: str, log: Path, context: int = CONTEXT_TOKENS) -> None:
+    def __init__(self, provider: str, log: Path, options: Options) -> None:
         self.provider = provider
-        self.context = context
+        self.options = options
         self.port = free_port()
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [str(PYTHON), *COMMANDS[self.provider](self.port, self.context)]
+        command = [str(PYTHON), *COMMANDS[self.provider](self.port, self.options)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         eventually(self._lists_the_model, START_SECS, f"the first answer of the model's server (see {self._log})")
@@ -79,11 +101,6 @@ class RealModel:
             self._process.kill()
             self._process.wait(30)
             self._process = None
-
-    def ask(self, **body: Any) -> httpx.Response:
-        """Without Hermes Site, to see what the server itself does."""
-        url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
-        return httpx.post(url, json={"model": MODEL_NAME, "temperature": 0, **body}, timeout=60, verify=NO_TLS)
 
     def _lists_the_model(self) -> bool:
         assert self._process is not None
@@ -96,8 +113,8 @@ class RealModel:
 
 
 @contextmanager
-def running_model(provider: str, folder: Path, context: int = CONTEXT_TOKENS) -> Iterator[RealModel]:
-    model = RealModel(provider, folder / f"{provider}.log", context)
+def running_model(provider: str, folder: Path, options: Options) -> Iterator[RealModel]:
+    model = RealModel(provider, folder / f"{provider}.log", options)
     try:
         model.start()
         yield model

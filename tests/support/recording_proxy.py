@@ -1,12 +1,11 @@
 """A proxy before a model's server that records the requests, and passes everything on as it comes.
 
-It is one of TCP: a server that dies or refuses a connection does so for the client of the proxy too.
+It is one of TCP: the connections of a server that dies end for the client of the proxy too.
 """
 
 import json
 import re
 import socket
-import struct
 import threading
 from contextlib import suppress
 from functools import partial
@@ -14,21 +13,29 @@ from typing import Any, Self
 
 CHUNK_BYTES = 65536
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-RESET = struct.pack("ii", 1, 0)  # a closed connection is reset, as that of a process that is gone
 
 
 class RecordingProxy:
     def __init__(self, upstream_port: int) -> None:
         self._upstream_port = upstream_port
-        self._listener = socket.create_server(("127.0.0.1", 0))
         self._received: list[bytearray] = []  # of each connection
-        self.port: int = self._listener.getsockname()[1]
+        self.port = 0
+        self.listen()
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.refuse()
+
+    def listen(self) -> None:
+        """On the same port as before."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=partial(self._accept, self._listener), daemon=True).start()
+
+    def refuse(self) -> None:
+        """New connections are refused, as by a server that is not running; others stay."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
@@ -43,19 +50,14 @@ class RecordingProxy:
     def bodies_with(self, text: str) -> list[dict[str, Any]]:
         return [body for body in self.bodies() if text in json.dumps(body.get("messages"))]
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
                 self._connect(client)
 
     def _connect(self, client: socket.socket) -> None:
-        try:
-            server = socket.create_connection(("127.0.0.1", self._upstream_port))
-        except OSError:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            client.close()
-            return
+        server = socket.create_connection(("127.0.0.1", self._upstream_port))
         received = bytearray()
         self._received.append(received)
         threading.Thread(target=partial(_pass, client, server, received), daemon=True).start()
