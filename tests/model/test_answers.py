@@ -1,4 +1,4 @@
-"""Ordinary turns: streams, history, stop sequences, structured output and usage. The model is silly, its server is not."""
+"""Ordinary turns: streams, history, stop sequences, structured output and usage."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.server import Server, created_id, events, streaming, text
 
 KEEPALIVE = b": keepalive\n\n"
 STORY = "Tell me a long story about a fox."
-SHORT = {"temperature": 0, "max_output_tokens": 60}
+SHORT: dict[str, Any] = {"temperature": 0, "max_output_tokens": 60}
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string", "maxLength": 20}, "is_tall": {"type": "boolean"}},
@@ -92,9 +92,7 @@ def streamed_text(stream: str) -> tuple[str, str]:
 
 def test_structured_output_follows_the_schema(hermes: Server, proxy: RecordingProxy, model: RealModel) -> None:
     wanted = {"type": "json_schema", "name": "person", "schema": PERSON, "strict": True}
-    body = respond(
-        hermes, input="Describe a person.", temperature=0, max_output_tokens=200, text={"format": wanted}
-    )
+    body = respond(hermes, input="Describe a person.", temperature=0, max_output_tokens=200, text={"format": wanted})
     assert body["status"] == "completed", body
     jsonschema.validate(json.loads(text(body)), PERSON)
     sent = proxy.bodies_with("Describe a person.")[-1]["response_format"]

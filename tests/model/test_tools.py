@@ -66,7 +66,8 @@ def hermes(serve: Callable[..., Server], model: RealModel, proxy: RecordingProxy
 
 
 def test_a_client_gets_the_call_of_the_tool_that_it_names(hermes: Server, proxy: RecordingProxy) -> None:
-    body = respond(hermes, input=[*examples("get_weather", "city", "Rome", "Oslo"), asked("Paris")], tools=[WEATHER], **forced("get_weather"))
+    shown = examples("get_weather", "city", "Rome", "Oslo")
+    body = respond(hermes, input=[*shown, asked("Paris")], tools=[WEATHER], **forced("get_weather"))
     [call] = body["output"]
     assert (body["status"], call["type"], call["name"]) == ("completed", "function_call", "get_weather")
     assert json.loads(call["arguments"])["city"] in CITIES
@@ -84,7 +85,8 @@ def test_a_client_gets_the_call_of_the_tool_that_it_names(hermes: Server, proxy:
 def test_a_tool_of_the_server_runs_and_the_model_gets_its_result(
     hermes: Server, proxy: RecordingProxy, model: RealModel
 ) -> None:
-    body = respond(hermes, input=[*examples("calculate", "expression", "1+1", "2+2"), asked("20+22")], **forced("calculate"))
+    shown = examples("calculate", "expression", "1+1", "2+2")
+    body = respond(hermes, input=[*shown, asked("20+22")], **forced("calculate"))
     kinds = [item["type"] for item in body["output"]]
     assert kinds[:2] == ["function_call", "function_call_output"]
     call, result = body["output"][:2]

@@ -113,7 +113,7 @@ def _handler(model: AnsweringModel) -> Callable[..., BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             model.asked.append(body)
-            model.asked_headers.append(dict(self.headers))
+            model.asked_headers.append({name.lower(): value for name, value in self.headers.items()})
             model.wait_if_silent()
             refusal = model.refusal(body)
             if refusal:

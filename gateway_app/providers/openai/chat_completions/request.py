@@ -8,6 +8,7 @@ from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.config.presets.facts import Preset
 from gateway_app.providers.openai.chat_completions.message_rules import follow_rules
+from gateway_app.providers.openai.chat_completions.returned_state import ReturnedState
 from gateway_app.providers.openai.extra_fields import chosen_fields
 from gateway_app.providers.openai.message_order import (
     with_joined_cuts,
@@ -73,7 +74,9 @@ def _tool_fields(call: ModelCall, preset: Preset) -> dict[str, Any]:
     allowed = call.allowed_tool_names()
     if allowed is not None:
         specs = [spec for spec in specs if spec["name"] in allowed]
-        choice = choice["mode"]
+        choice = call.choice_mode
+    elif call.is_choice_of_upstream:
+        choice = "auto"  # this protocol has no such tools
     elif isinstance(choice, dict) and not preset.takes_named_choice:
         # One tool that must be called is the same.
         specs = [spec for spec in specs if spec["name"] == choice["name"]]
@@ -142,6 +145,7 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
     instructions, items = with_one_system_message(call.instructions, call.items)
     if instructions:
         messages.append({"role": "system", "content": instructions})
+    returned = ReturnedState(upstream)
     images: list[dict[str, Any]] = []  # of tool outputs: only a user message may have them
     for item in with_joined_cuts(with_placed_notes(items)):
         kind = item.get("type", "message")
@@ -159,8 +163,10 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
             for part in item["output"] or ():
                 if isinstance(part, dict) and "text" not in part:
                     images.append(_part(part))
+        returned.add(item, messages)
     if images:
         messages.append({"role": "user", "content": images})
+    returned.finish(messages)
     return follow_rules(messages, upstream.preset)
 
 
