@@ -68,6 +68,7 @@ def serve(homes: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             "HERMES_STREAM_RETRIES": "10",  # a busy machine takes long to start the model again
         }
         made.append(homes.server(home, Server, **settings, **env))
+        made[-1].client_secs = TEST_SECS
         return made[-1].start()
 
     yield start
