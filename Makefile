@@ -1,4 +1,4 @@
-.PHONY: help run test test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,6 +17,10 @@ test: .venv/.ready-dev test-programs ## Run all tests
 # A real model on two real servers; it takes some minutes, and is no part of `make test`.
 test-model: .venv/.ready-dev .venv-model/.ready ## Run the tests against a real model: ONLY=part of a test's name
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/model $(if $(ONLY),-k "$(ONLY)")
+
+# Stand-ins for twelve kinds of model servers; `make test` has a sample of it.
+test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal tests/dialects --all-dialects $(if $(ONLY),-k "$(ONLY)")
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs: ## Install the programs that tests need, or name those that are missing

@@ -157,7 +157,7 @@ def test_the_banner_names_the_model_its_fallbacks_and_profiles(database: Any, tm
         "fallback_models: [{provider: vllm, model: qwen}]\n"
         "profiles: {coder: {}, writer: {}}\n"
         "terminal: {backend: local}\n"
-        "voice: {enabled: true}\n"
+        "browser: {enabled: true}\n"
     )
     try:
         server.start()
@@ -167,7 +167,7 @@ def test_the_banner_names_the_model_its_fallbacks_and_profiles(database: Any, tm
     assert "  model        llama3.2 (ollama: Ollama) at http://127.0.0.1:1/v1\n" in log
     assert "  fallback     qwen (vllm: vLLM) at http://127.0.0.1:8000/v1\n" in log
     assert "  profiles     2: coder, writer\n" in log
-    assert log.count("config.yaml: this server ignores terminal, voice.") == 1
+    assert log.count("config.yaml: this server ignores terminal, browser.") == 1
     assert "hidden" not in log
     assert "secret-2" not in log
 

@@ -156,11 +156,11 @@ def chat(client: Client) -> None:
     client.post(f"{path}/{made['id']}", {}, 400)
     weather_call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     image = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
-    told = [
+    exchange = [
         {"role": "assistant", "tool_calls": [weather_call]},
         {"role": "tool", "tool_call_id": "call_1", "content": "wet"},
     ]
-    kept = client.post(path, {"messages": [user(["a", image]), *told], "tools": [WEATHER], "store": True})
+    kept = client.post(path, {"messages": [user(["a", image]), *exchange], "tools": [WEATHER], "store": True})
     client.get(f"{path}/{kept['id']}/messages")
     client.ask("DELETE", f"{path}/{made['id']}")
 

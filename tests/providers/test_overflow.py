@@ -31,6 +31,27 @@ MESSAGES: list[tuple[str, str, int | None, int | None]] = [
         4096,
     ),
     (
+        "vLLM, newer",
+        "This model's maximum context length is 4096 tokens. However, you requested 512 output tokens and your prompt "
+        "contains 5000 input tokens, for a total of 5512 tokens.",
+        5000,
+        4096,
+    ),
+    (
+        "vLLM, tokens not all counted",
+        "This model's maximum context length is 4096 tokens. However, you requested 512 output tokens and your prompt "
+        "contains at least 3585 input tokens, for a total of at least 4097 tokens.",
+        3585,
+        4096,
+    ),
+    (
+        "vLLM, characters",
+        "This model's maximum context length is 4096 tokens. However, you requested 512 output tokens and your prompt "
+        "contains 90000 characters (more than 57344 characters, which is the upper bound for 3584 input tokens).",
+        None,
+        4096,
+    ),
+    (
         "vLLM engine",
         "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
         5000,
@@ -70,6 +91,7 @@ MESSAGES: list[tuple[str, str, int | None, int | None]] = [
         5000,
         4096,
     ),
+    ("LM Studio, API", "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 15_028, 7424),
     (
         "LM Studio, older",
         "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context "

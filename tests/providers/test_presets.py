@@ -10,6 +10,7 @@ from gateway_app.config.models import Model, read_model
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.providers.openai.chat_completions.request import chat_body
 from gateway_app.providers.openai.client import Upstream, UpstreamClient
+from gateway_app.providers.openai.extra_fields import sent_fields
 from gateway_app.providers.openai.responses.request import responses_body
 from tests.support.providers import CALL
 
@@ -106,3 +107,11 @@ def test_a_server_that_takes_no_named_choice_is_offered_the_named_tool_alone(nam
     later = chat_body(call.followed_by([]), Upstream(name, "m"))
     assert later["tool_choice"] == "auto"
     assert len(later["tools"]) == 2
+
+
+def test_a_field_that_a_server_refuses_counts_as_ignored() -> None:
+    fields = ("seed", "frequency_penalty")
+    for is_chat_request in (True, False):
+        for name, sent in (("mistral", {"frequency_penalty"}), ("gemini", {"seed"}), ("vllm", {*fields})):
+            found = sent_fields(fields, PRESETS[name], "chat_completions", is_chat_request=is_chat_request)
+            assert found == sent

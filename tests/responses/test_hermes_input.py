@@ -64,7 +64,7 @@ def test_history_in_the_body_comes_before_the_input(server: Server) -> None:
 
 
 def test_history_in_the_body_replaces_that_of_the_chain(server: Server) -> None:
-    first = create(server, input="of the chain", instructions="Be brief.")
+    first = create(server, input="of the chain", instructions="Be short.")
     body = {"input": "replaced-now", "conversation_history": HISTORY, "previous_response_id": first["id"]}
     answer = post(server, body)
     assert seen(server, "replaced-now") == ["the word is plum", "noted", "replaced-now"]

@@ -1,4 +1,7 @@
-"""Gemini's compatible endpoint. Sources: ai.google.dev (openai, thought-signatures); SkyrimNet#77."""
+"""Gemini's compatible endpoint. Sources: ai.google.dev (openai, thought-signatures); SkyrimNet#77.
+
+It refuses some fields of OpenAI's own protocol too (openhanako#2494).
+"""
 
 from gateway_app.config.presets.facts import Preset, ReasoningReturn
 
@@ -8,6 +11,7 @@ GEMINI = Preset(
     base_url="https://generativelanguage.googleapis.com/v1beta/openai",
     needs_key=True,
     takes_unknown_fields=False,  # 400: Unknown name
+    refused_fields=frozenset(("frequency_penalty", "prompt_cache_key", "safety_identifier")),
     reasoning_return=ReasoningReturn.NEVER,
     # Gemini 3 and newer answer 400 to a call without a signature; Google documents this value for
     # calls that another model made.

@@ -14,6 +14,8 @@ MISTRAL = Preset(
     refused_fields=frozenset(
         (
             "stream_options",
+            "seed",  # here it is random_seed
+            "logit_bias",
             "logprobs",
             "top_logprobs",
             "service_tier",

@@ -45,6 +45,7 @@ _PASSING = _any_of(
     r"rate_limit|too many requests|time(?:d )?.?out",
     r"(?:connection|stream|network)\b.{0,40}\b(?:lost|reset|closed|broken|abort|interrupt|error|drop|disconnect)",
     r"(?:lost|broken|reset) (?:the )?connection|broken pipe|disconnected",
+    r"crashed|process (?:has |is )?(?:died|exited|terminated|no longer running)",
 )
 _CANNOT = _any_of(
     r"unsupported|disabled|cannot|can't|n't support|verified to",

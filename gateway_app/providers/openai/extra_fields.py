@@ -71,6 +71,8 @@ def chosen_fields(
 def _is_sent(name: str, preset: Preset, api_mode: str, is_chat_request: bool) -> bool:
     if name.lower().startswith(OWN_PREFIX) or name in OWN_NAMES:
         return False
+    if name in preset.refused_fields:
+        return False
     if is_chat_request:
         if name in NOT_FROM_CHAT:
             return False

@@ -28,7 +28,11 @@ _WINDOW = _N.replace(r"[\d,]+", r"(?P<window>[\d,]+)")
 _TOKENS = _N.replace(r"[\d,]+", r"(?P<tokens>[\d,]+)")
 # The servers that use each form. Where a form may have the numbers, a longer one comes first.
 _FORMS = (
-    # OpenAI, Azure, vLLM, DeepSeek, OpenRouter, llama-cpp-python
+    # vLLM, whose first number behind the window is that of the tokens to generate
+    rf"maximum context length is {_WINDOW} tokens\. However, you requested [\d,]+ output tokens "
+    rf"and your prompt contains (?:at least )?{_TOKENS} input tokens",
+    rf"maximum context length is {_WINDOW} tokens\. However, you requested [\d,]+ output tokens",
+    # OpenAI, Azure, older vLLM, DeepSeek, OpenRouter, llama-cpp-python
     rf"maximum context length is {_WINDOW}\D{{1,120}}(?:resulted in|requested|has) {_TOKENS}",
     rf"maximum context length is {_WINDOW}",
     # SGLang
@@ -44,7 +48,7 @@ _FORMS = (
     # llama-cpp-python
     rf"requested tokens {_TOKENS} exceed context window {_WINDOW}",
     # LM Studio
-    rf"n_keep: {_TOKENS} ?>=? ?n_ctx: {_WINDOW}",
+    rf"n_keep:? {_TOKENS} ?>=? ?n_ctx:? {_WINDOW}",
     rf"keep the first {_TOKENS} tokens.{{1,80}}context length {_WINDOW}",
     r"greater than the context length",
     # Ollama

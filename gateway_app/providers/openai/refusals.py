@@ -31,7 +31,7 @@ NEEDED = frozenset(
 )
 # The limit has two names, and each server refuses one of them; without it an answer may be long.
 OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-# Sent for the server's own sake: any complaint that names one is enough.
+# Sent for the server's own sake: any refusal that names one is enough.
 OWN_FIELDS = frozenset(("stream_options",))
 # Ollama names the ability, not the field.
 _SYNONYMS = {"reasoning_effort": ("thinking",)}

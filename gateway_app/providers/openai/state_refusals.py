@@ -19,7 +19,7 @@ NO_REASONING = "reasoning not taken back"
 _ENCRYPTED = re.compile(r"encrypted.content", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning(?:_content)?\b", re.IGNORECASE)  # the field of a message
 # In the order in which they are tried.
-_COMPLAINTS = (
+_REFUSAL_TEXTS = (
     (UNREADABLE, _ENCRYPTED),
     (NOT_ENCRYPTED, _ENCRYPTED),
     (NO_REASONING, _REASONING),
@@ -47,8 +47,8 @@ class StateRefusals:
         """The same for a refusal of this body; no deviation if it refuses no state."""
         if refused.code == TOO_LONG:
             return body, []
-        for name, complaint in _COMPLAINTS:
-            if not complaint.search(refused.refused_text) or _is_about_option(refused, body):
+        for name, pattern in _REFUSAL_TEXTS:
+            if not pattern.search(refused.refused_text) or _is_about_option(refused, body):
                 continue
             less = self._without(name, body)
             if less != body:

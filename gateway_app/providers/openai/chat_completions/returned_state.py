@@ -15,7 +15,7 @@ Message = dict[str, Any]
 DETAILS = "reasoning_details"
 EXTRAS = "extra_content"
 ENCRYPTED = "reasoning.encrypted"
-_GROWING = ("text", "summary")  # fields of a detail that arrive in pieces
+_TEXT_FIELDS = ("text", "summary")  # fields of a detail that arrive in pieces
 
 
 class ReturnedState:
@@ -123,6 +123,6 @@ def _extend(detail: dict[str, Any], fragment: dict[str, Any]) -> None:
     for name, value in fragment.items():
         if value is None:
             continue
-        if name in _GROWING and isinstance(detail.get(name), str):
+        if name in _TEXT_FIELDS and isinstance(detail.get(name), str):
             value = detail[name] + value
         detail[name] = value
