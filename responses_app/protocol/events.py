@@ -115,6 +115,7 @@ UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its 
 UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
+TOOL_NAMED = "hermes.tool.named"  # the model has begun to write the call of a server's tool
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now
 TOOL_STARTED = "hermes.tool.started"
 TOOL_OUTPUT = "hermes.tool.progress"  # what a running tool has printed; the log keeps this name
