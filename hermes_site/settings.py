@@ -19,6 +19,7 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
+from gateway_app.config.web_hosts import read_web_hosts
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -124,6 +125,7 @@ if not API_SERVER_MODEL_NAME:
 # --- tools -----------------------------------------------------------------------------
 HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
 HERMES_TERMINAL_LIMITS = read_limits(env)
+HERMES_WEB_FETCH = read_web_hosts(env)
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"

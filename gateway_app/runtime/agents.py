@@ -18,6 +18,7 @@ from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
+from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import NO_CORE_PROMPT, AgentProfile
 from responses_app.requests.tools import CLIENT_TOOLS, is_own
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
@@ -122,6 +123,9 @@ def _fixed_tools() -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for maker in settings.HERMES_TOOL_MAKERS:
         found |= import_string(maker)(settings.HERMES_TERMINAL, settings.HERMES_TERMINAL_LIMITS)
+    if settings.HERMES_WEB_FETCH:
+        web_fetch = make_web_fetch(settings.HERMES_WEB_FETCH)
+        found[web_fetch.name] = web_fetch
     return found
 
 
