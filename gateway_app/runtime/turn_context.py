@@ -11,7 +11,13 @@ from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
-from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
+from gateway_app.runtime.notes import notes_prompt
+from gateway_app.runtime.resumption import (
+    EarlierAttempts,
+    ResumedTurn,
+    read_progress,
+    with_stored_images,
+)
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
@@ -65,8 +71,9 @@ def _model_context(
     own_tools = agent.tools(tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    instructions = read_instructions(row, request, core_prompt, agent.instructions)
-    newer = expand(row.owner_id, [*request.new_input, *progress.items])
+    notes = notes_prompt(row, {tool.name for tool in own_tools})
+    instructions = read_instructions(row, request, core_prompt, agent.instructions, notes)
+    newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     older = Context([])
     if not newer.replaces_all:
         room = None

@@ -74,21 +74,33 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
         server.pages["/"] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n"  # and never the rest
         server.stuck.add("/")
         web = web_of([f"site.test:{server.port}"], Names(site_test=[PUBLIC]).resolve)
-        with pytest.raises(FetchRefused, match="did not answer within 0.3 seconds"):
+        with pytest.raises(FetchRefused, match="did not answer within"):
             await web.get(f"http://site.test:{server.port}/", max_secs=0.3)
 
 
 # -- what may be reached ----------------------------------------------------------------
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0.0.0.0", "[::1]"]
-    + ["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost.", "LOCALHOST"],
+    [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "localhost.",
+        "LOCALHOST",
+    ],
 )
 async def test_no_spelling_of_this_machine_is_reached(host: str) -> None:
     async with web_server() as server:
         server.page("/", "secret", "text/plain")
         web = PublicWeb([f"*:{server.port}"])
-        with pytest.raises(FetchRefused, match="private network|not one of the hosts|can't be resolved"):
+        with pytest.raises(FetchRefused, match=r"private network|not one of the hosts|can't be resolved"):
             await web.get(f"http://{host}:{server.port}/")
     assert server.asked == []
 
@@ -145,9 +157,27 @@ async def test_a_name_is_resolved_once_so_that_rebinding_it_changes_nothing() ->
 
 @pytest.mark.parametrize(
     "address",
-    ["10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"]
-    + ["255.255.255.255", "::", "::1", "fe80::1", "fc00::1", "fec0::1", "ff02::1", "::ffff:10.0.0.1"]
-    + ["64:ff9b::a00:1", "2002:7f00:1::", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "198.18.0.1"],
+    [
+        "10.0.0.1",
+        "172.16.3.4",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "fe80::1",
+        "fc00::1",
+        "fec0::1",
+        "ff02::1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+        "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+        "198.18.0.1",
+    ],
 )
 def test_addresses_of_private_networks_are_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
@@ -160,9 +190,22 @@ def test_others_are(address: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["file:///etc/passwd", "ftp://site.test/", "//site.test/", "site.test", "http://", "http://site.test:99999/"]
-    + ["http://site.test@other.test/", "http://user:secret@site.test/", "http://site.test:8080/", "http://a.site.test/"]
-    + ["http://site.test.evil/", "http://evil-site.test/", "http://site.test\\@other.test/", "http://site.test/\r\nX: y"],
+    [
+        "file:///etc/passwd",
+        "ftp://site.test/",
+        "//site.test/",
+        "site.test",
+        "http://",
+        "http://site.test:99999/",
+        "http://site.test@other.test/",
+        "http://user:secret@site.test/",
+        "http://site.test:8080/",
+        "http://a.site.test/",
+        "http://site.test.evil/",
+        "http://evil-site.test/",
+        "http://site.test\\@other.test/",
+        "http://site.test/\r\nX: y",
+    ],
 )
 async def test_only_listed_hosts_on_the_usual_ports_can_be_asked_for(url: str) -> None:
     names = Names()

@@ -132,7 +132,11 @@ class PublicWeb:
                     url = urljoin(url, found)
         except TimeoutError:
             raise FetchRefused(f"{url} did not answer within {max_secs:g} seconds") from None
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException) as error:
+        except (
+            httpcore2.NetworkError,
+            httpcore2.ProtocolError,
+            httpcore2.TimeoutException,
+        ) as error:
             raise FetchRefused(f"{url} can't be read: {error or type(error).__name__}") from error
         raise FetchRefused(f"more than {MAX_HOPS} redirects")
 
