@@ -97,6 +97,24 @@ class Agent:
                 found.append(tool)
         return tuple(found)
 
+    def server_labels(self, requested: list[RequestTool] | None) -> set[str]:
+        """The MCP servers whose tools a request may have, whether they are connected or not."""
+        labels = set()
+        for server in settings.HERMES_MCP_SERVERS:
+            if self._has_server(server.label):
+                labels.add(server.label)
+        if requested is None:
+            return labels
+        named = {entry.get("server_label") for entry in requested if entry["type"] == "mcp"}
+        if OWN_LABEL in named:
+            return labels
+        return labels & named
+
+    def _has_server(self, label: str) -> bool:
+        if self.profile is None or not self.profile.toolset:
+            return True
+        return any(name.partition(".")[0] == label for name in self.profile.toolset)
+
     def _has(self, tool: Tool) -> bool:
         if self.profile is None or not self.profile.toolset:
             return True

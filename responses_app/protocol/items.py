@@ -18,6 +18,9 @@ class ContentPart(TypedDict, total=False):
     logprobs: list[TokenLogprob]
     image_url: str | None
     detail: str
+    filename: str
+    file_data: str  # base64, or a data URL with it
+    file_url: str
 
 
 Content = str | list[ContentPart]

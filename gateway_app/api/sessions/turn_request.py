@@ -15,6 +15,9 @@ from responses_app.requests.json_schema import NULL, any_of, array_of, ref
 from responses_app.services.lifecycle.admission import Admission
 
 
+_PART_KEYS = ("text", "image_url", "file", "file_data", "file_url")
+
+
 def _read_turn_input(value: Any, name: str) -> Any:
     """A text, items, or the parts of one message; checked once the owner is known."""
     if isinstance(value, list) and value and all(_is_part(entry) for entry in value):
@@ -24,7 +27,7 @@ def _read_turn_input(value: Any, name: str) -> Any:
 
 def _is_part(entry: Any) -> bool:
     """A message has ``content`` instead of these."""
-    return isinstance(entry, dict) and ("text" in entry or "image_url" in entry)
+    return isinstance(entry, dict) and not entry.keys().isdisjoint(_PART_KEYS)
 
 
 def _read_other_history(value: Any, name: str) -> None:

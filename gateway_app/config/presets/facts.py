@@ -52,6 +52,9 @@ class Preset:
     reasoning_field: str = "reasoning_content"  # of a message that goes back
     reasoning_return: ReasoningReturn = ReasoningReturn.OPTIONAL
     keeps_call_extras: bool = False  # extra_content of a call must go back with it
+    # -- content
+    sees: bool | None = None  # whether its models see images; None: that depends on the model
+    takes_files: bool = False  # PDF files and others, as OpenAI's `file` parts
     # -- answers
     writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
     continuation: Continuation = Continuation.NOTE
