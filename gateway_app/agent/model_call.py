@@ -30,6 +30,8 @@ MODEL_PARAMETERS = (
     "user",
 )
 
+ENCRYPTED_REASONING = "reasoning.encrypted_content"  # a value of `include`
+
 
 # Models name a tool as their training data did: with a namespace, and Kimi with the call's number.
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
@@ -157,6 +159,10 @@ class ModelCall:
         return "message.output_text.logprobs" in included
 
     @property
+    def wants_encrypted_reasoning(self) -> bool:
+        return ENCRYPTED_REASONING in (self.parameters.get("include") or ())
+
+    @property
     def is_formatted(self) -> bool:
         """Must the answer be one document, which can't be put together from pieces?"""
         text_options = self.parameters.get("text") or {}
@@ -191,6 +197,10 @@ def wire_name(name: str) -> str:
 
 class Provider(Protocol):
     """A way to reach a model; one file each in ``providers/``."""
+
+    @property
+    def identity(self) -> str:
+        """Names the server, its protocol and the model; empty if they keep no state in items."""
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
 

@@ -12,7 +12,6 @@ from responses_app.database import database
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response
 
-NOTE = "These MCP servers are not connected, so their tools are missing in this turn: {labels}."
 _process_started = time.monotonic()
 
 

@@ -11,6 +11,7 @@ from responses_app.services.notes import change_notes, read_notes
 
 # In the instructions, which no compaction touches.
 MEMORIES = "Your notes from earlier conversations with this user (the tool memory keeps them):"
+MISSING = "These MCP servers are not connected, so their tools are missing in this turn: {labels}."
 TODO_LIST = "Your todo list, as it was when this turn began (the tool todo has the current one):"
 
 
@@ -32,9 +33,11 @@ class RowNotes:
         return await database.write_with_retry(step, response_id=self._row.pk)
 
 
-def notes_prompt(row: Response, tools: Collection[str]) -> str:
-    """The notes that the model can change with its tools, as a part of its instructions."""
+def turn_facts(row: Response, tools: Collection[str], missing_servers: Collection[str]) -> str:
+    """The end of the instructions: the notes of the model's tools, and which tools are missing."""
     parts = []
+    if missing_servers:
+        parts.append(MISSING.format(labels=", ".join(missing_servers)))
     if MEMORY in tools:
         notes = read_notes(row, MEMORY)
         if notes:

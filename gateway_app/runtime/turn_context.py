@@ -1,5 +1,6 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 
@@ -11,7 +12,7 @@ from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
-from gateway_app.runtime.notes import notes_prompt
+from gateway_app.runtime.notes import turn_facts
 from gateway_app.runtime.resumption import (
     EarlierAttempts,
     ResumedTurn,
@@ -44,19 +45,23 @@ class TurnContext:
 
 
 def build_turn_context(
-    row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
+    row: Response,
+    admitted: AdmittedRequest | None,
+    earlier: EarlierAttempts,
+    missing_servers: Sequence[str] = (),
 ) -> TurnContext:
     ledger = {}
+    progress = ResumedTurn()
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
-    progress = read_progress(earlier.events, earlier.builder, ledger)
+        progress = read_progress(earlier.events, earlier.builder, ledger)
     request = read_request(row, admitted)
     agent = agent_of(row.model)
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress)
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
-    return _model_context(row, request, progress, agent, ledger)
+    return _model_context(row, request, progress, agent, ledger, missing_servers)
 
 
 def _model_context(
@@ -65,14 +70,15 @@ def _model_context(
     progress: ResumedTurn,
     agent: Agent,
     ledger: dict[str, ToolEvent],
+    missing_servers: Sequence[str],
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
     own_tools = agent.tools(tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    notes = notes_prompt(row, {tool.name for tool in own_tools})
-    instructions = read_instructions(row, request, core_prompt, agent.instructions, notes)
+    facts = turn_facts(row, {tool.name for tool in own_tools}, missing_servers)
+    instructions = read_instructions(row, request, core_prompt, agent.instructions, facts)
     newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     older = Context([])
     if not newer.replaces_all:

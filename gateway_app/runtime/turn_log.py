@@ -146,12 +146,20 @@ class TurnLog:
         self.builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
+        states = self.builder.snapshot.states.stored()
         publish = partial(event_store.publish_final, self._tail)
         known_input = None
         if self._fresh is not None:
             known_input = self._fresh.request.items
         store = partial(
-            settle, self._row, segment, body, deviations, self._first_output_at, known_input
+            settle,
+            self._row,
+            segment,
+            body,
+            deviations,
+            self._first_output_at,
+            known_input,
+            states,
         )
         try:
             await database.write_with_retry(store, publish, self._row.pk)

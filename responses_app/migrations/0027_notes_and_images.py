@@ -1,4 +1,3 @@
-
 import django.db.models.deletion
 import django.utils.timezone
 from django.conf import settings
@@ -8,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('responses_app', '0021_reasoning_form'),
+        ('responses_app', '0022_provider_state'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

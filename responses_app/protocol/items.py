@@ -26,6 +26,13 @@ class ContentPart(TypedDict, total=False):
 Content = str | list[ContentPart]
 
 
+class ProviderState(TypedDict):
+    """What only one provider understands, with the identity of that provider."""
+
+    provider: str
+    state: dict[str, Any]  # empty: only the origin of the item is known
+
+
 class Item(TypedDict, total=False):
     """The fields that the server reads and writes; clients and upstreams may send others."""
 
@@ -47,6 +54,7 @@ class Item(TypedDict, total=False):
     error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
     compacted: str  # see MARK
     is_note: bool  # a message of the server to the model; never stored
+    provider_state: ProviderState  # see STATE
 
 
 # -- tool calls -------------------------------------------------------------------------
@@ -61,6 +69,10 @@ COMPACTION = "compaction"
 # The key, on an item that came out of a compaction, of what it is there. No model sees it.
 MARK = "compacted"
 SUMMARY, KEPT = "summary", "kept"
+
+# -- provider state ---------------------------------------------------------------------
+# The key, on an item that a provider is about to get, of its state. No client and no log has it.
+STATE = "provider_state"
 
 
 @dataclass(frozen=True)

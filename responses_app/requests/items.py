@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import ARGUMENTS_OF, COMPACTION, ContentPart, Item
+from responses_app.protocol.items import ARGUMENTS_OF, COMPACTION, STATE, ContentPart, Item
 from responses_app.requests.content import content_schema, read_content, tool_output
 from responses_app.requests.fields import (
     Field,
@@ -91,6 +91,7 @@ def message_schema(part: str, roles: tuple[str, ...], *more: Schema) -> Schema:
 def _as_sent(item: dict[str, Any]) -> Item:
     """Kept with every field but an id that is no text: it could not be looked up."""
     kept = dict(item)
+    kept.pop(STATE, None)  # only the server puts a state beside an item
     if not isinstance(item.get("id"), str):
         kept.pop("id", None)
     return cast(Item, kept)

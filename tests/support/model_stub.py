@@ -62,6 +62,7 @@ __all__ = [
 POLL_SECS = 0.005
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDINGS = (Cut, Reset, Leave)
+Rule = Callable[[dict[str, Any]], str | None]  # why the server refuses a request; None if it takes it
 
 
 @dataclass
@@ -81,7 +82,7 @@ class ModelStub:
         self.asked: list[Asked] = []
         self.connections = 0
         self.url = ""
-        self.refuse: Callable[[dict[str, Any]], str] | None = None  # why a body is a bad request, if it is
+        self.refuse: Rule | None = None
         self._scripts: list[Sequence[Step]] = []
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -137,7 +138,7 @@ class ModelStub:
             writer.close()
 
     def _next_script(self, asked: Asked) -> Sequence[Step]:
-        reason = self.refuse(asked.body) if self.refuse else ""
+        reason = self.refuse(asked.body) if self.refuse else None
         if reason:
             return (Answer(400, json.dumps({"error": {"message": reason, "code": 400}}).encode()),)
         return self._scripts.pop(0) if self._scripts else HELLO

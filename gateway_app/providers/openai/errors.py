@@ -9,7 +9,8 @@ from typing import Any
 
 import openai
 
-from gateway_app.agent.events import ContextOverflow, ModelFailed, ModelFault
+from gateway_app.agent.events import ModelFailed
+from gateway_app.agent.model_faults import ContextOverflow, ModelFault
 from gateway_app.providers.openai.overflow import TOO_LONG, find_overflow
 
 MAX_MESSAGE_CHARS = 1000
