@@ -29,7 +29,9 @@ def file_bytes(file_data: str) -> bytes:
 
 
 def plain_text(data: bytes) -> str | None:
-    """The text of a text file of any kind; None for a binary file."""
+    """The text of a text file of any kind; None for a PDF file, which may be all ASCII, and others."""
+    if is_pdf(data):
+        return None
     encoding = "utf-8-sig"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"

@@ -83,6 +83,7 @@ async def test_results_are_text(started_toolset: StartedToolset) -> None:
         "kept",
         "[link to file:///big.bin, unknown type, 7 bytes]",
     ]
+    assert started_toolset.images == ("data:image/png;base64,aGVsbG8=",)
 
 
 async def test_progress_is_reported_as_it_comes(started_toolset: StartedToolset) -> None:

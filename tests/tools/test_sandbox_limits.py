@@ -32,6 +32,7 @@ from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.support.private_files import PrivateFiles
+from tests.support.tool_runs import text_of
 
 async def main(workspace, *commands):
     terminal = builtin_tools("sandboxed", Limits(processes=64))["terminal"]
@@ -48,7 +49,7 @@ FORKS = (
 
 async def run(workspace: Path, command: str, limits: Limits) -> str:
     terminal = builtin_tools("sandboxed", limits)["terminal"]
-    return await terminal.run({"command": command}, ToolContext(workspace, report=print))
+    return await text_of(terminal.run({"command": command}, ToolContext(workspace, report=print)))
 
 
 @pytest.mark.any_database

@@ -14,7 +14,6 @@ from responses_app.requests.input_items import read_input
 from responses_app.requests.json_schema import NULL, any_of, array_of, ref
 from responses_app.services.lifecycle.admission import Admission
 
-
 _PART_KEYS = ("text", "image_url", "file", "file_data", "file_url")
 
 
