@@ -11,6 +11,7 @@ from tests.support.model_stub import Call, Calls, Finish, ModelStub, Text
 from tests.support.server import Server
 from tests.support.stored_rows import stored_rows
 
+pytestmark = pytest.mark.any_database
 CONFIG = """
 mcp_servers:
   slow:
@@ -60,8 +61,10 @@ def test_the_first_turn_waits_for_servers_that_start_and_names_the_missing_ones(
 
     # -- read_file shows one too
     encoded = base64.b64encode(PNG).decode()
-    for workspace in (started.home / "workspaces").glob("*/*/default"):
-        (workspace / "a.png").write_bytes(PNG)
+    stub.play(Calls((Call("call_1", "list_files", ("{}",)),)), Finish("tool_calls"))
+    started.openai().responses.create(model="hermes-agent", input="make the workspace")
+    [workspace] = (started.home / "workspaces").glob("*/*/default")
+    (workspace / "a.png").write_bytes(PNG)
     stub.play(Calls((Call("call_2", "read_file", ('{"path": "a.png"}',)),)), Finish("tool_calls"))
     stub.play(Text("a picture"), Finish())
     started.openai().responses.create(model="hermes-agent", input="look at the file")

@@ -12,6 +12,10 @@ from tests.support.stored_rows import count_rows, stored_rows
 
 pytestmark = pytest.mark.any_database
 TEA = '{"action": "add", "content": "likes tea"}'
+DELETE_OWNER = """
+from django.contrib.auth.models import User
+User.objects.get(agent_notes__text="likes tea").delete()
+"""
 PLAN = '{"todos": [{"content": "look"}, {"content": "leap"}]}'
 
 
@@ -71,8 +75,5 @@ def test_notes_outlive_turns_and_belong_to_one_owner_and_one_session(asking: Ask
     with asking.server.http() as client:
         assert client.delete("/api/sessions/one").status_code == 200
     assert stored_rows(asking.server, "note", "kind", "text") == [("memory", "likes tea")]
-    delete_owner = (
-        "from django.contrib.auth.models import User; User.objects.get(agent_notes__text='likes tea').delete()"
-    )
-    asking.server.manage("shell", "-v0", "-c", delete_owner)
+    asking.server.manage("shell", "-v0", "-c", DELETE_OWNER)
     assert count_rows(asking.server, "note") == 0

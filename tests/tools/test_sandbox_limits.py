@@ -21,6 +21,7 @@ from gateway_app.tools.support import cgroups, seccomp
 from gateway_app.tools.support.private_files import PrivateFiles
 from gateway_app.tools.support.sandbox import bubblewrap
 from tests.support.server import ROOT, Server, script
+from tests.support.tool_runs import text_of
 
 pytestmark = pytest.mark.skipif(bubblewrap() is None, reason="bubblewrap does not work: apt-get install bubblewrap")
 needs_group = pytest.mark.skipif(cgroups.usable_parents() is None, reason="no control group can be made here")
@@ -32,7 +33,6 @@ from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.support.limits import Limits
 from gateway_app.tools.support.private_files import PrivateFiles
-from tests.support.tool_runs import text_of
 
 async def main(workspace, *commands):
     terminal = builtin_tools("sandboxed", Limits(processes=64))["terminal"]
