@@ -4,17 +4,15 @@ import re
 
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway_app.config.environment import Env
-
 NAME = "HERMES_WEB_FETCH"
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _ENTRY = re.compile(rf"(\*|(\*\.)?{_LABEL}(\.{_LABEL})*)(:[0-9]{{1,5}})?")
 
 
-def read_web_hosts(env: Env) -> tuple[str, ...]:
+def read_web_hosts(given: str) -> tuple[str, ...]:
     """``example.org``, ``*.example.org`` for its subdomains, ``*`` for all; none: no such tool."""
     hosts = []
-    for entry in env.text(NAME).lower().split(","):
+    for entry in given.lower().split(","):
         entry = entry.strip()
         if not entry:
             continue

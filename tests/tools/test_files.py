@@ -36,11 +36,10 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(workspace: Path) -> Run:
-    context = ToolContext(workspace, report=lambda _: None)
+    context = ToolContext(workspace, report=print)
 
     async def run(name: str, **arguments: Any) -> str:
-        async with asyncio.timeout(30):
-            return await text_of(TOOLS[name].run(arguments, context))
+        return await asyncio.wait_for(text_of(TOOLS[name].run(arguments, context)), 30)
 
     return run
 

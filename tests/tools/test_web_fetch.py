@@ -8,7 +8,6 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.agent.tools import ToolContext
-from gateway_app.config.environment import Env
 from gateway_app.config.web_hosts import read_web_hosts
 from gateway_app.tools.support.public_http import MAX_BYTES, FetchRefused, PublicWeb, is_public
 from gateway_app.tools.web_fetch import MAX_CHARS, make_web_fetch
@@ -216,9 +215,9 @@ async def test_only_listed_hosts_on_the_usual_ports_can_be_asked_for(url: str) -
 
 # -- the setting ------------------------------------------------------------------------
 def test_the_hosts_are_read_strictly() -> None:
-    read = read_web_hosts(Env({"HERMES_WEB_FETCH": "docs.Python.org, *.example.org:8080,"}, {}))
+    read = read_web_hosts("docs.Python.org, *.example.org:8080,")
     assert read == ("docs.python.org", "*.example.org:8080")
-    assert read_web_hosts(Env({}, {})) == ()
+    assert read_web_hosts("") == ()
     for wrong in ("https://example.org", "exa mple.org", "example.org/path", "a*.org"):
         with pytest.raises(ImproperlyConfigured, match="HERMES_WEB_FETCH"):
-            read_web_hosts(Env({"HERMES_WEB_FETCH": wrong}, {}))
+            read_web_hosts(wrong)
