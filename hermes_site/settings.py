@@ -19,6 +19,7 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
+from gateway_app.config.web_hosts import read_web_hosts
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -124,6 +125,8 @@ if not API_SERVER_MODEL_NAME:
 # --- tools -----------------------------------------------------------------------------
 HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
 HERMES_TERMINAL_LIMITS = read_limits(env)
+HERMES_FILE_URLS = env.choice("HERMES_FILE_URLS", "refuse", ("refuse", "pass"))
+HERMES_WEB_FETCH = read_web_hosts(env.text("HERMES_WEB_FETCH"))
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
@@ -133,6 +136,7 @@ try:
     HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)
 except ValueError as error:
     raise ImproperlyConfigured(str(error)) from error
+HERMES_MCP_START_SECS = env.seconds("HERMES_MCP_START_SECS", 10, low=0, high=600)
 # The server_label values with which a request asks for the server's tools.
 HERMES_TOOL_LABELS = ("hermes", *[server.label for server in HERMES_MCP_SERVERS])
 

@@ -10,6 +10,8 @@ from responses_app.protocol.items import (
     OUTPUT_OF,
     OUTPUTS,
     SUMMARY,
+    Content,
+    ContentPart,
     Item,
     call_arguments,
     dangling_reasoning,
@@ -164,6 +166,16 @@ def with_outputs(items: list[Item], outputs: list[Item]) -> list[Item]:
             ordered.append(answered.pop(item["call_id"]))
     ordered.reverse()
     return items[:end] + ordered
+
+
+def with_images(text: str, images: Collection[str]) -> Content:
+    """A tool's output with its images, which only models get: clients and logs have the text."""
+    if not images:
+        return text
+    parts: list[ContentPart] = [{"type": "input_text", "text": text}]
+    for url in images:
+        parts.append({"type": "input_image", "image_url": url})
+    return parts
 
 
 def without_dangling_reasoning(items: list[Item]) -> list[Item]:

@@ -232,6 +232,7 @@ class ToolFinished:
     call_id: str
     output: str
     is_error: bool = False
+    images: tuple[str, ...] = ()  # data URLs, which only the model gets
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway_app.agent.answer_buffer import AnswerBuffer, follow
 from gateway_app.agent.compaction import compact, plan_compaction, summary_call
-from gateway_app.agent.context import with_outputs
+from gateway_app.agent.context import with_images, with_outputs
 from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
@@ -204,7 +204,9 @@ class _Turn:
                         continue
                     result = task.result()
                     if result is not None:
-                        yield ToolFinished(tool_call.call_id, result.output, result.is_error)
+                        yield ToolFinished(
+                            tool_call.call_id, result.output, result.is_error, result.images
+                        )
         finally:
             for task in left:
                 task.cancel()
@@ -219,4 +221,5 @@ class _Turn:
 
 
 def _output_item(finished: ToolFinished) -> Item:
-    return {"type": "function_call_output", "call_id": finished.call_id, "output": finished.output}
+    output = with_images(finished.output, finished.images)
+    return {"type": "function_call_output", "call_id": finished.call_id, "output": output}

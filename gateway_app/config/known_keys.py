@@ -57,6 +57,8 @@ OPTION_KEYS = (
     "extra_headers",
     "query",
     "upstream_resume",
+    "vision",
+    "files",
 )
 _MODEL_KEYS = (*UPSTREAM_KEYS, "default", "context_length", *OPTION_KEYS)
 _OPTION_SYNONYMS = {

@@ -18,6 +18,7 @@ from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
+from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import NO_CORE_PROMPT, AgentProfile
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
@@ -96,6 +97,24 @@ class Agent:
                 found.append(tool)
         return tuple(found)
 
+    def server_labels(self, requested: list[RequestTool] | None) -> set[str]:
+        """The MCP servers whose tools a request may have, whether they are connected or not."""
+        labels = set()
+        for server in settings.HERMES_MCP_SERVERS:
+            if self._has_server(server.label):
+                labels.add(server.label)
+        if requested is None:
+            return labels
+        named = {entry.get("server_label") for entry in requested if entry["type"] == "mcp"}
+        if OWN_LABEL in named:
+            return labels
+        return labels & named
+
+    def _has_server(self, label: str) -> bool:
+        if self.profile is None or not self.profile.toolset:
+            return True
+        return any(name.partition(".")[0] == label for name in self.profile.toolset)
+
     def _has(self, tool: Tool) -> bool:
         if self.profile is None or not self.profile.toolset:
             return True
@@ -122,6 +141,9 @@ def _fixed_tools() -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for maker in settings.HERMES_TOOL_MAKERS:
         found |= import_string(maker)(settings.HERMES_TERMINAL, settings.HERMES_TERMINAL_LIMITS)
+    if settings.HERMES_WEB_FETCH:
+        web_fetch = make_web_fetch(settings.HERMES_WEB_FETCH)
+        found[web_fetch.name] = web_fetch
     return found
 
 

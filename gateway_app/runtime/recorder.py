@@ -16,6 +16,7 @@ from responses_app.protocol.events import (
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    TOOL_NAMED,
     UPSTREAM_ABANDONED,
     UPSTREAM_POSITION,
     Event,
@@ -111,7 +112,8 @@ class Recorder:
         if event.name.startswith(INTERNAL_TOOL_PREFIX):
             self._hidden[event.call_id] = []
             self._builder.message_started(None)  # text behind a hidden call is another message
-        elif self._form == "mcp_call":
+            return
+        if self._form == "mcp_call":
             label = OWN_LABEL
             tool = self._tools.get(event.name)
             if tool is not None and tool.server_label:
@@ -120,6 +122,13 @@ class Recorder:
             self._builder.mcp_call_started(event.call_id, label, name)
         else:
             self._builder.call_started(event.call_id, event.name)
+        named: Event = {
+            "type": TOOL_NAMED,
+            "call_id": event.call_id,
+            "name": event.name,
+            "output_index": self._builder.output_index_of(event.call_id),
+        }
+        self._builder.add(named)
 
     def _call_arguments(self, event: types.CallArguments) -> None:
         if event.call_id in self._hidden:

@@ -1,9 +1,11 @@
 """Runs tools through the ledger: the intent is stored before a call, its result right after it."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,8 +18,11 @@ from gateway_app.agent.tools import (
     Tool,
     ToolCall,
     ToolContext,
+    ToolOutput,
     ToolResult,
 )
+from gateway_app.runtime.notes import notes_of
+from gateway_app.runtime.tool_progress import ToolProgress
 from responses_app.database import database
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
@@ -35,7 +40,6 @@ from responses_app.protocol.events import (
     APPROVAL_REQUESTED,
     APPROVAL_RESOLVED,
     TOOL_FINISHED,
-    TOOL_OUTPUT,
     TOOL_STARTED,
     Event,
 )
@@ -53,8 +57,6 @@ T = TypeVar("T")
 
 # What the model and the client see of an output; the ledger keeps all of it.
 MAX_VISIBLE_CHARS = 50_000
-PROGRESS_SECS = 0.2  # between two events of one call
-MAX_PROGRESS_CHARS = 100_000  # of one call; its result is stored whole all the same
 # Events that each call has at most once, over all attempts.
 NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
@@ -62,39 +64,6 @@ EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
 CANT_WAIT = (
     "Denied: this call needs an approval, and a response that is not stored can't wait for one."
 )
-
-
-class ToolProgress:
-    """What a tool prints while it runs, in few pieces: each is an event of the log."""
-
-    def __init__(self, call_id: str, note: Callable[[Event], None]) -> None:
-        self._call_id = call_id
-        self._note = note
-        self._pieces: list[str] = []
-        self._left = MAX_PROGRESS_CHARS
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_closed = False
-
-    def add(self, piece: str) -> None:
-        if self._is_closed or not piece or self._left <= 0:
-            return
-        self._pieces.append(piece[: self._left])
-        self._left -= len(piece)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PROGRESS_SECS, self._flush)
-
-    def close(self) -> None:
-        """The call is over: a tool that goes on printing adds nothing behind its end."""
-        self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._flush()
-
-    def _flush(self) -> None:
-        self._timer = None
-        text = "".join(self._pieces)
-        self._pieces = []
-        self._note({"type": TOOL_OUTPUT, "call_id": self._call_id, "text": clean_text(text)})
 
 
 class ToolRunner:
@@ -133,7 +102,8 @@ class ToolRunner:
                 is_error=True,
             )
         if known.is_over:
-            return self._over(call, ToolStatus(known.status), known.output, known.secs)
+            status = ToolStatus(known.status)
+            return self._over(call, status, known.output, known.secs, known.image_urls)
         if known.status == ToolStatus.AWAITING_APPROVAL:
             return await self._waited(call, known)
         tool = self._tools.get(call.name)
@@ -192,17 +162,30 @@ class ToolRunner:
             progress.close()
         secs = time.monotonic() - began
         tool_seconds.labels(self._known_name(call), str(status)).observe(secs)
-        return await self._end(call, status, output, secs)
+        return await self._end(call, status, output.text, secs, output.images)
 
     async def _end(
-        self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0
+        self,
+        call: ToolCall,
+        status: ToolStatus,
+        output: str,
+        secs: float = 0.0,
+        images: tuple[str, ...] = (),
     ) -> ToolResult:
-        await self._write(partial(end_call, self._row, call.call_id, status, output))
-        return self._over(call, status, output, secs)
+        stored_images = json.dumps(images) if images else ""
+        await self._write(partial(end_call, self._row, call.call_id, status, output, stored_images))
+        return self._over(call, status, output, secs, images)
 
-    def _over(self, call: ToolCall, status: ToolStatus, output: str, secs: float) -> ToolResult:
+    def _over(
+        self,
+        call: ToolCall,
+        status: ToolStatus,
+        output: str,
+        secs: float,
+        images: tuple[str, ...] = (),
+    ) -> ToolResult:
         self._note_call(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
-        return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED)
+        return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED, images)
 
     async def _write(self, step: Callable[[], T]) -> T:
         """Written behind the events that led to it, so that the log explains every row."""
@@ -251,23 +234,27 @@ class ToolRunner:
         offered = ", ".join(self._offered) or "none"
         return f"Error: there is no tool named {name!r}. The tools are: {offered}."
 
-    async def _execute(self, call: ToolCall, progress: ToolProgress) -> tuple[ToolStatus, str]:
+    async def _execute(
+        self, call: ToolCall, progress: ToolProgress
+    ) -> tuple[ToolStatus, ToolOutput]:
         tool = self._tools.get(call.name)
         if tool is None:
-            return ToolStatus.FAILED, self._unknown(call.name)
+            return ToolStatus.FAILED, ToolOutput(self._unknown(call.name))
         try:
             arguments = read_arguments(call.arguments, tool.parameters)
-            context = ToolContext(self._workspace, progress.add)
+            context = ToolContext(self._workspace, progress.add, notes_of(self._row))
             async with asyncio.timeout(tool.time_limit_secs) as limit:
                 output = await tool.run(arguments, context)
-                return ToolStatus.COMPLETED, clean_text(str(output))
+            if isinstance(output, ToolOutput):
+                return ToolStatus.COMPLETED, replace(output, text=clean_text(output.text))
+            return ToolStatus.COMPLETED, ToolOutput(clean_text(str(output)))
         except Exception as error:  # the model gets the error, and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
                 message = f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
-                return ToolStatus.FAILED, message
+                return ToolStatus.FAILED, ToolOutput(message)
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
-            return ToolStatus.FAILED, clean_text(f"Error: {error or cause}")
+            return ToolStatus.FAILED, ToolOutput(clean_text(f"Error: {error or cause}"))
 
 
 def _is_same(known: ToolEvent, call: ToolCall) -> bool:

@@ -26,6 +26,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.runtime.agent_run import cancel_upstream, make_recorder, start_agent
 from gateway_app.runtime.mcp import wait_until_connected
+from gateway_app.runtime.missing_servers import deviation, wait_for_servers
 from gateway_app.runtime.open_round import OpenRound
 from gateway_app.runtime.resumption import EarlierAttempts
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
@@ -39,7 +40,7 @@ from gateway_app.runtime.turn_log import (
 )
 from responses_app.database import database
 from responses_app.eventlog import Fenced
-from responses_app.protocol.events import CONTEXT_TRUNCATED
+from responses_app.protocol.events import CONTEXT_TRUNCATED, PROTOCOL_DEVIATION
 from responses_app.protocol.failures import with_retry_after
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.approvals import park
@@ -184,8 +185,13 @@ class TurnRun:
         if self.row.attempt > 1:
             self._log.resume()
             await wait_until_connected(RECONNECT_SECS)
+        missing = await wait_for_servers(self.row, self._log.admitted_request)
+        for name in map(deviation, missing):
+            if name not in self._deviations:
+                self._log.note({"type": PROTOCOL_DEVIATION, "name": name})
+                self._deviations.append(name)
         context = await database.read_with_retry(
-            build_turn_context, self.row, self._log.admitted_request, earlier
+            build_turn_context, self.row, self._log.admitted_request, earlier, missing
         )
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})

@@ -1,5 +1,6 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 
@@ -12,7 +13,13 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.additional_tools import OfferedTools
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.compaction_request import build_compaction_turn
-from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
+from gateway_app.runtime.notes import turn_facts
+from gateway_app.runtime.resumption import (
+    EarlierAttempts,
+    ResumedTurn,
+    read_progress,
+    with_stored_images,
+)
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
@@ -39,7 +46,10 @@ class TurnContext:
 
 
 def build_turn_context(
-    row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
+    row: Response,
+    admitted: AdmittedRequest | None,
+    earlier: EarlierAttempts,
+    missing_servers: Sequence[str] = (),
 ) -> TurnContext:
     ledger = {}
     progress = ResumedTurn()
@@ -52,7 +62,7 @@ def build_turn_context(
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress)
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
-    return _model_context(row, request, progress, agent, ledger)
+    return _model_context(row, request, progress, agent, ledger, missing_servers)
 
 
 def _model_context(
@@ -61,14 +71,16 @@ def _model_context(
     progress: ResumedTurn,
     agent: Agent,
     ledger: dict[str, ToolEvent],
+    missing_servers: Sequence[str],
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
     own_tools = agent.tools(tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    instructions = read_instructions(row, request, core_prompt, agent.instructions)
-    newer = expand(row.owner_id, [*request.new_input, *progress.items])
+    facts = turn_facts(row, {tool.name for tool in own_tools}, missing_servers)
+    instructions = read_instructions(row, request, core_prompt, agent.instructions, facts)
+    newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     older = Context([])
     if not newer.replaces_all:
         room = None

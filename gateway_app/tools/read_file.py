@@ -1,4 +1,4 @@
-"""Read a text file of the workspace, a page at a time."""
+"""Read a text file of the workspace, a page at a time, or look at an image."""
 
 import asyncio
 import os
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext, ToolOutput
+from gateway_app.tools.support.images import MAX_IMAGE_BYTES, as_image_url, image_kind
 from gateway_app.tools.support.schema import checked, parameters_of
 from gateway_app.tools.support.workspace import (
     PATH,
@@ -35,19 +36,22 @@ PARAMETERS = parameters_of(
 )
 
 
-async def read_file(arguments: dict[str, Any], context: ToolContext) -> str:
+async def read_file(arguments: dict[str, Any], context: ToolContext) -> str | ToolOutput:
     values = checked(arguments, PARAMETERS)
     return await asyncio.to_thread(
         _read, context.workspace, values["path"], values["offset"], values["limit"]
     )
 
 
-def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
+def _read(workspace: Path, path: str, offset: int, limit: int) -> str | ToolOutput:
     with explained(path), opened_file(workspace, path) as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(SNIFFED_BYTES)
         if not start:
             return "[the file is empty]"
+        kind = image_kind(start)
+        if kind:
+            return _image(file, kind, size)
         if is_binary(start):
             begin = start[:16].hex(" ")
             return f"[a binary file of {size} bytes, which begins with {begin}; it is not shown]"
@@ -56,6 +60,14 @@ def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
         if before < offset - 1 or file.tell() >= size:
             return f"[the file ends before line {offset}: it has {before} lines]"
         return _page(file, offset, limit, size)
+
+
+def _image(file: BinaryIO, kind: str, size: int) -> str | ToolOutput:
+    if size > MAX_IMAGE_BYTES:
+        return f"[an image, {kind}, {size} bytes; over {MAX_IMAGE_BYTES} bytes it is not shown]"
+    file.seek(0)
+    url = as_image_url(kind, file.read(MAX_IMAGE_BYTES))
+    return ToolOutput(f"[an image, {kind}, {size} bytes]", (url,))
 
 
 def _page(file: BinaryIO, offset: int, limit: int, size: int) -> str:
@@ -130,7 +142,8 @@ TOOL = Tool(
         "Each line comes as NUMBER|TEXT; the number and the bar "
         f"are not in the file. At most {MAX_LINES} lines and {MAX_CHARS} characters at once: "
         "go on with offset. "
-        f"Lines over {MAX_LINE_BYTES} bytes are cut. Binary files are only described."
+        f"Lines over {MAX_LINE_BYTES} bytes are cut. Images (PNG, JPEG, GIF, WebP) "
+        "are shown if you can see; other binary files are only described."
     ),
     parameters=PARAMETERS,
     run=read_file,

@@ -9,6 +9,7 @@ from responses_app.models.idempotency import (
 )
 from responses_app.models.input_items import InputItem, opening_excerpt, question_excerpt
 from responses_app.models.keys import ApiKey, hash_key
+from responses_app.models.notes import Note, NoteKind
 from responses_app.models.profiles import Profile
 from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
 from responses_app.models.segments import EventSegment
@@ -48,6 +49,8 @@ __all__ = [
     "IdempotencyKey",
     "InputItem",
     "Kind",
+    "Note",
+    "NoteKind",
     "Profile",
     "Response",
     "ResponseQuerySet",

@@ -117,6 +117,7 @@ UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its 
 UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
+TOOL_NAMED = "hermes.tool.named"  # the model has begun to write the call of a server's tool
 # Beside an item: what its provider needs back with it. The output never has it.
 ITEM_STATE = "hermes.item.state"
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now

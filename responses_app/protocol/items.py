@@ -19,6 +19,9 @@ class ContentPart(TypedDict, total=False):
     image_url: str | None
     detail: str
     prompt_cache_breakpoint: dict[str, Any]
+    filename: str
+    file_data: str  # base64, or a data URL with it
+    file_url: str
 
 
 Content = str | list[ContentPart]

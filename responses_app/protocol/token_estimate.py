@@ -9,6 +9,8 @@ from responses_app.protocol.items import MARK, OUTPUTS, Item, content_text_with_
 CHARS_PER_TOKEN = 4  # of English text, near enough for every current tokenizer
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
 WITH_PARTS = OUTPUTS | {"message"}  # the content of other items has no parts
+# Of a text file; a PDF file has fewer tokens for its size, as most of it is compressed or fonts.
+BASE64_CHARS_PER_TOKEN = 6
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 
 
@@ -55,6 +57,8 @@ def _item_tokens(item: Item) -> int:
     for part in content:
         if part.get("type") == "input_image":
             tokens += TOKENS_PER_IMAGE
+        elif part.get("type") == "input_file":
+            tokens += len(part.get("file_data") or "") // BASE64_CHARS_PER_TOKEN
     return tokens
 
 

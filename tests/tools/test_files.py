@@ -15,6 +15,7 @@ from gateway_app.tools import builtin_tools, search_files
 from gateway_app.tools.support.output import MAX_RESULT_CHARS
 from gateway_app.tools.support.tree import is_match
 from gateway_app.tools.support.workspace import PathRefused, locate, opened_folder
+from tests.support.tool_runs import text_of
 
 TOOLS = builtin_tools("off")
 Run = Callable[..., Awaitable[str]]
@@ -35,11 +36,10 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(workspace: Path) -> Run:
-    context = ToolContext(workspace, report=lambda _: None)
+    context = ToolContext(workspace, report=print)
 
     async def run(name: str, **arguments: Any) -> str:
-        async with asyncio.timeout(30):
-            return await TOOLS[name].run(arguments, context)
+        return await asyncio.wait_for(text_of(TOOLS[name].run(arguments, context)), 30)
 
     return run
 

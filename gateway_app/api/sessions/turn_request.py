@@ -16,6 +16,8 @@ from responses_app.requests.json_schema import NULL, any_of, array_of, ref
 from responses_app.requests.messages import as_items
 from responses_app.services.lifecycle.admission import Admission
 
+_PART_KEYS = ("text", "image_url", "file", "file_data", "file_url")
+
 
 def _read_turn_input(value: Any, name: str) -> Any:
     """A text, items, or the parts of one message; checked once the owner is known."""
@@ -26,7 +28,7 @@ def _read_turn_input(value: Any, name: str) -> Any:
 
 def _is_part(entry: Any) -> bool:
     """A message has ``content`` instead of these."""
-    return isinstance(entry, dict) and ("text" in entry or "image_url" in entry)
+    return isinstance(entry, dict) and not entry.keys().isdisjoint(_PART_KEYS)
 
 
 def _read_other_history(value: Any, name: str) -> None:

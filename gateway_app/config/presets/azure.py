@@ -11,4 +11,5 @@ AZURE = Preset(
     takes_unknown_fields=False,
     reasoning_return=ReasoningReturn.NEVER,
     takes_system_items=True,
+    takes_files=True,
 )

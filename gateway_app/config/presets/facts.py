@@ -57,6 +57,9 @@ class Preset:
     # models whose names begin with the pattern.
     placeholder_extras: Mapping[str, Any] = field(default_factory=dict)
     placeholder_models: str = ""
+    # -- content
+    sees: bool | None = None  # whether its models see images; None: that depends on the model
+    takes_files: bool = False  # PDF files and others, as OpenAI's `file` parts
     # -- answers
     writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
     continuation: Continuation = Continuation.NOTE

@@ -21,6 +21,7 @@ from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.formatted_answers import FormattedAnswers
 from gateway_app.providers.openai.forms import Forms
+from gateway_app.providers.openai.media import Media
 from gateway_app.providers.openai.refusals import Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.responses.background import PICK_UP
@@ -43,6 +44,7 @@ class OpenAIProvider:
         self._client = UpstreamClient(upstream)
         self._forms = Forms(self._client, PROTOCOLS[upstream.api_mode])
         self._refusals = (StateRefusals(upstream.preset), Refusals())
+        self._media = Media(upstream)
         self._formatted = FormattedAnswers(upstream, self._ask)
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -54,10 +56,13 @@ class OpenAIProvider:
         self, call: ModelCall, change: Callable[[Body], Body]
     ) -> AsyncGenerator[ModelEvent]:
         """The answer in the best form that the upstream takes; ``change`` is made to each body."""
+        given = call
+        call, left_out = await self._media.adapted(given)
         exchange = self._forms.best(call)
         if call.resume is not None and exchange.form != PICK_UP:
             yield UpstreamAbandoned()
         exchange.body, deviations = self._applied(change(exchange.body))
+        deviations = left_out + deviations
         refused_form = ""
         while True:
             for deviation in deviations:
@@ -69,6 +74,12 @@ class OpenAIProvider:
                 self._forms.remember_refused(refused_form)
                 return
             except Refused as refused:
+                if self._media.learn(given, refused):
+                    call, left_out = await self._media.adapted(given)
+                    exchange = self._forms.best(call)
+                    exchange.body, deviations = self._applied(change(exchange.body))
+                    deviations = left_out + deviations
+                    continue
                 less, deviations = self._learn(exchange.body, refused)
                 if deviations:
                     exchange.body = less

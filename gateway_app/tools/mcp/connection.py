@@ -16,10 +16,10 @@ from mcp.client import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from pydantic import ValidationError
 
-from gateway_app.agent.tools import Approver, AsksApproval, Tool, ToolContext
+from gateway_app.agent.tools import Approver, AsksApproval, Tool, ToolContext, ToolOutput
 from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.names import public_name
-from gateway_app.tools.mcp.results import as_text, progress_text
+from gateway_app.tools.mcp.results import as_text, images_in, progress_text
 from gateway_app.tools.mcp.transport import Transport, open_transport, redacted
 
 logger = logging.getLogger(__name__)
@@ -255,7 +255,7 @@ class Connection:
         return f"Every call of the MCP server {self.server.label} needs approval."
 
     # -- calls --------------------------------------------------------------------------
-    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> str:
+    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Cancelling the caller's task cancels the request at the server too."""
         client, label = self._client, self.server.label
         if client is None:
@@ -280,7 +280,7 @@ class Connection:
             raise RuntimeError(
                 text or f"The tool {tool} of the MCP server {label} failed without a reason."
             )
-        return text
+        return ToolOutput(text, images_in(result))
 
     def _failure(self, error: MCPError) -> str:
         label = self.server.label

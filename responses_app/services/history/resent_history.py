@@ -97,6 +97,8 @@ def _part(part: ContentPart) -> str:
         return f"r{detail}:{part['refusal']}"
     if "image_url" in part:
         return f"i{detail}:{part['image_url']}"
+    if part["type"] == "input_file":
+        return f"f{part.get('filename') or ''}:{part.get('file_data') or part.get('file_url')}"
     return "?"
 
 

@@ -72,11 +72,14 @@ def start_call(row: Response, call_id: str) -> None:
         raise Fenced(row.pk)
 
 
-def end_call(row: Response, call_id: str, status: ToolStatus, output: str) -> None:
+def end_call(
+    row: Response, call_id: str, status: ToolStatus, output: str, images: str = ""
+) -> None:
     _check_fence(row)
     if not row.is_stored:
-        output = ""
-    if not ToolEvent.objects.end(row.pk, ledger_call_id(row, call_id), status, output):
+        output = images = ""
+    ledger_id = ledger_call_id(row, call_id)
+    if not ToolEvent.objects.end(row.pk, ledger_id, status, output, images):
         raise Fenced(row.pk)
 
 
