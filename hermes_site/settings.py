@@ -125,6 +125,7 @@ if not API_SERVER_MODEL_NAME:
 HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
 HERMES_TERMINAL_LIMITS = read_limits(env)
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
+HERMES_TOOL_ITEMS = env.choice("HERMES_TOOL_ITEMS", "auto", ("auto", "function_call", "mcp_call"))
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
 HERMES_UNSENT_FIELDS = "gateway_app.runtime.visibility.unsent_fields"

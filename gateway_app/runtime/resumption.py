@@ -1,15 +1,17 @@
 """Reads what earlier attempts left in the log, so that the agent loop goes on behind it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from gateway_app.agent.context import as_function_call, as_function_output
+from gateway_app.agent.approval_items import as_function_call
+from gateway_app.agent.context import as_function_output
 from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.open_round import OpenRound, is_answer
+from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX, HeldCall
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
 from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
@@ -27,6 +29,7 @@ from responses_app.protocol.events import (
     Event,
 )
 from responses_app.protocol.items import (
+    APPROVAL_REQUEST,
     CALLS,
     COMPACTION,
     OUTPUTS,
@@ -47,6 +50,8 @@ class ResumedTurn(TurnProgress):
     """The progress, and what the recorder and the tool runner need of earlier attempts."""
 
     hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
+    # Calls that clients do not see yet.
+    held: Mapping[str, HeldCall] = field(default_factory=dict)
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
     resume: ResumePoint | None = None  # of an answer that may still run at its upstream
@@ -91,7 +96,13 @@ def read_progress(
     output = builder.output
     log = _AttemptsLog(events, output)
     model_items = _ModelItems(log, output, ledger)
-    hidden = {str(call["call_id"]) for call in log.hidden}
+    hidden: set[str] = set()
+    held: dict[str, HeldCall] = {}
+    for call in log.hidden:
+        if call["name"].startswith(INTERNAL_TOOL_PREFIX):
+            hidden.add(call["call_id"])
+        else:
+            held[call["call_id"]] = HeldCall(call["name"], call["arguments"])
     shown = set(log.shown.values())
     return ResumedTurn(
         items=tuple(model_items.items),
@@ -100,12 +111,13 @@ def read_progress(
         open_usage=log.open_usage,
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
-        tool_calls=len(log.shown) + len(hidden),
+        tool_calls=len(log.shown) + len(log.hidden),
         last_round=log.last_round,
         cut_at=model_items.cut_at(output[log.round_start :]),
         hidden=frozenset(hidden),
+        held=held,
         noted=frozenset(log.noted),
-        used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
+        used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | held.keys() | shown,
         resume=log.upstream.resume_point(),
     )
 
@@ -167,7 +179,7 @@ class _AttemptsLog:
             self.hidden.append(event)
             self.steps.append(event)
         elif kind == TOOL_CALLED:
-            self.shown[event["output_index"]] = event["call_id"]
+            self._read_shown(event["call_id"], event["output_index"])
         elif kind == UPSTREAM_ABANDONED:
             self._cut_round()
         elif kind == ATTEMPT_STARTED:
@@ -177,6 +189,16 @@ class _AttemptsLog:
             self.deviations.append(event["name"])
         elif kind in NOTED_ONCE:
             self.noted.add((kind, event["call_id"]))
+
+    def _read_shown(self, call_id: str, index: int) -> None:
+        """An item that a held call got later stands where the model made the call."""
+        self.shown[index] = call_id
+        for held in self.hidden:
+            if held["call_id"] == call_id:
+                self.hidden.remove(held)
+                self.steps.remove(index)
+                self.steps[self.steps.index(held)] = index
+                return
 
     def _read_spent(self, event: Event) -> None:
         kind = event["type"]
@@ -239,6 +261,9 @@ class _ModelItems:
             if item["status"] != "in_progress":
                 output = as_function_output(item, call_id)
             self._add_call(as_function_call(item, call_id), output)
+            return
+        if item["type"] == APPROVAL_REQUEST and call_id is not None:
+            self._add_call(as_function_call(item, call_id), None)
             return
         self.items.append(item)
         is_whole_call = item["type"] in CALLS and item["status"] == "completed"

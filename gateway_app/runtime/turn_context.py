@@ -1,6 +1,7 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from django.conf import settings
@@ -11,6 +12,8 @@ from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
+from gateway_app.runtime.recorder import HeldCall
+from gateway_app.runtime.requested_calls import RequestedCalls, read_requested
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
 from responses_app.eventlog import AdmittedRequest
@@ -35,6 +38,8 @@ class TurnContext:
     ledger: dict[str, ToolEvent]
     kept_items: int | None = None  # of the turns before, where the oldest of them did not fit
     compaction: CompactionTurn | None = None  # where the turn is a compaction
+    # Call id -> the event of the ledger that has the client's approval of an earlier turn's call.
+    approved: Mapping[str, int] = field(default_factory=dict)
 
 
 def build_turn_context(
@@ -63,7 +68,7 @@ def _model_context(
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
-    own_tools = agent.tools(tools)
+    own_tools = agent.tools(tools, row.client_tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
     instructions = read_instructions(row, request, core_prompt, agent.instructions)
@@ -75,8 +80,12 @@ def _model_context(
             room = agent.context_window - estimate_tokens(newer.items, instructions, tools or [])
         older = read_context(row.owner_id, request.history, room)
     context_items = older.items + newer.items
+    requested = read_requested(row, context_items, ledger)
+    progress = _with_requested(progress, requested)
     pending = {call.call_id for call in progress.pending}
-    items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
+    items, notes = build_items(
+        context_items, settings.HERMES_TOOL_LABELS, pending, requested.outputs
+    )
     if progress.is_message_cut:
         items = with_joined_end(items)
     call = ModelCall(
@@ -102,7 +111,17 @@ def _model_context(
     kept_items = None
     if older.is_cut:
         kept_items = len(older.items)
-    return TurnContext(agent, call, replace(progress, notes=notes), ledger, kept_items)
+    progress = replace(progress, notes=notes)
+    return TurnContext(agent, call, progress, ledger, kept_items, approved=requested.approved)
+
+
+def _with_requested(progress: ResumedTurn, requested: RequestedCalls) -> ResumedTurn:
+    """Calls that the client has approved run before the model is asked."""
+    held = dict(progress.held)
+    for call in requested.pending:
+        held[call.call_id] = HeldCall(call.name, call.arguments, request_id=call.call_id)
+    pending = (*progress.pending, *requested.pending)
+    return replace(progress, pending=pending, held=held)
 
 
 def _compact_threshold(request: TurnRequest, agent: Agent) -> int | None:

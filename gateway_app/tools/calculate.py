@@ -50,4 +50,5 @@ TOOL = Tool(
     },
     run=calculate,
     is_replay_safe=True,
+    is_read_only=True,
 )

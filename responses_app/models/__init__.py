@@ -23,6 +23,7 @@ from responses_app.models.sessions import (
 from responses_app.models.tool_events import (
     UNKNOWN_TOOL,
     ApprovalGrant,
+    ApprovalMode,
     Approver,
     Decision,
     ToolEvent,
@@ -40,6 +41,7 @@ __all__ = [
     "UNKNOWN_TOOL",
     "ApiKey",
     "ApprovalGrant",
+    "ApprovalMode",
     "Approver",
     "Conversation",
     "ConversationItem",

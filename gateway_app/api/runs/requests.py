@@ -9,6 +9,7 @@ from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.requests import create
+from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.content import content_schema
 from responses_app.requests.fields import (
     Field,
@@ -137,7 +138,7 @@ def read_run(
     body: dict[str, Any],
     principal: Principal,
     session_header: str | None = None,
-    tool_form: str | None = None,
+    chosen: ClientOptions = PLAIN_OPTIONS,
 ) -> Admission:
     """A response's request in the form of Hermes. The session: body, then chain, then header."""
     given = without_nulls(body)
@@ -152,7 +153,7 @@ def read_run(
     unused = sorted(given.keys() & IGNORED_FIELDS.keys())
     taken = OWN_FIELDS | IGNORED_FIELDS
     fields = {name: value for name, value in given.items() if name not in taken}
-    admission = create.read_create(fields | own, principal, tool_form=tool_form).admission
+    admission = create.read_create(fields | own, principal, chosen=chosen).admission
     session = chosen
     if chosen is None and admission.previous_id is None and admission.conversation is None:
         session = session_header
