@@ -21,6 +21,7 @@ from responses_app.models.sessions import (
     TurnPolicy,
 )
 from responses_app.models.tool_events import (
+    OPEN_CALLS,
     UNKNOWN_TOOL,
     ApprovalGrant,
     ApprovalMode,
@@ -37,6 +38,7 @@ __all__ = [
     "MAX_SESSION_ID_CHARS",
     "MAX_SESSION_KEY_CHARS",
     "MAX_TITLE_CHARS",
+    "OPEN_CALLS",
     "RETRY_LIFETIME",
     "UNKNOWN_TOOL",
     "ApiKey",

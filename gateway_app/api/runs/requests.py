@@ -138,7 +138,7 @@ def read_run(
     body: dict[str, Any],
     principal: Principal,
     session_header: str | None = None,
-    chosen: ClientOptions = PLAIN_OPTIONS,
+    client_options: ClientOptions = PLAIN_OPTIONS,
 ) -> Admission:
     """A response's request in the form of Hermes. The session: body, then chain, then header."""
     given = without_nulls(body)
@@ -153,7 +153,7 @@ def read_run(
     unused = sorted(given.keys() & IGNORED_FIELDS.keys())
     taken = OWN_FIELDS | IGNORED_FIELDS
     fields = {name: value for name, value in given.items() if name not in taken}
-    admission = create.read_create(fields | own, principal, chosen=chosen).admission
+    admission = create.read_create(fields | own, principal, chosen=client_options).admission
     session = chosen
     if chosen is None and admission.previous_id is None and admission.conversation is None:
         session = session_header

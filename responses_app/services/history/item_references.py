@@ -33,7 +33,7 @@ def _find_item(owner_id: int, item_id: str, param: str) -> Item:
     if location is None:
         found = _in_conversations(owner_id, item_id)
     else:
-        found = _in_response(owner_id, location)
+        found = find_in_response(owner_id, location)
     if found is None or found.get("id", item_id) != item_id:
         raise ItemNotFound(item_id, param)
     named = without_fields(found, "id")
@@ -42,7 +42,7 @@ def _find_item(owner_id: int, item_id: str, param: str) -> Item:
     return named
 
 
-def _in_response(owner_id: int, location: ItemLocation) -> Item | None:
+def find_in_response(owner_id: int, location: ItemLocation) -> Item | None:
     visible: ResponseQuerySet = Response.objects.visible_to(owner_id).filter(
         pk=location.response_id, deleted_at__isnull=True
     )
