@@ -98,7 +98,7 @@ class ToolRunner:
         known = self._known.get(ledger_call_id(self._row, call.call_id))
         if known is None:
             return await self._first_time(call)
-        if self._row.is_stored and not _is_same(known, call):
+        if self._is_other(known, call):
             return ToolResult(
                 "Error: another call of this turn has the same id; this one was not run.",
                 is_error=True,
@@ -126,7 +126,7 @@ class ToolRunner:
                 return Consent.GIVEN
             known = await self._write(partial(request_approval, self._row, intent))
             self._known[call_id] = known
-        if known.status != ToolStatus.AWAITING_APPROVAL or not _is_same(known, call):
+        if known.status != ToolStatus.AWAITING_APPROVAL or self._is_other(known, call):
             return Consent.GIVEN
         if asks_in_output(self._row, known.approver):
             return Consent.REQUESTED
@@ -240,6 +240,13 @@ class ToolRunner:
             return call.name
         return UNKNOWN_TOOL
 
+    def _is_other(self, known: ToolEvent, call: ToolCall) -> bool:
+        """Has another call of the turn this id? A tool may come or go, as an MCP server does."""
+        if not self._row.is_stored:
+            return False  # the ledger has no content
+        is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
+        return not is_same_tool or known.arguments != call.arguments
+
     async def _approval_reason(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
         if tool is None or tool.asks_approval is None:
@@ -271,12 +278,6 @@ class ToolRunner:
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
             return ToolStatus.FAILED, clean_text(f"Error: {error or cause}")
-
-
-def _is_same(known: ToolEvent, call: ToolCall) -> bool:
-    """A tool may come or go between two attempts, as an MCP server does."""
-    is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
-    return is_same_tool and known.arguments == call.arguments
 
 
 def visible_output(output: str) -> str:
