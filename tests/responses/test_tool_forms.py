@@ -40,9 +40,7 @@ def chat(server: Server, **headers: str) -> ChatOpenAI:
 
 
 def sdk(server: Server, **headers: str) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(
-        base_url=f"{server.url}/v1", api_key=server.key, max_retries=0, default_headers=headers
-    )
+    return openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0, default_headers=headers)
 
 
 def heard(server: Server, last: str) -> list[str]:
