@@ -21,12 +21,15 @@ def as_function_call(item: Item, call_id: str) -> Item:
     name = item["name"]
     if label != OWN_LABEL:
         name = f"{label}.{name}"
-    return {
+    call: Item = {
         "type": "function_call",
         "call_id": call_id,
         "name": name,
         "arguments": item["arguments"],
     }
+    if "provider_state" in item:
+        call["provider_state"] = item["provider_state"]
+    return call
 
 
 def is_own_request(item: Item, own_labels: Collection[str]) -> bool:

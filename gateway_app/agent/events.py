@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
 from typing import Any
 
+from gateway_app.agent.model_faults import ContextOverflow, ModelFault
 from gateway_app.agent.tools import ApprovalEvent
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
@@ -35,6 +35,19 @@ class ReasoningSealed:
     """The end of a reasoning item, with content that only the upstream can read."""
 
     encrypted_content: str
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemState:
+    """What the provider needs back with a call or, without a call id, with the last item.
+
+    Clients never get it. An empty state only names the provider that the item comes from.
+    """
+
+    state: dict[str, Any]
+    provider: str
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ class ProtocolDeviation:
 class UpstreamPosition:
     """The answer runs at its upstream by itself, and was received up to the cursor."""
 
-    upstream: str  # identifies the upstream, without naming its address
+    upstream: str  # the identity of the provider
     response_id: str
     cursor: int  # the upstream's sequence number
 
@@ -243,6 +256,7 @@ Delta = (
     | Annotation
     | ReasoningDelta
     | ReasoningSealed
+    | ItemState
     | RefusalDelta
     | OpaqueItem
     | Cut
@@ -256,23 +270,6 @@ Delta = (
 ModelEvent = Delta | ModelFinished
 RoundEvent = Delta | AnswerStarted | RoundFinished
 AgentEvent = RoundEvent | Compaction | ToolFinished | ApprovalEvent | TurnParked | TurnFinished
-
-
-class ModelFault(StrEnum):
-    """Why this model refuses a request that another one may answer."""
-
-    QUOTA = "quota"
-    AUTHENTICATION = "authentication"
-    UNKNOWN_MODEL = "unknown model"
-    CONTEXT_OVERFLOW = "context overflow"
-
-
-@dataclass(frozen=True, slots=True)
-class ContextOverflow:
-    """The request does not fit; the numbers are in the upstream's tokens, where it sends them."""
-
-    tokens: int | None = None  # of the request
-    window: int | None = None
 
 
 class ModelFailed(Exception):

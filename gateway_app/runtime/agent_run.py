@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
 from functools import partial
 
 from django.conf import settings
@@ -15,7 +16,7 @@ from gateway_app.agent.tools import Tool
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.consent import asks_in_output
-from gateway_app.runtime.recorder import Recorder, UnseenCalls
+from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext
 from gateway_app.runtime.turn_log import TurnLog
@@ -35,12 +36,9 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         client_names={tool["name"] for tool in context.call.client_tools},
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
-        unseen=UnseenCalls(
-            context.progress.hidden,
-            context.progress.held,
-            asks_client=_asking_tools(row, context.call.tools),
-        ),
+        unseen=replace(context.progress.unseen, asks_client=_asking_tools(row, context.call.tools)),
         reasoning_form=row.reasoning_form,
+        shows_encrypted=context.call.wants_encrypted_reasoning,
     )
 
 

@@ -19,7 +19,7 @@ from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
-from responses_app.requests.tools import CLIENT_TOOLS, is_own
+from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
 RequestTool = dict[str, Any]  # an entry of the request's `tools`
@@ -136,11 +136,7 @@ def client_tools(requested: list[RequestTool] | None) -> tuple[RequestTool, ...]
 
 def hosted_tools(requested: list[RequestTool] | None) -> tuple[RequestTool, ...]:
     """Those only an upstream may have."""
-    found = []
-    for tool in requested or ():
-        if tool["type"] not in CLIENT_TOOLS and not is_own(tool):
-            found.append(tool)
-    return tuple(found)
+    return tuple(tool for tool in requested or () if is_upstreams(tool))
 
 
 def _names_tool(entry: RequestTool, tool: Tool) -> bool:

@@ -1,17 +1,24 @@
 """Turns the events of the agent into the output of the response."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from gateway_app.agent import events as types
 from gateway_app.agent.approval_items import OWN_LABEL
 from gateway_app.agent.events import AgentEvent
 from gateway_app.agent.tools import ApprovalGiven, ApprovalRequested, Tool
+from gateway_app.runtime.unseen_calls import (
+    ALL_SEEN,
+    INTERNAL_TOOL_PREFIX,
+    HeldCall,
+    UnseenCalls,
+)
 from responses_app.agent_profiles import MCP_CALL
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
+    ITEM_STATE,
     MODEL_FINISHED,
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
@@ -23,30 +30,7 @@ from responses_app.protocol.events import (
 from responses_app.protocol.items import APPROVAL_REQUEST, CompactedContext
 from responses_app.protocol.reasoning_items import RAW, SUMMARY
 
-INTERNAL_TOOL_PREFIX = "_"
-
 Seal = Callable[[CompactedContext], str]
-
-
-@dataclass(frozen=True)
-class HeldCall:
-    """A whole call that has no item before it is known whether the client is asked about it."""
-
-    name: str
-    arguments: str
-    request_id: str | None = None  # the client was asked in another turn, and approved
-
-
-@dataclass(frozen=True)
-class UnseenCalls:
-    """Calls that have no item: for good, or until it is known whether the client is asked."""
-
-    hidden: Collection[str] = ()  # ids
-    held: Mapping[str, HeldCall] = field(default_factory=dict)  # by id
-    asks_client: Collection[str] = ()  # names of tools whose calls are held
-
-
-ALL_SEEN = UnseenCalls()
 
 
 class Recorder:
@@ -60,7 +44,9 @@ class Recorder:
         form: str,
         seal: Seal,
         unseen: UnseenCalls = ALL_SEEN,
+        *,
         reasoning_form: str = RAW,
+        shows_encrypted: bool = False,
     ) -> None:
         self._builder = builder
         self._tools = tools
@@ -68,6 +54,7 @@ class Recorder:
         self._form = form
         self._seal = seal
         self._reasoning_form = reasoning_form
+        self._shows_encrypted = shows_encrypted  # the client asked for encrypted reasoning
         self._served: dict[str, str] = {}  # call id -> name
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in unseen.hidden}
@@ -92,7 +79,26 @@ class Recorder:
         self._builder.reasoning(event.text, form)
 
     def _reasoning_sealed(self, event: types.ReasoningSealed) -> None:
-        self._builder.seal_reasoning(event.encrypted_content)
+        state: dict[str, Any] = {}
+        if self._shows_encrypted:
+            self._builder.seal_reasoning(event.encrypted_content)
+        else:
+            self._builder.seal_reasoning(None)
+            state["encrypted_content"] = event.encrypted_content
+        self._item_state(types.ItemState(state, event.provider))
+
+    def _item_state(self, event: types.ItemState) -> None:
+        """Beside the item, in the log alone; before its tool runs, so that a crash loses none."""
+        added: Event = {
+            "type": ITEM_STATE,
+            "output_index": self._builder.snapshot.item_count - 1,
+            "provider": event.provider,
+            "state": event.state,
+        }
+        if event.call_id:  # the output may hide the call
+            added["call_id"] = event.call_id
+            added["output_index"] = self._builder.output_index_of(event.call_id)
+        self._builder.add(added)
 
     def _refusal(self, event: types.RefusalDelta) -> None:
         self._builder.refusal(event.text)
@@ -261,6 +267,7 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.Annotation: Recorder._annotation,
     types.ReasoningDelta: Recorder._reasoning,
     types.ReasoningSealed: Recorder._reasoning_sealed,
+    types.ItemState: Recorder._item_state,
     types.RefusalDelta: Recorder._refusal,
     types.OpaqueItem: Recorder._opaque_item,
     types.Cut: Recorder._cut,

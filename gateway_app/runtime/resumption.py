@@ -1,7 +1,7 @@
 """Reads what earlier attempts left in the log, so that the agent loop goes on behind it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.approval_items import as_function_call
@@ -11,8 +11,8 @@ from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.open_round import OpenRound, is_answer
-from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX, HeldCall
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.unseen_calls import ALL_SEEN, UnseenCalls, from_log
 from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
@@ -28,6 +28,7 @@ from responses_app.protocol.events import (
     UPSTREAM_ABANDONED,
     Event,
 )
+from responses_app.protocol.item_states import ItemStates, with_states
 from responses_app.protocol.items import (
     APPROVAL_REQUEST,
     CALLS,
@@ -49,9 +50,7 @@ _SPENT = (MODEL_STARTED, MODEL_FINISHED, CONTEXT_COMPACTED)
 class ResumedTurn(TurnProgress):
     """The progress, and what the recorder and the tool runner need of earlier attempts."""
 
-    hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
-    # Calls that clients do not see yet.
-    held: Mapping[str, HeldCall] = field(default_factory=dict)
+    unseen: UnseenCalls = ALL_SEEN
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
     resume: ResumePoint | None = None  # of an answer that may still run at its upstream
@@ -93,17 +92,12 @@ def read_progress(
     events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
 ) -> ResumedTurn:
     """``builder`` was built from these events, and has no open message or reasoning."""
-    output = builder.output
+    states = builder.snapshot.states
+    output = with_states(builder.output, states.stored())
     log = _AttemptsLog(events, output)
-    model_items = _ModelItems(log, output, ledger)
-    hidden: set[str] = set()
-    held: dict[str, HeldCall] = {}
-    for call in log.hidden:
-        if call["name"].startswith(INTERNAL_TOOL_PREFIX):
-            hidden.add(call["call_id"])
-        else:
-            held[call["call_id"]] = HeldCall(call["name"], call["arguments"])
-    shown = set(log.shown.values())
+    model_items = _ModelItems(log, output, ledger, states)
+    unseen = from_log(log.hidden)
+    used = {*unseen.hidden, *unseen.held, *log.shown.values()}
     return ResumedTurn(
         items=tuple(model_items.items),
         pending=tuple(model_items.pending),
@@ -114,10 +108,9 @@ def read_progress(
         tool_calls=len(log.shown) + len(log.hidden),
         last_round=log.last_round,
         cut_at=model_items.cut_at(output[log.round_start :]),
-        hidden=frozenset(hidden),
-        held=held,
+        unseen=unseen,
         noted=frozenset(log.noted),
-        used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | held.keys() | shown,
+        used_call_ids=frozenset(ledger) | all_call_ids(output) | used,
         resume=log.upstream.resume_point(),
     )
 
@@ -221,10 +214,15 @@ class _ModelItems:
     """The output as the loop keeps it: calls as the model made them, outputs behind their round."""
 
     def __init__(
-        self, log: _AttemptsLog, output: list[Item], ledger: Mapping[str, ToolEvent]
+        self,
+        log: _AttemptsLog,
+        output: list[Item],
+        ledger: Mapping[str, ToolEvent],
+        states: ItemStates,
     ) -> None:
         self.items: list[Item] = []
         self.pending: list[ToolCall] = []
+        self._states = states
         self._answered = output_ids(output)
         self._outputs: list[Item] = []
         for step in [*log.steps, None]:
@@ -256,14 +254,11 @@ class _ModelItems:
         return False
 
     def _add(self, item: Item, call_id: str | None) -> None:
-        if item["type"] == "mcp_call" and call_id is not None:
+        if item["type"] in ("mcp_call", APPROVAL_REQUEST) and call_id is not None:
             output = None
-            if item["status"] != "in_progress":
+            if item["type"] == "mcp_call" and item["status"] != "in_progress":
                 output = as_function_output(item, call_id)
             self._add_call(as_function_call(item, call_id), output)
-            return
-        if item["type"] == APPROVAL_REQUEST and call_id is not None:
-            self._add_call(as_function_call(item, call_id), None)
             return
         self.items.append(item)
         is_whole_call = item["type"] in CALLS and item["status"] == "completed"
@@ -277,6 +272,9 @@ class _ModelItems:
             "name": event["name"],
             "arguments": event["arguments"],
         }
+        state = self._states.of_hidden_call(event["call_id"])
+        if state is not None:
+            call["provider_state"] = state
         known = ledger.get(event["call_id"])
         output: Item | None = None
         if known is not None and known.is_over:

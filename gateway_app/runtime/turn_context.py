@@ -10,12 +10,13 @@ from gateway_app.agent.compaction import CompactionTurn
 from gateway_app.agent.context import build_items
 from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
-from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
+from gateway_app.runtime.additional_tools import OfferedTools
+from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.compaction_request import build_compaction_turn
-from gateway_app.runtime.recorder import HeldCall
 from gateway_app.runtime.requested_calls import RequestedCalls, read_requested
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
+from gateway_app.runtime.unseen_calls import HeldCall
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import all_call_ids
@@ -88,15 +89,16 @@ def _model_context(
     )
     if progress.is_message_cut:
         items = with_joined_end(items)
+    offered = OfferedTools(agent, tools, items, row.client_tools)
     call = ModelCall(
         model=row.model,
-        items=items,
+        items=offered.other_items,
         instructions=instructions,
         core_prompt=core_prompt,
-        tools=own_tools,
+        tools=offered.of_server(),
         used_call_ids=progress.used_call_ids | all_call_ids(older.items + request.new_input),
-        client_tools=client_tools(tools),
-        hosted_tools=hosted_tools(tools),
+        client_tools=offered.of_client(),
+        hosted_tools=offered.of_upstream(),
         extras=request.upstream_fields(),
         chat_extras=request.chat_fields(),
         tool_choice=fields.get("tool_choice") or "auto",
@@ -117,11 +119,11 @@ def _model_context(
 
 def _with_requested(progress: ResumedTurn, requested: RequestedCalls) -> ResumedTurn:
     """Calls that the client has approved run before the model is asked."""
-    held = dict(progress.held)
+    held = dict(progress.unseen.held)
     for call in requested.pending:
         held[call.call_id] = HeldCall(call.name, call.arguments, request_id=call.call_id)
     pending = (*progress.pending, *requested.pending)
-    return replace(progress, pending=pending, held=held)
+    return replace(progress, pending=pending, unseen=replace(progress.unseen, held=held))
 
 
 def _compact_threshold(request: TurnRequest, agent: Agent) -> int | None:

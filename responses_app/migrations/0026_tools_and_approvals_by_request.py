@@ -22,7 +22,7 @@ def all_tools_are_an_empty_list(apps: StateApps, editor: BaseDatabaseSchemaEdito
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('responses_app', '0021_reasoning_form'),
+        ('responses_app', '0022_provider_state'),
     ]
 
     operations = [

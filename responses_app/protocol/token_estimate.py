@@ -45,7 +45,7 @@ def _summaries(items: list[Item]) -> list[Item]:
 
 def _item_tokens(item: Item) -> int:
     if item.get("type") == "reasoning":
-        return TOKENS_PER_ITEM  # its text, raw or a summary, is not sent to models again
+        return TOKENS_PER_ITEM  # its text goes back in the tool loop under way, if at all
     content = item.get("content") or item.get("output") or item.get("arguments") or ""
     if isinstance(content, str):
         return TOKENS_PER_ITEM + _text_tokens(content)

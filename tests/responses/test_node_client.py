@@ -70,7 +70,7 @@ def run(node_client: Path, server: Server) -> Run:
         pytest.param(script({"think": "one two "}, {"say": "three"}), ["reasoning", "message"], id="reasoning"),
         pytest.param(
             REASONING_TEXT_AND_CALL,
-            ["reasoning", "message", "function_call", "function_call_output", "message"],
+            ["reasoning", "message", "mcp_call", "message"],
             id="server-tool",
         ),
     ],

@@ -46,7 +46,7 @@ def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
     known_items = 0
     if placement.repeated is not None:
         known_items = placement.repeated.items
-    check_answers(previous, placement.items, first_index=known_items)
+    check_answers(previous, placement.items, known_items, admission.location)
     if admission.context_window and admission.echo.get("truncation") != "auto":
         check_window(admission, placement, reads)
     return placement

@@ -103,7 +103,7 @@ async def _prepared(admission: Admission) -> Admission:
 
 def prepare(admission: Admission) -> Admission:
     """Complete the items and hash the history; neither needs a transaction."""
-    items = resolve_references(admission.owner_id, admission.items)
+    items = resolve_references(admission.owner_id, admission.items, admission.location)
     items = with_outputs_of_ledger(admission.owner_id, items)
     ends: dict[str, int] = {}
     if admission.may_repeat_history:
