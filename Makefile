@@ -1,4 +1,4 @@
-.PHONY: help run test test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-clients test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,6 +13,19 @@ run: .venv/.ready ## Install what is missing, migrate the database and serve
 # Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
 test: .venv/.ready-dev test-programs ## Run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal
+
+# Pinned in tests/clients; installed beside the source, where git ignores it.
+CLIENTS := build/clients
+test-clients: .venv/.ready-dev $(CLIENTS)/.ready ## Drive client frameworks that are too large for the suite
+	$(BIN)/python -m tests.clients $(CLIENTS)
+
+$(CLIENTS)/.ready: tests/clients/requirements.txt tests/clients/package.json
+	@echo "Installing Haystack, CrewAI and promptfoo into $(CLIENTS) (a few minutes) ..."
+	@mkdir -p $(CLIENTS) && cp tests/clients/package.json $(CLIENTS)
+	@$(PYTHON) -m venv $(CLIENTS)/venv
+	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
+	@npm install --prefix $(CLIENTS) --silent --no-audit --no-fund
+	@touch $@
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs: ## Install the programs that tests need, or name those that are missing
