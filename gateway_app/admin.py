@@ -12,6 +12,7 @@ from gateway_app.config.model_options import check_only_options
 from gateway_app.config.profiles import models_of, read_toolset
 from gateway_app.models import RuntimeProcess
 from gateway_app.runtime.agents import Agent, agent_of
+from gateway_app.runtime.toolsets import check_toolset
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.agent_profiles import AgentProfile
 from responses_app.models import Profile
@@ -52,13 +53,14 @@ class ProfileForm(forms.ModelForm):
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
-        values = cleaned | {"toolset": cleaned.get("toolset") or []}
+        values = dict(cleaned)
         if cleaned.get("model_options") is None:  # an empty field
             values["model_options"] = cleaned["model_options"] = {}
         try:
             check_only_options(values["model_options"], "model_options")
+            location = f"Profile {values['name']}"
+            check_toolset(read_toolset(values, location), location)
             profile = profile_of_row(Profile(**values))
-            read_toolset(values, profile.location)
             models_of(profile, settings.HERMES_MODELS, tuple(settings.HERMES_PROVIDERS))
         except ImproperlyConfigured as error:
             raise ValidationError(str(error)) from error

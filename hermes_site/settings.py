@@ -128,6 +128,7 @@ HERMES_TERMINAL_LIMITS = read_limits(env)
 HERMES_FILE_URLS = env.choice("HERMES_FILE_URLS", "refuse", ("refuse", "pass"))
 HERMES_WEB_FETCH = read_web_hosts(env.text("HERMES_WEB_FETCH"))
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
+HERMES_TOOL_ITEMS = env.choice("HERMES_TOOL_ITEMS", "auto", ("auto", "function_call", "mcp_call"))
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
 HERMES_UNSENT_FIELDS = "gateway_app.runtime.visibility.unsent_fields"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gateway_app.agent.model_faults import ContextOverflow, ModelFault
+from gateway_app.agent.tools import ApprovalEvent
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
 from responses_app.protocol.response_object import UsageBody
@@ -187,8 +188,7 @@ class ModelFinished:
 
     reason: str
     usage: Usage
-    # The upstream's ids of the answer and its items.
-    upstream_ids: tuple[str, ...] = field(default=(), compare=False)
+    upstream_ids: tuple[str, ...] = field(default=(), compare=False)  # of answer and items
 
 
 # How a round can end before the answer is complete, and the reason that the response gives.
@@ -239,6 +239,8 @@ class ToolFinished:
 class TurnParked:
     """Calls wait for an approval; the turn goes on from here once it is given."""
 
+    call_ids: tuple[str, ...] = ()  # those that the next step of the turn waits for
+
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
@@ -268,7 +270,7 @@ Delta = (
 )
 ModelEvent = Delta | ModelFinished
 RoundEvent = Delta | AnswerStarted | RoundFinished
-AgentEvent = RoundEvent | Compaction | ToolFinished | TurnParked | TurnFinished
+AgentEvent = RoundEvent | Compaction | ToolFinished | ApprovalEvent | TurnParked | TurnFinished
 
 
 class ModelFailed(Exception):

@@ -1,6 +1,5 @@
 """The agent loop: ask the model, run the tools it calls, ask again, until it is done."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,8 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import CutAt, ModelCall, Provider
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.tools import RunTool, ToolCall, ToolResult
+from gateway_app.agent.tool_round import ToolRound, always_given
+from gateway_app.agent.tools import ApprovalEvent, AskConsent, RunTool, ToolCall
 from responses_app.protocol.items import Item, all_call_ids
 
 MAX_ITERATIONS = 90
@@ -57,6 +57,7 @@ async def run_turn(
     run_tool: RunTool,
     progress: TurnProgress,
     retries: int,
+    ask_consent: AskConsent = always_given,
 ) -> AsyncGenerator[AgentEvent]:
     """The rest of the turn; the call has everything up to there."""
     turn = _Turn(call, progress)
@@ -73,7 +74,7 @@ async def run_turn(
                     turn.note(event, answer)
                     yield event
         if turn.end is None:
-            async with aclosing(turn.run_tools(run_tool)) as results:
+            async with aclosing(turn.run_tools(run_tool, ask_consent)) as results:
                 async for result in results:
                     yield result
         if turn.end is not None:
@@ -167,50 +168,31 @@ class _Turn:
         if finished.is_cut_short or not self._pending:
             self._finish(finished)
 
-    async def run_tools(self, run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
+    async def run_tools(
+        self, run_tool: RunTool, ask_consent: AskConsent
+    ) -> AsyncGenerator[ToolFinished | ApprovalEvent]:
         """Run the server's tools, each result as it comes; the client answers the other calls."""
         served = self._served()
         outputs: list[Item] = []
-        async with aclosing(self._results(served, run_tool)) as results:
-            async for result in results:
-                outputs.append(_output_item(result))
-                yield result
-        if self.end is None and len(outputs) < len(served):
-            self.end = TurnParked()
-        elif self.end is None and len(served) < len(self._pending):
-            self.end = TurnFinished(self.usage)
-        items = with_outputs(self._call.items, outputs) + list(self._notes)
-        self._call = replace(self._call.followed_by([]), items=items)
-        self._pending = []
-
-    async def _results(
-        self, served: list[ToolCall], run_tool: RunTool
-    ) -> AsyncGenerator[ToolFinished]:
         if self._has_called_too_often:
             self.end = TurnFinished(self.usage, "max_tool_calls")
             output = TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
             for tool_call in served:
                 yield ToolFinished(tool_call.call_id, output, is_error=True)
             return
-        running: dict[asyncio.Future[ToolResult | None], ToolCall] = {}
-        for tool_call in served:
-            running[asyncio.ensure_future(run_tool(tool_call))] = tool_call
-        left = set(running)
-        try:
-            while left:
-                done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-                for task, tool_call in running.items():  # in the order of the calls
-                    if task not in done:
-                        continue
-                    result = task.result()
-                    if result is not None:
-                        yield ToolFinished(
-                            tool_call.call_id, result.output, result.is_error, result.images
-                        )
-        finally:
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+        tool_round = ToolRound(served, self._call.tools, run_tool, ask_consent)
+        async with aclosing(tool_round.results()) as results:
+            async for result in results:
+                if isinstance(result, ToolFinished):
+                    outputs.append(_output_item(result))
+                yield result
+        if tool_round.waits_for:
+            self.end = TurnParked(tuple(tool_round.waits_for))
+        elif tool_round.has_requests or len(served) < len(self._pending):
+            self.end = TurnFinished(self.usage)
+        items = with_outputs(self._call.items, outputs) + list(self._notes)
+        self._call = replace(self._call.followed_by([]), items=items)
+        self._pending = []
 
     def _served(self) -> list[ToolCall]:
         return [call for call in self._pending if call.name not in self._client_names]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.approval_items import OWN_LABEL
 from gateway_app.agent.cut_message import with_rest
 from gateway_app.agent.events import ModelEvent, UpstreamPosition
 from gateway_app.agent.tools import Tool

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -77,6 +78,7 @@ class Tool:
     parameters: dict[str, Any]
     run: Callable[[dict[str, Any], ToolContext], Awaitable[str | ToolOutput]]
     is_replay_safe: bool = False  # an interrupted call may simply run again
+    is_read_only: bool = False  # it changes nothing, so that it may run beside other such calls
     asks_approval: AsksApproval | None = None
     approver: Approver = "operator"
     # False where the same arguments can do something else the next time: each call is decided anew.
@@ -85,5 +87,31 @@ class Tool:
     server_label: str = ""  # the MCP server it comes from
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    """The client is asked about a call, and answers in another turn."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGiven:
+    """A call runs now; it may be one that its client was asked about."""
+
+    call_id: str
+
+
+ApprovalEvent = ApprovalRequested | ApprovalGiven
+
+
+class Consent(Enum):
+    """Whether a call may run now."""
+
+    GIVEN = "given"  # or refused for good: then its result is the refusal
+    AWAITED = "awaited"  # the turn waits for the decision
+    REQUESTED = "requested"  # the turn ends with a request to the client, which answers in another
+
+
 # None: the call waits for an approval.
 RunTool = Callable[[ToolCall], Awaitable[ToolResult | None]]
+AskConsent = Callable[[ToolCall], Awaitable[Consent]]

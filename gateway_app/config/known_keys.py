@@ -97,6 +97,8 @@ PROFILE = Section(
         "instructions",
         "toolset",
         "tool_items",
+        "client_tools",
+        "approval_wait",
         "fallback_models",
         "context_length",
         *UPSTREAM_KEYS,

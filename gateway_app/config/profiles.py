@@ -1,6 +1,6 @@
 """``profiles`` of config.yaml, and the models that a profile uses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -8,7 +8,13 @@ from django.core.exceptions import ImproperlyConfigured
 from gateway_app.config.known_keys import PROFILE, UPSTREAM_KEYS
 from gateway_app.config.model_options import read_options
 from gateway_app.config.models import Model, read_fallbacks, read_model
-from responses_app.agent_profiles import NO_CORE_PROMPT, TOOL_ITEM_FORMS, AgentProfile
+from responses_app.agent_profiles import (
+    CLIENT_TOOL_MODES,
+    NO_CORE_PROMPT,
+    REPLACE,
+    TOOL_ITEM_FORMS,
+    AgentProfile,
+)
 
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
@@ -63,11 +69,6 @@ def _read(name: str, entry: Any) -> AgentProfile:
     problem = PROFILE.problem(entry, place)
     if problem:
         raise ImproperlyConfigured(f"{problem}.")
-    form = _text(entry, "tool_items", place)
-    if form and form not in TOOL_ITEM_FORMS:
-        raise ImproperlyConfigured(
-            f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}."
-        )
     upstream: dict[str, Any] = read_options(entry, place)
     for field in UPSTREAM_KEYS:
         value = _text(entry, field, place)
@@ -79,7 +80,9 @@ def _read(name: str, entry: Any) -> AgentProfile:
         instructions=_text(entry, "instructions", place),
         core_prompt=_core_prompt(entry, place),
         toolset=read_toolset(entry, place),
-        tool_items=form,
+        tool_items=_choice(entry, "tool_items", TOOL_ITEM_FORMS, place),
+        client_tools=_choice(entry, "client_tools", CLIENT_TOOL_MODES, place) or REPLACE,
+        approval_wait=_boolean(entry, "approval_wait", place),
         upstream=upstream,
         fallback_models=entry.get("fallback_models"),
         context_window=_tokens(entry, place),
@@ -101,10 +104,26 @@ def _text(entry: Mapping[str, Any], field: str, place: str) -> str:
     return value.strip()
 
 
-def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
+def _choice(entry: Mapping[str, Any], field: str, choices: Sequence[str], place: str) -> str:
+    value = _text(entry, field, place)
+    if value and value not in choices:
+        raise ImproperlyConfigured(f"{place}.{field} must be one of {', '.join(choices)}.")
+    return value
+
+
+def _boolean(entry: Mapping[str, Any], field: str, place: str) -> bool:
+    value = entry.get(field)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise ImproperlyConfigured(f"{place}.{field} must be true or false.")
+    return value
+
+
+def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...] | None:
     names = entry.get("toolset")
     if names is None:
-        return ()
+        return None
     if not isinstance(names, list):
         raise ImproperlyConfigured(
             f"{place}.toolset must be a list of names of tools or MCP servers."

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.approval_items import OWN_LABEL
 from gateway_app.agent.core_prompt import core_prompt
 from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
@@ -19,7 +19,7 @@ from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from gateway_app.tools.web_fetch import make_web_fetch
-from responses_app.agent_profiles import NO_CORE_PROMPT, AgentProfile
+from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
@@ -79,8 +79,11 @@ class Agent:
         folder = quote(name, safe="").replace(".", "%2E")  # a profile may be called `..`
         return home / "workspaces" / str(owner_id) / folder / TASK
 
-    def tools(self, requested: list[RequestTool] | None) -> tuple[Tool, ...]:
-        """Those the server runs: all of the profile's, or those of the MCP entries of a request."""
+    def tools(self, requested: list[RequestTool] | None, mode: str = REPLACE) -> tuple[Tool, ...]:
+        """Those the server runs: all of the profile's, or those of the MCP entries of a request.
+
+        A request whose mode is ``merge`` has both. A name that both have is the client's.
+        """
         own = [tool for tool in available_tools().values() if self._has(tool)]
         if requested is None:
             return tuple(own)
@@ -93,7 +96,7 @@ class Agent:
             entries = [entry for entry in mcp_entries if _names_tool(entry, tool)]
             if any(_requires_approval(entry, tool) for entry in entries):
                 found.append(_with_approval(tool))
-            elif entries:
+            elif entries or mode == MERGE:
                 found.append(tool)
         return tuple(found)
 
@@ -111,12 +114,12 @@ class Agent:
         return labels & named
 
     def _has_server(self, label: str) -> bool:
-        if self.profile is None or not self.profile.toolset:
+        if self.profile is None or self.profile.toolset is None:
             return True
         return any(name.partition(".")[0] == label for name in self.profile.toolset)
 
     def _has(self, tool: Tool) -> bool:
-        if self.profile is None or not self.profile.toolset:
+        if self.profile is None or self.profile.toolset is None:
             return True
         return tool.name in self.profile.toolset or tool.server_label in self.profile.toolset
 

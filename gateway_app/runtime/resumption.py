@@ -4,13 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateway_app.agent.context import as_function_call, as_function_output, with_images
+from gateway_app.agent.approval_items import as_function_call
+from gateway_app.agent.context import as_function_output, with_images
 from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.open_round import OpenRound, is_answer
 from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.unseen_calls import ALL_SEEN, UnseenCalls, from_log
 from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
@@ -28,6 +30,7 @@ from responses_app.protocol.events import (
 )
 from responses_app.protocol.item_states import ItemStates, with_states
 from responses_app.protocol.items import (
+    APPROVAL_REQUEST,
     CALLS,
     COMPACTION,
     OUTPUTS,
@@ -48,7 +51,7 @@ _SPENT = (MODEL_STARTED, MODEL_FINISHED, CONTEXT_COMPACTED)
 class ResumedTurn(TurnProgress):
     """The progress, and what the recorder and the tool runner need of earlier attempts."""
 
-    hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
+    unseen: UnseenCalls = ALL_SEEN
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
     resume: ResumePoint | None = None  # of an answer that may still run at its upstream
@@ -94,8 +97,8 @@ def read_progress(
     output = with_states(builder.output, states.stored())
     log = _AttemptsLog(events, output)
     model_items = _ModelItems(log, output, ledger, states)
-    hidden = {str(call["call_id"]) for call in log.hidden}
-    shown = set(log.shown.values())
+    unseen = from_log(log.hidden)
+    used = {*unseen.hidden, *unseen.held, *log.shown.values()}
     return ResumedTurn(
         items=tuple(model_items.items),
         pending=tuple(model_items.pending),
@@ -103,12 +106,12 @@ def read_progress(
         open_usage=log.open_usage,
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
-        tool_calls=len(log.shown) + len(hidden),
+        tool_calls=len(log.shown) + len(log.hidden),
         last_round=log.last_round,
         cut_at=model_items.cut_at(output[log.round_start :]),
-        hidden=frozenset(hidden),
+        unseen=unseen,
         noted=frozenset(log.noted),
-        used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
+        used_call_ids=frozenset(ledger) | all_call_ids(output) | used,
         resume=log.upstream.resume_point(),
     )
 
@@ -182,7 +185,7 @@ class _AttemptsLog:
             self.hidden.append(event)
             self.steps.append(event)
         elif kind == TOOL_CALLED:
-            self.shown[event["output_index"]] = event["call_id"]
+            self._read_shown(event["call_id"], event["output_index"])
         elif kind == UPSTREAM_ABANDONED:
             self._cut_round()
         elif kind == ATTEMPT_STARTED:
@@ -192,6 +195,16 @@ class _AttemptsLog:
             self.deviations.append(event["name"])
         elif kind in NOTED_ONCE:
             self.noted.add((kind, event["call_id"]))
+
+    def _read_shown(self, call_id: str, index: int) -> None:
+        """An item that a held call got later stands where the model made the call."""
+        self.shown[index] = call_id
+        for held in self.hidden:
+            if held["call_id"] == call_id:
+                self.hidden.remove(held)
+                self.steps.remove(index)
+                self.steps[self.steps.index(held)] = index
+                return
 
     def _read_spent(self, event: Event) -> None:
         kind = event["type"]
@@ -254,9 +267,9 @@ class _ModelItems:
         return False
 
     def _add(self, item: Item, call_id: str | None) -> None:
-        if item["type"] == "mcp_call" and call_id is not None:
+        if item["type"] in ("mcp_call", APPROVAL_REQUEST) and call_id is not None:
             output = None
-            if item["status"] != "in_progress":
+            if item["type"] == "mcp_call" and item["status"] != "in_progress":
                 output = as_function_output(item, call_id)
             self._add_call(as_function_call(item, call_id), output)
             return

@@ -4,23 +4,26 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from django.conf import settings
 
 from gateway_app.agent.arguments import read_arguments
 from gateway_app.agent.tools import (
+    Consent,
     Tool,
     ToolCall,
     ToolContext,
     ToolOutput,
     ToolResult,
 )
+from gateway_app.runtime.consent import asks_in_output, denial_of
 from gateway_app.runtime.notes import notes_of
 from gateway_app.runtime.tool_progress import ToolProgress
 from responses_app.database import database
@@ -44,11 +47,14 @@ from responses_app.protocol.events import (
     Event,
 )
 from responses_app.protocol.text_buffer import clean_text
+from responses_app.services.lifecycle.approval_requests import take_over
 from responses_app.services.lifecycle.tool_ledger import (
     Intent,
     end_call,
+    is_granted,
     ledger_call_id,
     record_intent,
+    request_approval,
     start_call,
 )
 
@@ -61,9 +67,7 @@ MAX_VISIBLE_CHARS = 50_000
 NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
 EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
-CANT_WAIT = (
-    "Denied: this call needs an approval, and a response that is not stored can't wait for one."
-)
+USED_BEFORE = "Not carried out: the approval of this call was used in another turn."
 
 
 class ToolRunner:
@@ -82,6 +86,7 @@ class ToolRunner:
         known: dict[str, ToolEvent],
         noted: Collection[tuple[str, str]],
         offered: Sequence[str] = (),
+        approved: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._row = row
         self._tools = {tool.name: tool for tool in tools}
@@ -89,6 +94,7 @@ class ToolRunner:
         self._note = note
         self._known = known
         self._noted = noted  # types of NOTED_ONCE, with call ids
+        self._approved = approved  # by the client, in another turn: see requested_calls
         self._offered = offered  # names as the model knows them, also of the client's tools
 
     async def run(self, call: ToolCall) -> ToolResult | None:
@@ -96,7 +102,7 @@ class ToolRunner:
         known = self._known.get(ledger_call_id(self._row, call.call_id))
         if known is None:
             return await self._first_time(call)
-        if self._row.is_stored and not _is_same(known, call):
+        if self._is_other(known, call):
             return ToolResult(
                 "Error: another call of this turn has the same id; this one was not run.",
                 is_error=True,
@@ -111,34 +117,66 @@ class ToolRunner:
             return await self._end(call, ToolStatus.INTERRUPTED, INTERRUPTED)
         return await self._start(call)
 
+    async def ask(self, call: ToolCall) -> Consent:
+        """Ask for the approval that a call needs; all calls of a round ask before one runs."""
+        call_id = ledger_call_id(self._row, call.call_id)
+        known = self._known.get(call_id)
+        if known is None:
+            if call.call_id in self._approved:
+                return Consent.GIVEN
+            intent = await self._intent(call)
+            if not intent.approval_reason or intent.denial:
+                return Consent.GIVEN
+            if await database.read_with_retry(is_granted, self._row, intent):
+                return Consent.GIVEN
+            known = await self._write(partial(request_approval, self._row, intent))
+            self._known[call_id] = known
+        if known.status != ToolStatus.AWAITING_APPROVAL or self._is_other(known, call):
+            return Consent.GIVEN
+        if asks_in_output(self._row, known.approver):
+            return Consent.REQUESTED
+        assert known.expires_at is not None
+        self._note_request(call, known, known.expires_at)
+        overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
+        is_overdue = await database.read_with_retry(overdue.exists)
+        if known.decision or is_overdue:
+            return Consent.GIVEN
+        return Consent.AWAITED
+
     # -- the ways of a call -------------------------------------------------------------
     async def _first_time(self, call: ToolCall) -> ToolResult | None:
-        patience = timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
-        reason = await self._approval_reason(call)
-        tool = self._tools.get(call.name)
-        intent = Intent(
-            call.call_id,
-            self._known_name(call),
-            call.arguments,
-            approval_reason=reason,
-            approval_time=patience,
-            approver=Approver.OPERATOR if tool is None else tool.approver,
-            can_keep_consent=tool is None or tool.can_keep_consent,
-        )
+        intent = await self._intent(call)
+        asked_id = self._approved.get(call.call_id)
+        if asked_id is not None:
+            if not await self._write(partial(take_over, self._row, intent, asked_id)):
+                return ToolResult(USED_BEFORE, is_error=True)
+            return await self._run(call)
         recorded = await self._write(partial(record_intent, self._row, intent))
         if recorded.status is ToolStatus.DENIED:
-            return self._over(call, recorded.status, CANT_WAIT, 0.0)
-        if recorded.expires_at is not None:
+            return self._over(call, recorded.status, intent.denial, 0.0)
+        if recorded.expires_at is not None:  # a grant was withdrawn since the call asked
             self._note_request(call, intent, recorded.expires_at)
             return None
         return await self._run(call)
 
-    async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult | None:
-        assert known.expires_at is not None
-        self._note_request(call, known, known.expires_at)
-        overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
-        if not known.decision and not await database.read_with_retry(overdue.exists):
-            return None
+    async def _intent(self, call: ToolCall) -> Intent:
+        tool = self._tools.get(call.name)
+        approver = Approver.OPERATOR
+        if tool is not None:
+            approver = Approver(tool.approver)
+        return Intent(
+            call.call_id,
+            self._known_name(call),
+            call.arguments,
+            approval_reason=await self._approval_reason(call),
+            approval_time=timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT),
+            approver=approver,
+            can_keep_consent=tool is None or tool.can_keep_consent,
+            denial=denial_of(self._row, approver),
+        )
+
+    async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult:
+        """The call has asked, and was decided or is overdue."""
         decision = known.decision or "expired"
         self._note_call(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
         if decision == Decision.DENY:
@@ -220,6 +258,13 @@ class ToolRunner:
             return call.name
         return UNKNOWN_TOOL
 
+    def _is_other(self, known: ToolEvent, call: ToolCall) -> bool:
+        """Has another call of the turn this id? A tool may come or go, as an MCP server does."""
+        if not self._row.is_stored:
+            return False  # the ledger has no content
+        is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
+        return not is_same_tool or known.arguments != call.arguments
+
     async def _approval_reason(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
         if tool is None or tool.asks_approval is None:
@@ -255,12 +300,6 @@ class ToolRunner:
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
             return ToolStatus.FAILED, ToolOutput(clean_text(f"Error: {error or cause}"))
-
-
-def _is_same(known: ToolEvent, call: ToolCall) -> bool:
-    """A tool may come or go between two attempts, as an MCP server does."""
-    is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
-    return is_same_tool and known.arguments == call.arguments
 
 
 def visible_output(output: str) -> str:

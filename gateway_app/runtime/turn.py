@@ -79,6 +79,7 @@ class TurnRun:
         self._usage = Usage()  # of finished rounds, and of earlier attempts
         self._open_round = OpenRound()
         self._deviations: list[str] = []
+        self._waits_for: tuple[str, ...] = ()  # ids of calls that need a decision
         self._upstream: UpstreamPosition | None = None  # of an answer that runs there by itself
 
     # -- from outside -------------------------------------------------------------------
@@ -135,7 +136,12 @@ class TurnRun:
             await self._log.settle(end, self._deviations)
             if self._upstream is not None:
                 await cancel_upstream(self.row, self._upstream)
-        elif not await database.write_with_retry(partial(park, self.row), response_id=self.row.pk):
+        else:
+            await self._park()
+
+    async def _park(self) -> None:
+        step = partial(park, self.row, self._waits_for)
+        if not await database.write_with_retry(step, response_id=self.row.pk):
             raise Fenced(self.row.pk)
 
     async def _find_end(self, earlier: EarlierAttempts) -> TurnEnd | None:
@@ -210,6 +216,7 @@ class TurnRun:
                 if isinstance(event, TurnFinished):
                     return event
                 if isinstance(event, TurnParked):
+                    self._waits_for = event.call_ids
                     return None
                 note = _NOTES.get(type(event))
                 if note is not None:

@@ -1,7 +1,7 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from django.conf import settings
@@ -14,6 +14,7 @@ from gateway_app.runtime.additional_tools import OfferedTools
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.notes import turn_facts
+from gateway_app.runtime.requested_calls import RequestedCalls, read_requested
 from gateway_app.runtime.resumption import (
     EarlierAttempts,
     ResumedTurn,
@@ -21,6 +22,7 @@ from gateway_app.runtime.resumption import (
     with_stored_images,
 )
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
+from gateway_app.runtime.unseen_calls import HeldCall
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import all_call_ids
@@ -43,6 +45,8 @@ class TurnContext:
     ledger: dict[str, ToolEvent]
     kept_items: int | None = None  # of the turns before, where the oldest of them did not fit
     compaction: CompactionTurn | None = None  # where the turn is a compaction
+    # Call id -> the event of the ledger that has the client's approval of an earlier turn's call.
+    approved: Mapping[str, int] = field(default_factory=dict)
 
 
 def build_turn_context(
@@ -75,7 +79,7 @@ def _model_context(
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
-    own_tools = agent.tools(tools)
+    own_tools = agent.tools(tools, row.client_tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
     facts = turn_facts(row, {tool.name for tool in own_tools}, missing_servers)
@@ -88,11 +92,15 @@ def _model_context(
             room = agent.context_window - estimate_tokens(newer.items, instructions, tools or [])
         older = read_context(row.owner_id, request.history, room)
     context_items = older.items + newer.items
+    requested = read_requested(row, context_items, ledger)
+    progress = _with_requested(progress, requested)
     pending = {call.call_id for call in progress.pending}
-    items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
+    items, notes = build_items(
+        context_items, settings.HERMES_TOOL_LABELS, pending, requested.outputs
+    )
     if progress.is_message_cut:
         items = with_joined_end(items)
-    offered = OfferedTools(agent, tools, items)
+    offered = OfferedTools(agent, tools, items, row.client_tools)
     call = ModelCall(
         model=row.model,
         items=offered.other_items,
@@ -116,7 +124,17 @@ def _model_context(
     kept_items = None
     if older.is_cut:
         kept_items = len(older.items)
-    return TurnContext(agent, call, replace(progress, notes=notes), ledger, kept_items)
+    progress = replace(progress, notes=notes)
+    return TurnContext(agent, call, progress, ledger, kept_items, approved=requested.approved)
+
+
+def _with_requested(progress: ResumedTurn, requested: RequestedCalls) -> ResumedTurn:
+    """Calls that the client has approved run before the model is asked."""
+    held = dict(progress.unseen.held)
+    for call in requested.pending:
+        held[call.call_id] = HeldCall(call.name, call.arguments, request_id=call.call_id)
+    pending = (*progress.pending, *requested.pending)
+    return replace(progress, pending=pending, unseen=replace(progress.unseen, held=held))
 
 
 def _compact_threshold(request: TurnRequest, agent: Agent) -> int | None:

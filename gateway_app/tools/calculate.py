@@ -81,4 +81,5 @@ TOOL = Tool(
     },
     run=calculate,
     is_replay_safe=True,
+    is_read_only=True,
 )

@@ -86,4 +86,5 @@ TOOL = Tool(
     parameters=PARAMETERS,
     run=list_files,
     is_replay_safe=True,
+    is_read_only=True,
 )

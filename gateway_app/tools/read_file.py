@@ -148,4 +148,5 @@ TOOL = Tool(
     parameters=PARAMETERS,
     run=read_file,
     is_replay_safe=True,
+    is_read_only=True,
 )

@@ -90,4 +90,5 @@ TOOL = Tool(
     parameters=PARAMETERS,
     run=search_files,
     is_replay_safe=True,
+    is_read_only=True,
 )

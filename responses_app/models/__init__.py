@@ -22,8 +22,10 @@ from responses_app.models.sessions import (
     TurnPolicy,
 )
 from responses_app.models.tool_events import (
+    OPEN_CALLS,
     UNKNOWN_TOOL,
     ApprovalGrant,
+    ApprovalMode,
     Approver,
     Decision,
     ToolEvent,
@@ -37,10 +39,12 @@ __all__ = [
     "MAX_SESSION_ID_CHARS",
     "MAX_SESSION_KEY_CHARS",
     "MAX_TITLE_CHARS",
+    "OPEN_CALLS",
     "RETRY_LIFETIME",
     "UNKNOWN_TOOL",
     "ApiKey",
     "ApprovalGrant",
+    "ApprovalMode",
     "Approver",
     "Conversation",
     "ConversationItem",

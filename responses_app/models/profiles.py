@@ -1,6 +1,6 @@
 from django.db import models
 
-from responses_app.agent_profiles import TOOL_ITEM_FORMS
+from responses_app.agent_profiles import CLIENT_TOOL_MODES, REPLACE, TOOL_ITEM_FORMS
 
 
 class Profile(models.Model):
@@ -29,16 +29,29 @@ class Profile(models.Model):
         blank=True, help_text="Added to the core prompt; clients' instructions follow."
     )
     toolset = models.JSONField(
-        default=list,
+        default=None,
+        null=True,
         blank=True,
-        help_text="Names of tools the server runs for this agent; empty means all.",
+        help_text="Names of tools and MCP servers that this agent has. Empty: all; []: none.",
     )
     tool_items = models.CharField(
         max_length=20,
         blank=True,
         choices=[(form, form) for form in TOOL_ITEM_FORMS],
-        help_text="Item type of its tool calls; "
-        "empty: function_call, or what the request asks for.",
+        help_text="Item type of its tool calls; auto: what the client reads; "
+        "empty: HERMES_TOOL_ITEMS.",
+    )
+    client_tools = models.CharField(
+        max_length=20,
+        choices=[(mode, mode) for mode in CLIENT_TOOL_MODES],
+        default=REPLACE,
+        db_default=REPLACE,  # a server of the version before may still add rows
+        help_text="Tools of a request replace those of this agent, or are merged with them.",
+    )
+    approval_wait = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Calls wait for an approval also where the client can't be asked, as in chats.",
     )
     fallback_models = models.JSONField(
         default=list, blank=True, help_text="Models to try when this one can't be reached."

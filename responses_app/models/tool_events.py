@@ -39,6 +39,14 @@ class Approver(models.TextChoices):
         return self is Approver.OPERATOR or approver == self
 
 
+class ApprovalMode(models.TextChoices):
+    """What a call does that needs an approval."""
+
+    WAIT = "wait"  # for the decision; the turn goes on after it
+    REQUEST = "request"  # a call that the client decides ends the turn with a request to it
+    DENY = "deny"  # its API has no way to ask
+
+
 ONE_TIME_DECISIONS = (Decision.ONCE, Decision.DENY)
 
 

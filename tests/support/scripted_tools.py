@@ -25,6 +25,17 @@ async def _effect(arguments: dict[str, Any], context: ToolContext) -> str:
     return str(arguments.get("text", "done"))
 
 
+async def _look(arguments: dict[str, Any], context: ToolContext) -> str:
+    """The traces so far; ``mark`` leaves a file that says that the call has begun."""
+    home = _home(context)
+    if mark := arguments.get("mark"):
+        (home / f"looking-{mark}").touch()
+    if gate := arguments.get("gate"):
+        await passed(home, gate)
+    traces = home / "effects.txt"
+    return traces.read_text() if traces.exists() else ""
+
+
 async def _explode(arguments: dict[str, Any], context: ToolContext) -> str:
     raise RuntimeError(arguments.get("text", "the tool exploded"))
 
@@ -81,6 +92,7 @@ def make_tools(terminal_mode: str, limits: Limits) -> dict[str, Tool]:
     tools = (
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
+        Tool("look", "Waits for a gate and reads the traces.", ANYTHING, _look, is_replay_safe=True, is_read_only=True),
         Tool("guarded", "Leaves a trace, after consent.", ANYTHING, _effect, asks_approval=_always),
         Tool(
             "client_guarded",

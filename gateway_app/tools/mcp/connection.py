@@ -232,9 +232,8 @@ class Connection:
 
     def _tool(self, listed: types.Tool) -> Tool:
         hints = listed.annotations
-        is_replay_safe = False
-        if hints is not None:
-            is_replay_safe = bool(hints.read_only_hint or hints.idempotent_hint)
+        is_read_only = hints is not None and bool(hints.read_only_hint)
+        is_idempotent = hints is not None and bool(hints.idempotent_hint)
         asks_approval: AsksApproval | None = self._asks_approval
         if self.server.approval == "none":
             asks_approval = None
@@ -244,7 +243,8 @@ class Connection:
             description=listed.description or listed.title or "",
             parameters=listed.input_schema,
             run=partial(self.call, listed.name),
-            is_replay_safe=is_replay_safe,
+            is_replay_safe=is_read_only or is_idempotent,
+            is_read_only=is_read_only,
             asks_approval=asks_approval,
             approver=approver,
             time_limit_secs=self.server.timeout_secs,

@@ -78,6 +78,8 @@ def _essence(item: Item) -> list[Any] | None:
             return ["o", item["call_id"], _parts(item["output"])]
         case "reasoning":
             return None
+        case "mcp_approval_request":
+            return ["x", without_fields(item, "id", "status", "approval_request_id")]
         case _:
             return ["x", without_fields(item, "id", "status")]
 

@@ -18,6 +18,7 @@ from responses_app.protocol.status import Status
 from responses_app.services.history.placement import FREE, Placement, find_placement, make_room
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.lifecycle.admission import Admission, Admitted
+from responses_app.services.lifecycle.approvals import decide_requests
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_admission
 from responses_app.services.lifecycle.claim import (
     PROCESS_ID,
@@ -51,6 +52,8 @@ def store_admission(
     With a reservation the turn is claimed too, unless it has to wait for another one.
     """
     placement = find_placement(admission, reads)
+    first_new = len(admission.items) - len(placement.items)
+    decide_requests(admission.owner_id, admission.requested_by, placement.items, first_new)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
         session_key = admission.session_key
@@ -114,6 +117,8 @@ def _admitted_columns(
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,
         "kind": admission.kind,
         "tool_items": admission.tool_items,
+        "client_tools": admission.client_tools,
+        "approvals": admission.approvals,
         "reasoning_form": admission.reasoning_form,
         "model": admission.model,
         "requested_by": admission.requested_by,

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('responses_app', '0022_provider_state'),
+        ('responses_app', '0023_tools_and_approvals_by_request'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
