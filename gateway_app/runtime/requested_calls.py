@@ -13,7 +13,7 @@ from gateway_app.agent.approval_items import (
     is_own_request,
 )
 from gateway_app.agent.tools import ToolCall
-from gateway_app.runtime.tool_runner import visible_output
+from gateway_app.runtime.tool_outputs import visible_output
 from responses_app.models import Decision, Response, ToolEvent, ToolStatus
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import APPROVAL_RESPONSE, Item, all_call_ids, request_id_of

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.agent.approval_items import as_function_call
-from gateway_app.agent.context import as_function_output, with_images
+from gateway_app.agent.context import as_function_output
 from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.open_round import OpenRound, is_answer
-from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.tool_outputs import visible_output
+from gateway_app.runtime.tool_runner import NOTED_ONCE
 from gateway_app.runtime.unseen_calls import ALL_SEEN, UnseenCalls, from_log
 from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
@@ -37,7 +38,6 @@ from responses_app.protocol.items import (
     Item,
     all_call_ids,
     call_arguments,
-    item_text,
     output_ids,
 )
 
@@ -114,18 +114,6 @@ def read_progress(
         used_call_ids=frozenset(ledger) | all_call_ids(output) | used,
         resume=log.upstream.resume_point(),
     )
-
-
-def with_stored_images(items: Iterable[Item], ledger: Mapping[str, ToolEvent]) -> list[Item]:
-    """The items of earlier attempts with the images of their tools' outputs, which no log has."""
-    found: list[Item] = []
-    for item in items:
-        known = ledger.get(item.get("call_id", ""))
-        if item["type"] in OUTPUTS and known is not None and known.images:
-            item = item.copy()
-            item["output"] = with_images(item_text(item), known.image_urls)
-        found.append(item)
-    return found
 
 
 def read_spent(events: Iterable[Event], output: list[Item]) -> tuple[Usage, list[str]]:

@@ -25,6 +25,7 @@ from gateway_app.agent.tools import (
 )
 from gateway_app.runtime.consent import asks_in_output, denial_of
 from gateway_app.runtime.notes import notes_of
+from gateway_app.runtime.tool_outputs import visible_output
 from gateway_app.runtime.tool_progress import ToolProgress
 from responses_app.database import database
 from responses_app.http.principals import may_client_decide
@@ -61,8 +62,6 @@ from responses_app.services.lifecycle.tool_ledger import (
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# What the model and the client see of an output; the ledger keeps all of it.
-MAX_VISIBLE_CHARS = 50_000
 # Events that each call has at most once, over all attempts.
 NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
 DENIED = "Denied: this call was not allowed, and was not carried out."
@@ -300,13 +299,3 @@ class ToolRunner:
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
             return ToolStatus.FAILED, ToolOutput(clean_text(f"Error: {error or cause}"))
-
-
-def visible_output(output: str) -> str:
-    """An output as the model and the client see it."""
-    if len(output) <= MAX_VISIBLE_CHARS:
-        return output
-    half = MAX_VISIBLE_CHARS // 2
-    count = len(output) - 2 * half
-    cut = f"\n[... {count} characters are left out here; the server's ledger has them ...]\n"
-    return output[:half] + cut + output[-half:]

@@ -15,12 +15,8 @@ from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.notes import turn_facts
 from gateway_app.runtime.requested_calls import RequestedCalls, read_requested
-from gateway_app.runtime.resumption import (
-    EarlierAttempts,
-    ResumedTurn,
-    read_progress,
-    with_stored_images,
-)
+from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
+from gateway_app.runtime.tool_outputs import with_stored_images
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
 from gateway_app.runtime.unseen_calls import HeldCall
 from responses_app.eventlog import AdmittedRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.migrated_database import Database
 from tests.support.server import Server
 
-MIGRATION = "0026_tools_and_approvals_by_request"
+MIGRATION = "0023_tools_and_approvals_by_request"
 _IMPORT = "from responses_app.models import Profile; "
 SHOW = _IMPORT + "print(*[row.toolset for row in Profile.objects.order_by('name')], sep='|')"
 ADD_TOOLLESS = _IMPORT + "Profile.objects.create(name='x', toolset=[])"
