@@ -10,7 +10,8 @@ from responses_app.eventlog.store import event_store
 from responses_app.models import InputItem, Response
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import KEPT, CompactedContext, Item
-from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.truncation import newest_that_fit
 from responses_app.services.history.chain import ChainHistory, ids_before, turns_before
 from responses_app.services.history.chain_values import ContextSize, inherited_instructions
 from responses_app.services.history.compaction import expand, seal_compaction
