@@ -5,9 +5,10 @@ summary, the cap on a tool's result, the refusal at admission and the count of i
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-DEFAULT_RESERVE_TOKENS = 4_096  # for the answer, where the request does not limit it
-MAX_RESERVE_SHARE = 4  # the answer gets at most one part in so many of the window
+from responses_app.protocol.context_limits import answer_reserve
+
 MIN_RATIO, MAX_RATIO = 0.6, 2.0
 MIN_LEARNED_TOKENS = 200  # of shorter requests, what frames the messages decides the ratio
 # Counted by an upstream that reads less than it was sent.
@@ -21,11 +22,12 @@ class Correction:
     cut there, or counted without its cached part: nothing is learned from it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_fixed: bool = False) -> None:
         self.ratio = 1.0
+        self._is_fixed = is_fixed  # of a model that does not count as real ones do
 
     def learn(self, estimated: int, counted: int) -> None:
-        if estimated < MIN_LEARNED_TOKENS or is_cut(estimated, counted):
+        if self._is_fixed or estimated < MIN_LEARNED_TOKENS or is_cut(estimated, counted):
             return
         self.ratio = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
 
@@ -43,15 +45,14 @@ class Budget:
     is_truncating: bool = False  # the oldest turns and rounds are dropped
     # A conversation that the upstream refuses as too long is replaced by its summary.
     is_compacting: bool = False
-    correction: Correction = field(default_factory=Correction, compare=False)
+    correction: Correction = field(default_factory=partial(Correction, is_fixed=True))
 
     def tokens(self, estimated: int) -> int:
         """The estimate in the upstream's tokens."""
         return self.correction.tokens(estimated)
 
     def reserve(self, max_output_tokens: int | None) -> int:
-        wanted = max_output_tokens or DEFAULT_RESERVE_TOKENS
-        return min(wanted, self.window // MAX_RESERVE_SHARE)
+        return answer_reserve(self.window, max_output_tokens)
 
     def room(self, fixed: int, max_output_tokens: int | None = None) -> int:
         """For the items of a request, as they are estimated; ``fixed`` is the rest of it."""

@@ -61,7 +61,7 @@ async def ask(
     for number, provider in enumerate(providers):
         if number:
             yield current.fallback(number)
-        current.begin_provider(is_last=number == len(providers) - 1)
+        current.begin_provider(is_first=number == 0, is_last=number == len(providers) - 1)
         while not current.is_exhausted:
             request = current.begin_request()
             try:
@@ -91,6 +91,7 @@ class _Round:
         self.is_broken = False  # the last request
         self.is_finished = False
         self._has_started = False  # the answer to the last request
+        self._is_first = True  # the budget of the call is that of the first model
         self._is_last = True  # there is no model after this one
         self._call = call
         self._request = call
@@ -107,8 +108,9 @@ class _Round:
         self._dropped_in_a_row = 0
         self._last_dropped = ""
 
-    def begin_provider(self, *, is_last: bool) -> None:
+    def begin_provider(self, *, is_first: bool, is_last: bool) -> None:
         self.is_exhausted = False
+        self._is_first = is_first
         self._is_last = is_last
         self.retries.begin()
         self._continued = 0
@@ -146,7 +148,12 @@ class _Round:
         return AnswerStarted(self._request.input_tokens()), event
 
     def end_request(self) -> None:
-        self._usage += self._spent(self._answer.finish.usage)
+        counted = self._answer.finish.usage
+        # The usage of a formatted answer is that of several requests.
+        if self._is_first and not counted.is_estimated and not self._call.is_formatted:
+            correction = self._request.budget.correction
+            correction.learn(self._request.estimate(), counted.input_tokens)
+        self._usage += self._spent(counted)
         self._has_deltas |= self._answer.has_deltas
 
     def fail_request(self, failure: ModelFailed) -> None:

@@ -97,6 +97,8 @@ PROFILE = Section(
         "tool_items",
         "fallback_models",
         "context_length",
+        "compact_share",
+        "max_iterations",
         *UPSTREAM_KEYS,
         *OPTION_KEYS,
     ),

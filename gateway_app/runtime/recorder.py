@@ -11,6 +11,7 @@ from gateway_app.agent.tools import Tool
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
+    CONTEXT_TRUNCATED,
     MODEL_FINISHED,
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
@@ -152,6 +153,9 @@ class Recorder:
         self._builder.compacted(self._seal(event.context))
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
+    def _truncation(self, event: types.Truncation) -> None:
+        self._builder.add({"type": CONTEXT_TRUNCATED} | asdict(event))
+
     def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
@@ -188,4 +192,5 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.AnswerStarted: Recorder._answer_started,
     types.RoundFinished: Recorder._round_finished,
     types.Compaction: Recorder._compaction,
+    types.Truncation: Recorder._truncation,
 }

@@ -33,6 +33,7 @@ from responses_app.protocol.items import (
     Item,
     all_call_ids,
     call_arguments,
+    item_text,
     output_ids,
 )
 
@@ -102,6 +103,8 @@ def read_progress(
         rounds=log.rounds,
         tool_calls=len(log.shown) + len(hidden),
         last_round=log.last_round,
+        is_answer_empty=log.is_answer_empty,
+        is_asked_again=log.answers > 1,
         cut_at=model_items.cut_at(output[log.round_start :]),
         hidden=frozenset(hidden),
         noted=frozenset(log.noted),
@@ -128,6 +131,8 @@ class _AttemptsLog:
         self.rounds = 0
         self.round_start = 0  # the first item that came after the last whole round
         self.last_round: RoundFinished | None = None
+        self.is_answer_empty = False  # that of the last whole round
+        self.answers = 0  # rounds without calls: after a second one, an empty answer counts
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
         # The index of an item, the event of a hidden call, or None where a round or attempt ends.
@@ -190,9 +195,19 @@ class _AttemptsLog:
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
             return
         self.rounds += 1
+        self.answers += event["reason"] == "stop"
+        self.is_answer_empty = not any(
+            map(_answer_text, self._output[self.round_start : self._item_count])
+        )
         self.steps.append(None)
         self.round_start = self._item_count
         self.last_round = RoundFinished(event["reason"], spent, event["message"])
+
+
+def _answer_text(item: Item) -> str:
+    if not is_answer(item):
+        return ""
+    return item_text(item)
 
 
 class _ModelItems:

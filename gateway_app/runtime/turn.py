@@ -37,6 +37,7 @@ from gateway_app.runtime.turn_log import (
     failed,
     incomplete,
 )
+from gateway_app.runtime.windows import windows
 from responses_app.database import database
 from responses_app.eventlog import Fenced
 from responses_app.protocol.events import CONTEXT_TRUNCATED
@@ -184,15 +185,21 @@ class TurnRun:
         if self.row.attempt > 1:
             self._log.resume()
             await wait_until_connected(RECONNECT_SECS)
-        context = await database.read_with_retry(
-            build_turn_context, self.row, self._log.admitted_request, earlier
-        )
+        context = await self._read_context(earlier)
+        is_unknown = context.call.budget.window == 0
+        if is_unknown and await windows.ask_first(context.agent.models()[0]):
+            context = await self._read_context(earlier)
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})
         if context.progress.is_message_cut and context.call.is_formatted:
             # Two pieces do not make one JSON document.
             return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         return await self._drive(context)
+
+    async def _read_context(self, earlier: EarlierAttempts) -> TurnContext:
+        return await database.read_with_retry(
+            build_turn_context, self.row, self._log.admitted_request, earlier
+        )
 
     async def _drive(self, context: TurnContext) -> TurnFinished | None:
         """The agent loop, up to the end of the turn or to a call that waits for approval."""

@@ -32,7 +32,8 @@ class InputTokensView(ApiView):
         instructions = admission.echo.get("instructions")
         if instructions is None:
             instructions = inherited_instructions(previous_id)
-        tokens = estimate_tokens(items, instructions, admission.echo.get("tools", []))
+        estimated = estimate_tokens(items, instructions, admission.echo.get("tools", []))
+        tokens = admission.limits.tokens(estimated)
         return Response({"object": "response.input_tokens", "input_tokens": tokens})
 
 

@@ -16,7 +16,7 @@ TOKENS_PER_ITEM = 4  # what frames a message: role and separators
 WITH_PARTS = OUTPUTS | {"message"}  # the content of other items has no parts
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 # A longer text is judged by slices of it, so that no estimate holds up other turns.
-SAMPLED_CHARS = 16_384
+SAMPLED_CHARS = 8_192
 SLICES = 64
 
 # One token each: a short word, two digits, a run of signs, an indent, an end of line.

@@ -41,6 +41,14 @@ def fitted(items: list[Item], room: int) -> list[Item]:
     return kept + _fitted_turn(turns[-1], tokens, room)
 
 
+def question_of(items: list[Item]) -> list[Item]:
+    """The messages at the end that no model has answered."""
+    start = len(items)
+    while start and items[start - 1].get("role") in (*RULE_ROLES, "user"):
+        start -= 1
+    return items[start:]
+
+
 def _fitted_turn(turn: list[Item], tokens: int, room: int) -> list[Item]:
     rounds = _rounds(turn)
     kept = list(rounds[0])  # the user's messages

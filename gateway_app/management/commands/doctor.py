@@ -10,7 +10,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway_app.config.models import describe
-from gateway_app.operations.doctor.context_length import Report, ask_server
 from gateway_app.operations.doctor.database import check_database
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.operations.doctor.model import (
@@ -22,6 +21,7 @@ from gateway_app.operations.doctor.model import (
 )
 from gateway_app.operations.doctor.model_trials import Finding
 from gateway_app.operations.doctor.remote import check_layer, check_mcp, check_upstreams
+from gateway_app.providers.model_server import Report, ask_server
 
 TIMEOUT_SECS = 5.0
 MODEL_LIMIT_SECS = 300.0

@@ -13,6 +13,7 @@ from django.core import checks
 from gateway_app.config.models import Model, public_address
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.operations.doctor.messages import Ok
+from gateway_app.providers.model_server import is_listed, upstream_headers
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -59,18 +60,6 @@ def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
     return _check_model_list(model["model"], response, text)
 
 
-def upstream_headers(model: Model) -> dict[str, str]:
-    """Those of every request to the model's server."""
-    headers = dict(model["options"].get("extra_headers") or {})
-    key = model["api_key"]
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-        key_header = PRESETS[model["provider"]].key_header
-        if key_header:
-            headers[key_header] = key
-    return headers
-
-
 def _check_model_list(model: str, response: "Response", text: str) -> checks.CheckMessage:
     if response.status_code in (401, 403):
         return checks.Error(
@@ -94,11 +83,6 @@ def _check_model_list(model: str, response: "Response", text: str) -> checks.Che
             id="gateway_app.W020",
         )
     return Ok("model", f"{text} and knows {model}")
-
-
-def is_listed(model: str, names: list[str]) -> bool:
-    """Ollama lists a name with its tag, Gemini with its folder, and both take it without."""
-    return any(name in names for name in (model, f"{model}:latest", f"models/{model}"))
 
 
 def _model_names(response: "Response") -> list[str]:

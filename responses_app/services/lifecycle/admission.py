@@ -5,6 +5,7 @@ from typing import Any
 
 from responses_app.eventlog import Tail
 from responses_app.models import Kind, TurnPolicy
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.items import Item
 from responses_app.protocol.reasoning_items import RAW
 from responses_app.protocol.response_object import ResponseBody
@@ -37,7 +38,7 @@ class Admission:
     retry_of: str | None = None  # the response that is tried again: the same history and session
     tool_items: str = "function_call"
     reasoning_form: str = RAW
-    context_window: int = 0  # in tokens; 0 means unknown
+    limits: ContextLimits = field(default_factory=ContextLimits)
     is_stored: bool = True
     is_background: bool = False
     stops_with_client: bool = False  # even if it is stored
@@ -65,6 +66,7 @@ class Admitted:
     body: ResponseBody
     on_disconnect: OnDisconnect
     skipped_turns: tuple[str, ...]
+    left_out: tuple[str, ...]  # of the conversation, as it does not fit
     interrupted: tuple[str, ...]
     tail: Tail
     reader: str  # the name of this request among the tail's clients
