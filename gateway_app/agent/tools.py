@@ -31,6 +31,7 @@ class ToolContext:
 
     workspace: Path  # shared by every conversation of one owner and profile
     report: Callable[[str], None]  # takes a piece of output
+    max_tokens: int = 12_500  # of a result; the rest of a longer one is left out of its middle
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Tool:
     can_keep_consent: bool = True
     time_limit_secs: float = 300
     server_label: str = ""  # the MCP server it comes from
+    # How to read the rest of a result that is too long: which tool, with which arguments.
+    rest_hint: str = ""
 
 
 # None: the call waits for an approval.

@@ -52,6 +52,7 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         known=context.ledger,
         noted=progress.noted,
         offered=context.call.offered_names(),
+        window=context.call.budget.window,
     )
     return run_turn(providers, context.call, tool_runner.run, progress, retries)
 

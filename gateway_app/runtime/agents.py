@@ -55,13 +55,13 @@ class Agent:
         core = self.core_prompt(datetime.now(UTC).date(), self.tools(None))
         return "\n\n".join(filter(None, (core, self.instructions)))
 
-    def window(self) -> Window:
-        """Of the model that answers first."""
+    def window(self, *, may_ask: bool = True) -> Window:
+        """Of the model that answers first; its server may be asked, in the background."""
         if self.profile is not None and self.profile.context_window:
             return Window(self.profile.context_window, WindowSource.PROFILE)
         if settings.HERMES_CONTEXT_LENGTH:
             return Window(settings.HERMES_CONTEXT_LENGTH, WindowSource.SETTING)
-        return windows.of_model(self.models()[0])
+        return windows.of_model(self.models()[0], may_ask=may_ask)
 
     def correction(self) -> Correction:
         """How the upstream of that model counts."""

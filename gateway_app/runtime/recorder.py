@@ -154,7 +154,13 @@ class Recorder:
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
     def _truncation(self, event: types.Truncation) -> None:
-        self._builder.add({"type": CONTEXT_TRUNCATED} | asdict(event))
+        self._builder.add(
+            {
+                "type": CONTEXT_TRUNCATED,
+                "dropped_items": event.dropped_items,
+                "kept_items": event.kept_items,
+            }
+        )
 
     def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})

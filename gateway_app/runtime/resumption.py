@@ -10,8 +10,9 @@ from gateway_app.agent.loop import TurnProgress
 from gateway_app.agent.model_call import CutAt, ResumePoint
 from gateway_app.agent.tools import ToolCall
 from gateway_app.runtime.open_round import OpenRound, is_answer
-from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.tool_runner import NOTED_ONCE
 from gateway_app.runtime.upstream_log import UpstreamLog
+from gateway_app.runtime.visible_results import DEFAULT_CAP, ResultCap
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
@@ -86,12 +87,15 @@ def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
 
 
 def read_progress(
-    events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
+    events: Iterable[Event],
+    builder: OutputBuilder,
+    ledger: Mapping[str, ToolEvent],
+    cap: ResultCap = DEFAULT_CAP,
 ) -> ResumedTurn:
     """``builder`` was built from these events, and has no open message or reasoning."""
     output = builder.output
     log = _AttemptsLog(events, output)
-    model_items = _ModelItems(log, output, ledger)
+    model_items = _ModelItems(log, output, ledger, cap)
     hidden = {str(call["call_id"]) for call in log.hidden}
     shown = set(log.shown.values())
     return ResumedTurn(
@@ -214,8 +218,13 @@ class _ModelItems:
     """The output as the loop keeps it: calls as the model made them, outputs behind their round."""
 
     def __init__(
-        self, log: _AttemptsLog, output: list[Item], ledger: Mapping[str, ToolEvent]
+        self,
+        log: _AttemptsLog,
+        output: list[Item],
+        ledger: Mapping[str, ToolEvent],
+        cap: ResultCap,
     ) -> None:
+        self._cap = cap
         self.items: list[Item] = []
         self.pending: list[ToolCall] = []
         self._answered = output_ids(output)
@@ -273,7 +282,7 @@ class _ModelItems:
             output = {
                 "type": "function_call_output",
                 "call_id": event["call_id"],
-                "output": visible_output(known.output),
+                "output": self._cap.visible(event["name"], known.output),
             }
         self._add_call(call, output)
 

@@ -18,6 +18,7 @@ from gateway_app.agent.tools import (
     ToolContext,
     ToolResult,
 )
+from gateway_app.runtime.visible_results import ResultCap
 from responses_app.database import database
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
@@ -51,8 +52,6 @@ from responses_app.services.lifecycle.tool_ledger import (
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# What the model and the client see of an output; the ledger keeps all of it.
-MAX_VISIBLE_CHARS = 50_000
 PROGRESS_SECS = 0.2  # between two events of one call
 MAX_PROGRESS_CHARS = 100_000  # of one call; its result is stored whole all the same
 # Events that each call has at most once, over all attempts.
@@ -113,9 +112,11 @@ class ToolRunner:
         known: dict[str, ToolEvent],
         noted: Collection[tuple[str, str]],
         offered: Sequence[str] = (),
+        window: int = 0,
     ) -> None:
         self._row = row
         self._tools = {tool.name: tool for tool in tools}
+        self._cap = ResultCap(window, self._tools)
         self._workspace = workspace
         self._note = note
         self._known = known
@@ -202,7 +203,7 @@ class ToolRunner:
 
     def _over(self, call: ToolCall, status: ToolStatus, output: str, secs: float) -> ToolResult:
         self._note_call(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
-        return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED)
+        return ToolResult(self._cap.visible(call.name, output), status is not ToolStatus.COMPLETED)
 
     async def _write(self, step: Callable[[], T]) -> T:
         """Written behind the events that led to it, so that the log explains every row."""
@@ -257,7 +258,7 @@ class ToolRunner:
             return ToolStatus.FAILED, self._unknown(call.name)
         try:
             arguments = read_arguments(call.arguments, tool.parameters)
-            context = ToolContext(self._workspace, progress.add)
+            context = ToolContext(self._workspace, progress.add, self._cap.tokens)
             async with asyncio.timeout(tool.time_limit_secs) as limit:
                 output = await tool.run(arguments, context)
                 return ToolStatus.COMPLETED, clean_text(str(output))
@@ -274,13 +275,3 @@ def _is_same(known: ToolEvent, call: ToolCall) -> bool:
     """A tool may come or go between two attempts, as an MCP server does."""
     is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
     return is_same_tool and known.arguments == call.arguments
-
-
-def visible_output(output: str) -> str:
-    """An output as the model and the client see it."""
-    if len(output) <= MAX_VISIBLE_CHARS:
-        return output
-    half = MAX_VISIBLE_CHARS // 2
-    count = len(output) - 2 * half
-    cut = f"\n[... {count} characters are left out here; the server's ledger has them ...]\n"
-    return output[:half] + cut + output[-half:]

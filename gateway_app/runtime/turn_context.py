@@ -10,10 +10,11 @@ from gateway_app.agent.compaction import CompactionTurn
 from gateway_app.agent.context import build_items
 from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
-from gateway_app.runtime.agents import Agent, agent_of, client_tools, hosted_tools
+from gateway_app.runtime.agents import Agent, agent_of, available_tools, client_tools, hosted_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
+from gateway_app.runtime.visible_results import ResultCap
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import Item, all_call_ids, output_ids
@@ -43,9 +44,10 @@ def build_turn_context(
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
-    progress = read_progress(earlier.events, earlier.builder, ledger)
     request = read_request(row, admitted)
     agent = agent_of(row.model)
+    cap = ResultCap(agent.window().tokens, available_tools())
+    progress = read_progress(earlier.events, earlier.builder, ledger, cap)
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress, _budget(request, agent))
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)

@@ -42,6 +42,11 @@ class Window:
     tokens: int = 0
     source: WindowSource = WindowSource.UNKNOWN
 
+    def __str__(self) -> str:
+        if not self.tokens:
+            return "unknown"
+        return f"{self.tokens} tokens ({self.source})"
+
 
 @dataclass
 class _Upstream:
@@ -58,12 +63,13 @@ class Windows:
         self._upstreams: dict[bytes, _Upstream] = {}
         self._lock = threading.Lock()
 
-    def of_model(self, model: Model) -> Window:
+    def of_model(self, model: Model, *, may_ask: bool = True) -> Window:
         """What is known now; a server that was not asked lately is asked in the background."""
         if model["provider"] not in PRESETS:
             return Window()
         upstream = self._upstream(model)
-        self._ask_if_due(model, upstream)
+        if may_ask:
+            self._ask_if_due(model, upstream)
         if upstream.reported:
             return Window(upstream.reported, WindowSource.SERVER)
         tokens = known_window(model)
@@ -82,6 +88,13 @@ class Windows:
         await asyncio.to_thread(upstream.answered.wait, FIRST_TURN_SECS)
         upstream.answered.set()  # later turns do not wait for a silent server
         return upstream.reported > 0
+
+    def ask_now(self, model: Model, timeout_secs: float) -> Window:
+        """For a command that waits for the answer."""
+        upstream = self._upstream(model)
+        upstream.asked_at = time.monotonic()
+        self._ask(model, upstream, timeout_secs)
+        return self.of_model(model, may_ask=False)
 
     def correction(self, model: Model) -> Correction:
         return self._upstream(model).correction
@@ -105,9 +118,9 @@ class Windows:
             upstream.asked_at = now
         threading.Thread(target=self._ask, args=(model, upstream), daemon=True).start()
 
-    def _ask(self, model: Model, upstream: _Upstream) -> None:
+    def _ask(self, model: Model, upstream: _Upstream, timeout_secs: float = REQUEST_SECS) -> None:
         try:
-            reported = ask_server(model, REQUEST_SECS).window
+            reported = ask_server(model, timeout_secs).window
             if reported and reported != upstream.reported:
                 address = public_address(model)
                 logger.info("%s reports a window of %d tokens.", address, reported)

@@ -14,6 +14,7 @@ from gateway_app.config.models import Model, public_address
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.providers.model_server import is_listed, upstream_headers
+from gateway_app.runtime.windows import Window, WindowSource, windows
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -35,6 +36,7 @@ def check_upstreams(timeout_secs: float) -> Iterator[checks.CheckMessage]:
             )
         else:
             yield _check_upstream(model, timeout_secs)
+            yield _check_window(model, timeout_secs)
 
 
 def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
@@ -58,6 +60,21 @@ def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
         )
     text = f"{address} ({PRESETS[model['provider']].title}) answers in {_elapsed(started)}"
     return _check_model_list(model["model"], response, text)
+
+
+def _check_window(model: Model, timeout_secs: float) -> checks.CheckMessage:
+    """Where a profile has none of its own."""
+    window = windows.ask_now(model, timeout_secs)
+    if model == settings.HERMES_MODELS[0] and settings.HERMES_CONTEXT_LENGTH:
+        window = Window(settings.HERMES_CONTEXT_LENGTH, WindowSource.SETTING)
+    if window.tokens:
+        return Ok("model", f"the context window of {model['model']}: {window}")
+    return checks.Warning(
+        f"the context window of {model['model']} is not known",
+        hint="Set HERMES_CONTEXT_LENGTH, or context_length of a profile.",
+        obj="model",
+        id="gateway_app.W045",
+    )
 
 
 def _check_model_list(model: str, response: "Response", text: str) -> checks.CheckMessage:
