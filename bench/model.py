@@ -17,6 +17,8 @@ class ClockProvider:
     after the first one, so that a stalled event loop appears as lateness and not as a slower model.
     """
 
+    identity = ""
+
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         order = json.loads(item_text(call.items[-1]))
         count, pace = int(order["words"]), float(order["pace"])

@@ -1,15 +1,17 @@
 """The answer of a model: for its tools, for the next call, and to continue it after a cut."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
-from gateway_app.agent.context import as_note, without_dangling_reasoning
+from gateway_app.agent.answer_entries import Call, Entry, Message, Reasoning, as_items
+from gateway_app.agent.context import as_note
 from gateway_app.agent.cut_message import with_rest
 from gateway_app.agent.events import (
     Annotation,
     CallArguments,
     CallFinished,
     CallStarted,
+    ItemState,
     MessageStarted,
     ModelEvent,
     ModelFailed,
@@ -24,8 +26,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import CutAt, ModelCall
 from gateway_app.agent.tools import ToolCall
-from responses_app.protocol.items import ContentPart, Item
-from responses_app.protocol.text_buffer import TextBuffer
+from responses_app.protocol.items import Item
 
 CONTINUE = (
     "Your answer above was cut off by a lost connection. Go on exactly where it stops: "
@@ -41,28 +42,33 @@ class AnswerBuffer:
     """
 
     def __init__(self) -> None:
-        self._entries: list[Item | _Message | _Call] = []
-        self._message: _Message | None = None  # the last entry, if text can be added to it
+        self._entries: list[Item | Entry] = []
+        self._message: Message | None = None
+        self._starts: list[int] = []  # of the requests, in the entries
         self.runs_upstream = False  # also without a connection
         self.begin_request()
 
-    def begin_request(self) -> None:
-        """What follows is the answer to another request of the round."""
+    def begin_request(self, provider: str = "") -> None:
+        """What follows is the answer to another request of the round, from this provider."""
         self.has_deltas = False  # whether the client got anything of it
+        self.is_unmarked = False  # reasoning began, and its log does not name the provider yet
         self.chars = 0  # of everything the model wrote
         self.is_plain_text = True
+        self._provider = provider
+        if self._message is not None:  # the request before broke off in it
+            self._message.is_cut = True
+        # The last entry, if text or reasoning can be added to it.
         self._message = None
-        self._request_start = len(self._entries)
-        self._calls: dict[str, _Call] = {}
+        self._reasoning: Reasoning | None = None
+        self._starts.append(len(self._entries))
+        self._calls: dict[str, Call] = {}
         self._finish: ModelFinished | None = None
 
     def add(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):  # the most frequent event
             self._add_text(event.text)
         elif isinstance(event, ReasoningDelta):
-            self.has_deltas = True
-            self.is_plain_text = False
-            self.chars += len(event.text)
+            self._add_reasoning(event)
         elif isinstance(event, RefusalDelta):
             self.is_plain_text = False
             self._add_text(event.text)
@@ -80,21 +86,53 @@ class AnswerBuffer:
         self.has_deltas = True
         self.chars += len(text)
         if self._message is None:
-            self._message = _Message()
-            self._entries.append(self._message)
+            self._message = self._begin_message(None)
         self._message.content.add(text)
+
+    def _begin_message(self, phase: str | None) -> Message:
+        self._message = Message(phase)
+        self._reasoning = None
+        self._entries.append(self._message)
+        return self._message
+
+    def _add_reasoning(self, delta: ReasoningDelta) -> None:
+        self.chars += len(delta.text)
+        reasoning = self._reasoning
+        if reasoning is None or reasoning.is_summary != delta.is_summary:
+            reasoning = self._begin_reasoning(self._provider, is_summary=delta.is_summary)
+            self.is_unmarked = bool(self._provider)
+        reasoning.text.add(delta.text)
+
+    def _begin_reasoning(self, provider: str, *, is_summary: bool) -> Reasoning:
+        reasoning = Reasoning(is_summary=is_summary)
+        reasoning.add_state(provider, {})
+        self._append(reasoning)
+        self._reasoning = reasoning
+        return reasoning
+
+    def _end_reasoning(self, sealed: ReasoningSealed) -> None:
+        reasoning = self._reasoning
+        if reasoning is None:
+            reasoning = self._begin_reasoning(sealed.provider, is_summary=True)
+        reasoning.encrypted_content = sealed.encrypted_content
+        self._reasoning = None
+
+    def mark(self) -> ItemState:
+        """The origin of the reasoning that has just begun."""
+        self.is_unmarked = False
+        return ItemState({}, self._provider)
 
     def _add_entry(self, event: ModelEvent) -> None:
         if isinstance(event, MessageStarted):
-            self._message = _Message(event.phase)
-            self._entries.append(self._message)
+            self._begin_message(event.phase)
         elif isinstance(event, CallStarted):
-            call = _Call(event)
+            call = Call(event)
             self._calls[event.call_id] = call
             self._append(call)
         elif isinstance(event, ReasoningSealed):
-            sealed = event.encrypted_content
-            self._append({"type": "reasoning", "summary": [], "encrypted_content": sealed})
+            self._end_reasoning(event)
+        elif isinstance(event, ItemState):
+            self._add_state(event)
         elif isinstance(event, OpaqueItem):
             self._append(event.item)
         elif isinstance(event, Annotation):
@@ -102,11 +140,19 @@ class AnswerBuffer:
         elif isinstance(event, UpstreamPosition | UpstreamAbandoned):
             self.runs_upstream = isinstance(event, UpstreamPosition)
 
-    def _append(self, entry: "Item | _Call") -> None:
+    def _append(self, entry: Item | Entry) -> None:
         self.has_deltas = True
         self.is_plain_text = False
         self._message = None
+        self._reasoning = None
         self._entries.append(entry)
+
+    def _add_state(self, event: ItemState) -> None:
+        entry: Item | Entry | None = self._calls.get(event.call_id)
+        if entry is None and len(self._entries) > self._starts[-1]:
+            entry = self._entries[-1]
+        if isinstance(entry, Entry):
+            entry.add_state(event.provider, event.state)
 
     @property
     def finish(self) -> ModelFinished:
@@ -127,73 +173,25 @@ class AnswerBuffer:
 
     def request_items(self) -> list[Item]:
         """The answer to the last request."""
-        return _as_items(self._entries[self._request_start :])
+        return as_items(self._entries[self._starts[-1] :])
 
     def items(self) -> list[Item]:
-        """The answer of the whole round."""
-        return _as_items(self._entries)
+        """The answer of the whole round; a message that broke off and its rest are one."""
+        items: list[Item] = []
+        for start, end in pairwise([*self._starts, len(self._entries)]):
+            received = as_items(self._entries[start:end])
+            if items and items[-1].get("status") == "incomplete":
+                items = with_rest(items, received)
+            else:
+                items += received
+        return items
 
     def cut_call_ids(self) -> set[str]:
         cut_ids: set[str] = set()
         for entry in self._entries:
-            if isinstance(entry, _Call) and not entry.is_whole:
+            if isinstance(entry, Call) and not entry.is_whole:
                 cut_ids.add(entry.started.call_id)
         return cut_ids
-
-
-class _Message:
-    def __init__(self, phase: str | None = None) -> None:
-        self.phase = phase
-        self.content = TextBuffer()
-
-
-class _Call:
-    def __init__(self, started: CallStarted) -> None:
-        self.started = started
-        self.arguments = TextBuffer()
-        self.is_whole = False
-
-    def as_item(self) -> Item:
-        item: Item = {
-            "type": self.started.kind,
-            "call_id": self.started.call_id,
-            "name": self.started.name,
-        }
-        if self.started.kind == "custom_tool_call":
-            item["input"] = self.arguments.text()
-        else:
-            item["arguments"] = self.arguments.text()
-        return item
-
-    def as_tool_call(self) -> ToolCall:
-        return ToolCall(self.started.call_id, self.started.name, self.arguments.text())
-
-
-def _as_items(entries: Sequence[Item | _Message | _Call]) -> list[Item]:
-    """In order, without the calls that were cut: no output can follow those."""
-    items: list[Item] = []
-    for entry in entries:
-        item = _as_item(entry)
-        if item is not None:
-            items.append(item)
-    return without_dangling_reasoning(items)
-
-
-def _as_item(entry: Item | _Message | _Call) -> Item | None:
-    if isinstance(entry, _Call):
-        if not entry.is_whole:
-            return None
-        return entry.as_item()
-    if isinstance(entry, _Message):
-        text = entry.content.text()
-        if not text:
-            return None
-        content: list[ContentPart] = [{"type": "output_text", "text": text}]
-        message: Item = {"type": "message", "role": "assistant", "content": content}
-        if entry.phase:
-            message["phase"] = entry.phase
-        return message
-    return entry
 
 
 def follow(call: ModelCall, answer: AnswerBuffer) -> ModelCall:

@@ -47,12 +47,15 @@ def as_function_call(item: Item, call_id: str) -> Item:
     name = item["name"]
     if label != OWN_LABEL:
         name = f"{label}.{name}"
-    return {
+    call: Item = {
         "type": "function_call",
         "call_id": call_id,
         "name": name,
         "arguments": item["arguments"],
     }
+    if "provider_state" in item:
+        call["provider_state"] = item["provider_state"]
+    return call
 
 
 def as_function_output(item: Item, call_id: str) -> Item:

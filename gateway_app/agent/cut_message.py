@@ -8,10 +8,17 @@ from responses_app.protocol.items import Item, item_text
 
 
 def with_rest(items: list[Item], rest: list[Item]) -> list[Item]:
-    """The items, whose last one was cut off, followed by what came after the cut."""
-    if not items or not rest or not _can_join(items[-1], rest[0]):
+    """The items, whose last one was cut off, followed by what came after the cut.
+
+    Reasoning about how to go on is then before the whole message.
+    """
+    start = 0
+    while start < len(rest) and rest[start]["type"] == "reasoning":
+        start += 1
+    if not items or start == len(rest) or not _can_join(items[-1], rest[start]):
         return items + rest
-    return [*items[:-1], _joined([items[-1], rest[0]]), *rest[1:]]
+    whole = _joined([items[-1], rest[start]])
+    return [*items[:-1], *rest[:start], whole, *rest[start + 1 :]]
 
 
 def with_joined_end(items: list[Item]) -> list[Item]:
@@ -51,6 +58,8 @@ def _joined(messages: list[Item]) -> Item:
     }
     if messages[0].get("phase"):
         joined["phase"] = messages[0]["phase"]
+    if "provider_state" in messages[-1]:
+        joined["provider_state"] = messages[-1]["provider_state"]
     if _is_cut(messages[-1]):
         joined["status"] = "incomplete"
     return joined

@@ -1,8 +1,8 @@
 """The events that providers send to the agent loop, and the loop to its caller."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
+from gateway_app.agent.model_faults import ContextOverflow, ModelFault
 from gateway_app.agent.usage import Usage as Usage
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
@@ -32,6 +32,19 @@ class ReasoningSealed:
     """The end of a reasoning item, with content that only the upstream can read."""
 
     encrypted_content: str
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemState:
+    """What the provider needs back with a call or, without a call id, with the last item.
+
+    Clients never get it. An empty state only names the provider that the item comes from.
+    """
+
+    state: dict[str, Any]
+    provider: str
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class ProtocolDeviation:
 class UpstreamPosition:
     """The answer runs at its upstream by itself, and was received up to the cursor."""
 
-    upstream: str  # identifies the upstream, without naming its address
+    upstream: str  # the identity of the provider
     response_id: str
     cursor: int  # the upstream's sequence number
 
@@ -189,6 +202,7 @@ Delta = (
     | Annotation
     | ReasoningDelta
     | ReasoningSealed
+    | ItemState
     | RefusalDelta
     | OpaqueItem
     | Cut
@@ -202,23 +216,6 @@ Delta = (
 ModelEvent = Delta | ModelFinished
 RoundEvent = Delta | AnswerStarted | RoundFinished
 AgentEvent = RoundEvent | Compaction | Truncation | ToolFinished | TurnParked | TurnFinished
-
-
-class ModelFault(StrEnum):
-    """Why this model refuses a request that another one may answer."""
-
-    QUOTA = "quota"
-    AUTHENTICATION = "authentication"
-    UNKNOWN_MODEL = "unknown model"
-    CONTEXT_OVERFLOW = "context overflow"
-
-
-@dataclass(frozen=True, slots=True)
-class ContextOverflow:
-    """The request does not fit; the numbers are in the upstream's tokens, where it sends them."""
-
-    tokens: int | None = None  # of the request
-    window: int | None = None
 
 
 class ModelFailed(Exception):

@@ -31,6 +31,8 @@ MODEL_PARAMETERS = (
     "user",
 )
 
+ENCRYPTED_REASONING = "reasoning.encrypted_content"  # a value of `include`
+
 
 MAX_ITERATIONS = 90  # of one turn; each asks the model once
 
@@ -135,15 +137,16 @@ class ModelCall:
         return written
 
     def allowed_tool_names(self) -> set[str] | None:
-        """The tools that an ``allowed_tools`` choice names; None without such a choice.
+        """The tools of ours that an ``allowed_tools`` choice names; None without such a choice.
 
-        An entry of type ``mcp`` names one tool of a server, or all of them.
+        An entry of type ``mcp`` names one tool of a server, or all of them; so does an ``mcp`` choice.
         """
-        choice = self.tool_choice
-        if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        if self.is_choice_of_upstream or not isinstance(self.tool_choice, dict):
+            return None
+        if self.tool_choice["type"] in ("function", "custom"):
             return None
         allowed: set[str] = set()
-        for entry in choice["tools"]:
+        for entry in self.tool_choice.get("tools", [self.tool_choice]):
             if entry["type"] != "mcp":
                 allowed.add(str(entry.get("name")))
                 continue
@@ -155,11 +158,31 @@ class ModelCall:
         return allowed
 
     @property
+    def choice_mode(self) -> str:
+        """Of a choice that names several tools: may the model call them, or must it?"""
+        return str(self.tool_choice.get("mode", "required"))
+
+    @property
+    def is_choice_of_upstream(self) -> bool:
+        """Does the choice force a tool that only an upstream may have?"""
+        if not isinstance(self.tool_choice, dict):
+            return False
+        kind = self.tool_choice["type"]
+        if kind != "mcp":
+            return kind not in ("function", "custom", "allowed_tools")
+        labels = {OWN_LABEL, *(tool.server_label for tool in self.tools)}
+        return self.tool_choice["server_label"] not in labels
+
+    @property
     def wants_logprobs(self) -> bool:
         included = self.parameters.get("include") or ()
         if self.parameters.get("top_logprobs"):
             return True
         return "message.output_text.logprobs" in included
+
+    @property
+    def wants_encrypted_reasoning(self) -> bool:
+        return ENCRYPTED_REASONING in (self.parameters.get("include") or ())
 
     @property
     def is_formatted(self) -> bool:
@@ -205,6 +228,10 @@ def wire_name(name: str) -> str:
 
 class Provider(Protocol):
     """A way to reach a model; one file each in ``providers/``."""
+
+    @property
+    def identity(self) -> str:
+        """Names the server, its protocol and the model; empty if they keep no state in items."""
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]: ...
 

@@ -13,10 +13,12 @@ from dataclasses import replace
 from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
 from gateway_app.agent.arguments import with_sent_arguments
 from gateway_app.agent.context import as_note
+from gateway_app.agent.dropped_calls import DroppedCalls
 from gateway_app.agent.events import (
     AnswerStarted,
     Cut,
     Delta,
+    ItemState,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -33,17 +35,7 @@ from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import tokens_of
 
 MAX_CONTINUATIONS = 4  # of each model
-MAX_DROPS = 4
-SPLIT_AFTER_DROPS = 2  # of the same tool: the call would be too long the next time too
 BACKOFF_SECS = 0.5  # before the first retry; doubled for each further one
-
-DROPPED = "Your call of `{tool}` was cut off before its arguments were complete, so it was not run."
-RESEND = " Make the call again if it is still needed."
-SPLIT = (
-    " It keeps being cut off: do not send the same call again. "
-    "Split the content over several smaller calls, or use several `patch` calls, "
-    "and keep the arguments of each call under about 8,000 tokens."
-)
 
 
 async def ask(
@@ -61,7 +53,8 @@ async def ask(
     for number, provider in enumerate(providers):
         if number:
             yield current.fallback(number)
-        current.begin_provider(is_first=number == 0, is_last=number == len(providers) - 1)
+        is_last = number == len(providers) - 1
+        current.begin_provider(provider.identity, is_first=number == 0, is_last=is_last)
         while not current.is_exhausted:
             request = current.begin_request()
             try:
@@ -93,6 +86,7 @@ class _Round:
         self._has_started = False  # the answer to the last request
         self._is_first = True  # the budget of the call is that of the first model
         self._is_last = True  # there is no model after this one
+        self._provider = ""  # its identity
         self._call = call
         self._request = call
         self.retries = Retries(retries, backoff_secs)
@@ -104,11 +98,10 @@ class _Round:
         self._failure = ModelFailed("There is no model to ask.")
         self._deviations: set[str] = set()
         self._continued = 0
-        self._dropped = 0
-        self._dropped_in_a_row = 0
-        self._last_dropped = ""
+        self._dropped = DroppedCalls()
 
-    def begin_provider(self, *, is_first: bool, is_last: bool) -> None:
+    def begin_provider(self, identity: str, *, is_first: bool, is_last: bool) -> None:
+        self._provider = identity
         self.is_exhausted = False
         self._is_first = is_first
         self._is_last = is_last
@@ -121,7 +114,7 @@ class _Round:
         return ProtocolDeviation(f"fallback model {number}: {cause}")
 
     def begin_request(self) -> ModelCall:
-        self._answer.begin_request()
+        self._answer.begin_request(self._provider)
         self.is_broken = False
         self._has_started = False
         self._retry_after_secs = 0.0
@@ -136,16 +129,22 @@ class _Round:
         """Add an event to the answer; empty if the client gets nothing of it."""
         event = clean_event(raw_event)
         self._answer.add(event)
-        if isinstance(event, ModelFinished):
+        if isinstance(event, ModelFinished) or self._is_without_item(event):
             return ()
         if isinstance(event, ProtocolDeviation):
             if event.name in self._deviations:
                 return ()
             self._deviations.add(event.name)
+        received: tuple[Delta, ...] = (event,)
+        if self._answer.is_unmarked:
+            received = (event, self._answer.mark())
         if self._has_started or not self._answer.has_deltas:
-            return (event,)
+            return received
         self._has_started = True
-        return AnswerStarted(self._request.input_tokens()), event
+        return AnswerStarted(self._request.input_tokens()), *received
+
+    def _is_without_item(self, event: ModelEvent) -> bool:
+        return isinstance(event, ItemState) and not self._answer.has_deltas
 
     def end_request(self) -> None:
         counted = self._answer.finish.usage
@@ -192,7 +191,7 @@ class _Round:
         if self._answer.calls():
             notes: list[Item] = []
             for name in cut_names:
-                notes.append(as_note(self._count_drop(name)))
+                notes.append(as_note(self._dropped.add(name)))
             return self._finished("tool_calls", notes=tuple(notes))
         if self._tokens_left() == 0:
             return self._finished("length")
@@ -250,25 +249,13 @@ class _Round:
         return bool(self._answer.cut_calls() or self._answer.calls())
 
     def _settle_drop(self, tool: str) -> RoundFinished | None:
-        note = self._count_drop(tool)
-        if self._dropped >= MAX_DROPS:
-            times = self._dropped
+        note = self._dropped.add(tool)
+        if self._dropped.are_too_many:
+            times = self._dropped.count
             message = f"The model's call of {tool} was cut off {times} times in a row and not run."
             return self._finished("tool_call_dropped", message)
         self._ask_again(interrupted(self._call, self._answer, note))
         return None
-
-    def _count_drop(self, tool: str) -> str:
-        """The note to the model."""
-        if tool != self._last_dropped:
-            self._dropped_in_a_row = 0
-        self._dropped += 1
-        self._dropped_in_a_row += 1
-        self._last_dropped = tool
-        note = DROPPED.format(tool=tool)
-        if self._dropped_in_a_row >= SPLIT_AFTER_DROPS:
-            return note + SPLIT
-        return note + RESEND
 
     def _can_next_model_answer(self) -> bool:
         if self._is_last or self._failure.model_fault is None:

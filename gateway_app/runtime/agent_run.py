@@ -35,6 +35,7 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         seal=partial(seal_compaction, row.owner_id),
         hidden=context.progress.hidden,
         reasoning_form=row.reasoning_form,
+        shows_encrypted=context.call.wants_encrypted_reasoning,
     )
 
 

@@ -21,7 +21,7 @@ from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from gateway_app.runtime.windows import Window, WindowSource, windows
 from responses_app.agent_profiles import NO_CORE_PROMPT, AgentProfile
-from responses_app.requests.tools import CLIENT_TOOLS, is_own
+from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
 RequestTool = dict[str, Any]  # an entry of the request's `tools`
@@ -154,11 +154,7 @@ def client_tools(requested: list[RequestTool] | None) -> tuple[RequestTool, ...]
 
 def hosted_tools(requested: list[RequestTool] | None) -> tuple[RequestTool, ...]:
     """Those only an upstream may have."""
-    found = []
-    for tool in requested or ():
-        if tool["type"] not in CLIENT_TOOLS and not is_own(tool):
-            found.append(tool)
-    return tuple(found)
+    return tuple(tool for tool in requested or () if is_upstreams(tool))
 
 
 def _names_tool(entry: RequestTool, tool: Tool) -> bool:

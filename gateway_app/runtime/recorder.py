@@ -12,6 +12,7 @@ from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
     CONTEXT_TRUNCATED,
+    ITEM_STATE,
     MODEL_FINISHED,
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
@@ -39,7 +40,9 @@ class Recorder:
         form: str,
         seal: Seal,
         hidden: Iterable[str] = (),
+        *,
         reasoning_form: str = RAW,
+        shows_encrypted: bool = False,
     ) -> None:
         self._builder = builder
         self._tools = tools
@@ -47,6 +50,7 @@ class Recorder:
         self._form = form
         self._seal = seal
         self._reasoning_form = reasoning_form
+        self._shows_encrypted = shows_encrypted  # the client asked for encrypted reasoning
         self._served: dict[str, str] = {}  # call id -> name
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in hidden}
@@ -69,7 +73,26 @@ class Recorder:
         self._builder.reasoning(event.text, form)
 
     def _reasoning_sealed(self, event: types.ReasoningSealed) -> None:
-        self._builder.seal_reasoning(event.encrypted_content)
+        state: dict[str, Any] = {}
+        if self._shows_encrypted:
+            self._builder.seal_reasoning(event.encrypted_content)
+        else:
+            self._builder.seal_reasoning(None)
+            state["encrypted_content"] = event.encrypted_content
+        self._item_state(types.ItemState(state, event.provider))
+
+    def _item_state(self, event: types.ItemState) -> None:
+        """Beside the item, in the log alone; before its tool runs, so that a crash loses none."""
+        added: Event = {
+            "type": ITEM_STATE,
+            "output_index": self._builder.snapshot.item_count - 1,
+            "provider": event.provider,
+            "state": event.state,
+        }
+        if event.call_id:  # the output may hide the call
+            added["call_id"] = event.call_id
+            added["output_index"] = self._builder.output_index_of(event.call_id)
+        self._builder.add(added)
 
     def _refusal(self, event: types.RefusalDelta) -> None:
         self._builder.refusal(event.text)
@@ -185,6 +208,7 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.Annotation: Recorder._annotation,
     types.ReasoningDelta: Recorder._reasoning,
     types.ReasoningSealed: Recorder._reasoning_sealed,
+    types.ItemState: Recorder._item_state,
     types.RefusalDelta: Recorder._refusal,
     types.OpaqueItem: Recorder._opaque_item,
     types.Cut: Recorder._cut,

@@ -27,6 +27,7 @@ from responses_app.protocol.events import (
     UPSTREAM_ABANDONED,
     Event,
 )
+from responses_app.protocol.item_states import ItemStates, with_states
 from responses_app.protocol.items import (
     CALLS,
     COMPACTION,
@@ -93,9 +94,10 @@ def read_progress(
     cap: ResultCap = DEFAULT_CAP,
 ) -> ResumedTurn:
     """``builder`` was built from these events, and has no open message or reasoning."""
-    output = builder.output
+    states = builder.snapshot.states
+    output = with_states(builder.output, states.stored())
     log = _AttemptsLog(events, output)
-    model_items = _ModelItems(log, output, ledger, cap)
+    model_items = _ModelItems(log, output, ledger, states, cap)
     hidden = {str(call["call_id"]) for call in log.hidden}
     shown = set(log.shown.values())
     return ResumedTurn(
@@ -222,11 +224,13 @@ class _ModelItems:
         log: _AttemptsLog,
         output: list[Item],
         ledger: Mapping[str, ToolEvent],
+        states: ItemStates,
         cap: ResultCap,
     ) -> None:
         self._cap = cap
         self.items: list[Item] = []
         self.pending: list[ToolCall] = []
+        self._states = states
         self._answered = output_ids(output)
         self._outputs: list[Item] = []
         for step in [*log.steps, None]:
@@ -276,6 +280,9 @@ class _ModelItems:
             "name": event["name"],
             "arguments": event["arguments"],
         }
+        state = self._states.of_hidden_call(event["call_id"])
+        if state is not None:
+            call["provider_state"] = state
         known = ledger.get(event["call_id"])
         output: Item | None = None
         if known is not None and known.is_over:

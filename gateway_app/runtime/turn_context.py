@@ -10,7 +10,8 @@ from gateway_app.agent.compaction import CompactionTurn
 from gateway_app.agent.context import build_items
 from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
-from gateway_app.runtime.agents import Agent, agent_of, available_tools, client_tools, hosted_tools
+from gateway_app.runtime.additional_tools import OfferedTools
+from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
@@ -41,13 +42,15 @@ def build_turn_context(
     row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
 ) -> TurnContext:
     ledger = {}
+    progress = ResumedTurn()
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
     request = read_request(row, admitted)
     agent = agent_of(row.model)
-    cap = ResultCap(agent.window().tokens, available_tools())
-    progress = read_progress(earlier.events, earlier.builder, ledger, cap)
+    if row.attempt > 1:
+        cap = ResultCap(agent.window().tokens, available_tools())
+        progress = read_progress(earlier.events, earlier.builder, ledger, cap)
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress, _budget(request, agent))
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
@@ -80,15 +83,16 @@ def _model_context(
     items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
     if progress.is_message_cut:
         items = with_joined_end(items)
+    offered = OfferedTools(agent, tools, items)
     call = ModelCall(
         model=row.model,
-        items=items,
+        items=offered.other_items,
         instructions=instructions,
         core_prompt=core_prompt,
-        tools=own_tools,
+        tools=offered.of_server(),
         used_call_ids=progress.used_call_ids | all_call_ids(older.items + request.new_input),
-        client_tools=client_tools(tools),
-        hosted_tools=hosted_tools(tools),
+        client_tools=offered.of_client(),
+        hosted_tools=offered.of_upstream(),
         extras=request.upstream_fields(),
         chat_extras=request.chat_fields(),
         tool_choice=fields.get("tool_choice") or "auto",

@@ -15,6 +15,7 @@ from responses_app.eventlog import AdmittedRequest, Fenced, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Event
+from responses_app.protocol.failures import response_error
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
 from responses_app.protocol.text_buffer import clean_text
@@ -34,7 +35,7 @@ class TurnEnd:
 
 
 def failed(usage: Usage, code: str, message: str) -> TurnEnd:
-    error = {"code": code, "message": clean_text(message)}
+    error = response_error(code, clean_text(message))
     return _ended(Status.FAILED, usage, error=error)
 
 
@@ -146,12 +147,20 @@ class TurnLog:
         self.builder.finish(end.status, usage=end.usage, error=end.error, incomplete=end.incomplete)
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
+        states = self.builder.snapshot.states.stored()
         publish = partial(event_store.publish_final, self._tail)
         known_input = None
         if self._fresh is not None:
             known_input = self._fresh.request.items
         store = partial(
-            settle, self._row, segment, body, deviations, self._first_output_at, known_input
+            settle,
+            self._row,
+            segment,
+            body,
+            deviations,
+            self._first_output_at,
+            known_input,
+            states,
         )
         try:
             await database.write_with_retry(store, publish, self._row.pk)

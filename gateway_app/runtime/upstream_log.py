@@ -59,6 +59,8 @@ class UpstreamLog:
             self._add(Annotation, 1)
         elif kind == events.TOOL_CALLED:
             self._has_whole_call = True
+        elif kind == events.ITEM_STATE and "encrypted_content" in event["state"]:
+            self._add(ReasoningSealed, 1)  # the client did not ask for it
         elif kind == events.ITEM_ADDED and event["item"]["type"] not in _BUILT_KINDS:
             self._add(OpaqueItem, 1)
         elif kind == events.ITEM_DONE:

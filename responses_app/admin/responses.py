@@ -36,7 +36,15 @@ class ResponseAdmin(ResponseActions):
     list_annotations: ClassVar[dict[str, Any]] = {"asked": question_excerpt()}
     list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
     list_prefetch_related = ("owner", "session")
-    list_defer = ("request", "output", "error", "usage", "ignored", "protocol_deviations")
+    list_defer = (
+        "request",
+        "output",
+        "provider_state",
+        "error",
+        "usage",
+        "ignored",
+        "protocol_deviations",
+    )
     search_fields = ("id",)  # shows the box; search_responses() does the search
     search_help_text = HELP
     sortable_by = ("created_at",)

@@ -8,6 +8,7 @@ from responses_app.api.base import ApiRequest, ApiView
 from responses_app.protocol.errors import NotFound, PreviousResponseNotFound
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.requests.create import read_create
+from responses_app.requests.headers import IGNORED_HEADER, ignored_value
 from responses_app.services.conversations import find_conversation
 from responses_app.services.history.chain_values import inherited_instructions
 from responses_app.services.history.compaction import expand
@@ -34,11 +35,17 @@ class InputTokensView(ApiView):
             instructions = inherited_instructions(previous_id)
         estimated = estimate_tokens(items, instructions, admission.echo.get("tools", []))
         tokens = admission.limits.tokens(estimated)
-        return Response({"object": "response.input_tokens", "input_tokens": tokens})
+        headers = {}
+        if admission.ignored:
+            headers[IGNORED_HEADER] = ignored_value(admission.ignored)
+        counted = {"object": "response.input_tokens", "input_tokens": tokens}
+        return Response(counted, headers=headers)
 
 
 def _history(admission: Admission) -> tuple[str | None, History]:
     """The turn that the request continues, and the history it continues from."""
+    if admission.brings_history:
+        return None, history_of(None, None)
     if admission.conversation is not None:
         conversation = find_conversation(admission.owner_id, admission.conversation)
         return None, history_of(conversation.pk, None)

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('responses_app', '0021_reasoning_form'),
+        ('responses_app', '0022_provider_state'),
     ]
 
     operations = [

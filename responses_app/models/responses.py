@@ -61,6 +61,11 @@ class Response(models.Model):
         default=list, help_text="Fields of the request that nothing here acts on."
     )
     output = models.JSONField(null=True, help_text="The output items, once it has ended.")
+    provider_state = models.JSONField(
+        null=True,
+        help_text="What the provider of each output item needs back with it, "
+        "in the same order; no client gets it.",
+    )
     usage = models.JSONField(null=True)
     is_usage_estimated = models.BooleanField(
         default=False, help_text="The upstream did not count all of its tokens."

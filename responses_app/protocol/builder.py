@@ -131,8 +131,8 @@ class OutputBuilder:
             self.add(reasoning_items.part_added(self.snapshot.item(index), index))
         self.add(reasoning_items.text_delta(self.snapshot.item(index), index, delta))
 
-    def seal_reasoning(self, encrypted_content: str) -> None:
-        """Close a reasoning item with the form that only its upstream can read."""
+    def seal_reasoning(self, encrypted_content: str | None) -> None:
+        """Close a reasoning item, with the form that only its upstream can read if clients get it."""
         index = self._last_open("reasoning")
         if index is None:
             self.close("completed")

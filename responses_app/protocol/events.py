@@ -51,6 +51,8 @@ class Event(TypedDict, total=False):
     approver: str
     client_choices: list[str]
     decision: str
+    provider: str
+    state: dict[str, Any]
 
 
 # -- the response -----------------------------------------------------------------------
@@ -115,6 +117,8 @@ UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its 
 UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
+# Beside an item: what its provider needs back with it. The output never has it.
+ITEM_STATE = "hermes.item.state"
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now
 TOOL_STARTED = "hermes.tool.started"
 TOOL_OUTPUT = "hermes.tool.progress"  # what a running tool has printed; the log keeps this name

@@ -18,9 +18,17 @@ class ContentPart(TypedDict, total=False):
     logprobs: list[TokenLogprob]
     image_url: str | None
     detail: str
+    prompt_cache_breakpoint: dict[str, Any]
 
 
 Content = str | list[ContentPart]
+
+
+class ProviderState(TypedDict):
+    """What only one provider understands, with the identity of that provider."""
+
+    provider: str
+    state: dict[str, Any]  # empty: only the origin of the item is known
 
 
 class Item(TypedDict, total=False):
@@ -40,10 +48,12 @@ class Item(TypedDict, total=False):
     input: str
     output: Content | None
     server_label: str
+    tools: list[dict[str, Any]]  # of an ADDITIONAL_TOOLS item
     approval_request_id: str | None
     error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
     compacted: str  # see MARK
     is_note: bool  # a message of the server to the model; never stored
+    provider_state: ProviderState  # see STATE
 
 
 # -- tool calls -------------------------------------------------------------------------
@@ -53,11 +63,21 @@ OUTPUTS = frozenset(OUTPUT_OF.values())
 # Where each kind of call keeps what the model wrote.
 ARGUMENTS_OF = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
 
+# -- items of the client that are neither messages nor outputs ---------------------------
+ADDITIONAL_TOOLS = "additional_tools"
+COMPACTION_TRIGGER = "compaction_trigger"
+CONFIGURATION_UPDATE = "configuration_update"
+CLIENT_SETTINGS = frozenset({ADDITIONAL_TOOLS, COMPACTION_TRIGGER, CONFIGURATION_UPDATE})
+
 # -- compactions ------------------------------------------------------------------------
 COMPACTION = "compaction"
 # The key, on an item that came out of a compaction, of what it is there. No model sees it.
 MARK = "compacted"
 SUMMARY, KEPT = "summary", "kept"
+
+# -- provider state ---------------------------------------------------------------------
+# The key, on an item that a provider is about to get, of its state. No client and no log has it.
+STATE = "provider_state"
 
 
 @dataclass(frozen=True)
@@ -118,7 +138,8 @@ def output_ids(items: Iterable[Item]) -> set[str]:
 
 
 def is_from_model(item: Item) -> bool:
-    return item["type"] not in OUTPUTS and item.get("role", "assistant") == "assistant"
+    is_clients = item["type"] in OUTPUTS or item["type"] in CLIENT_SETTINGS
+    return not is_clients and item.get("role", "assistant") == "assistant"
 
 
 def dangling_reasoning(items: Sequence[Item]) -> set[int]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from responses_app.protocol import events
 from responses_app.protocol.events import LIFECYCLE_TYPES, TERMINAL_TYPES, Event
+from responses_app.protocol.item_states import ItemStates
 from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.text_buffer import TextBuffer
@@ -23,6 +24,7 @@ class Snapshot:
         self._items: list[Item] = []
         self._buffers: dict[_TextKey, TextBuffer] = {}
         self._with_logprobs: set[int] = set()  # messages; each has one part
+        self.states = ItemStates()  # beside the items, and never in the body
         self.is_final = False
 
     def apply(self, event: Event) -> None:
@@ -108,6 +110,9 @@ class Snapshot:
     def _input_delta(self, event: Event) -> None:
         self._extend((event["output_index"], "input", 0), event["delta"])
 
+    def _item_state(self, event: Event) -> None:
+        self.states.apply(event)
+
     def _content(self, index: int) -> list[ContentPart]:
         content = self._items[index]["content"]
         assert not isinstance(content, str)  # the server's own messages have parts
@@ -135,6 +140,7 @@ _STEPS: dict[str, Callable[[Snapshot, Event], None]] = {
     events.MCP_ARGUMENTS_DELTA: Snapshot._arguments_delta,
     events.CUSTOM_INPUT_DELTA: Snapshot._input_delta,
     events.ANNOTATION_ADDED: Snapshot._annotation_added,
+    events.ITEM_STATE: Snapshot._item_state,
 }
 
 

@@ -77,7 +77,7 @@ def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any
 
 def item_tokens(item: Item) -> int:
     if item.get("type") == "reasoning":
-        return TOKENS_PER_ITEM  # its text, raw or a summary, is not sent to models again
+        return TOKENS_PER_ITEM  # its text goes back in the tool loop under way, if at all
     content = item.get("content") or item.get("output") or item.get("arguments") or ""
     if isinstance(content, str):
         return TOKENS_PER_ITEM + text_tokens(content)

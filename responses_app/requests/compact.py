@@ -8,6 +8,7 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.requests import create
 from responses_app.requests.fields import optional, read_fields, without_nulls
+from responses_app.requests.ignored_items import ignored_in_items
 from responses_app.requests.input_items import is_kept, read_input
 from responses_app.requests.model_name import resolve_model
 from responses_app.requests.tools import is_own_call
@@ -42,6 +43,7 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
     for index, item in enumerate(items):
         if is_kept(item) and not is_own_call(item):
             ignored.append(f"input[{index}] ({item['type']})")
+    ignored += ignored_in_items(items, "input")
     return Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,

@@ -8,7 +8,7 @@ from responses_app.protocol.items import Content, ContentPart
 from responses_app.requests import json_schema
 from responses_app.requests.fields import Field, an_object, choice, schemas_of, text, wrong_type
 from responses_app.requests.json_schema import STRING, Schema, any_of, array_of, ref
-from responses_app.requests.structures import object_of
+from responses_app.requests.structures import array, object_of
 
 TEXT_TYPES = ("input_text", "output_text", "text")
 # An address needs a host: `http:///x` names none. The document shows the same pattern, so it
@@ -41,8 +41,13 @@ image_url = Field(_read_image_url, STRING | {"pattern": f"^({_IMAGE_URL})$"}).de
     "An http(s) address with a host, or a data:image/ URL."
 )
 image_detail = choice("auto", "low", "high", "original")
-_text_part = object_of({"text": text}, ("text",))
-_image_part = object_of({"image_url": image_url, "detail": image_detail}, ("image_url",))
+BREAKPOINT = "prompt_cache_breakpoint"
+_text_part = object_of(
+    {"text": text, "annotations": array(an_object, "objects"), BREAKPOINT: an_object}, ("text",)
+)
+_image_part = object_of(
+    {"image_url": image_url, "detail": image_detail, BREAKPOINT: an_object}, ("image_url",)
+)
 _INPUT_PARTS: dict[str, Field[dict[str, Any]]] = dict.fromkeys(TEXT_TYPES, _text_part)
 _INPUT_PARTS["input_image"] = _image_part
 _OUTPUT_PARTS = _INPUT_PARTS | {"refusal": object_of({"refusal": text}, ("refusal",))}
@@ -100,11 +105,17 @@ def _read_part(part: Any, own_type: str, name: str) -> ContentPart:
             code="unsupported_content_type",
         )
     read = parts[kind].read(given, name)
-    if kind in TEXT_TYPES:
-        return {"type": own_type, "text": read["text"]}
     if kind == "refusal":
         return {"type": "refusal", "refusal": read["refusal"]}
-    image: ContentPart = {"type": "input_image", "image_url": read["image_url"]}
-    if read.get("detail") is not None:
-        image["detail"] = read["detail"]
-    return image
+    kept: ContentPart = {"type": "input_image"}
+    if kind in TEXT_TYPES:
+        kept = {"type": own_type, "text": read["text"]}
+        if own_type == "output_text" and read.get("annotations"):
+            kept["annotations"] = read["annotations"]
+    else:
+        kept["image_url"] = read["image_url"]
+        if read.get("detail") is not None:
+            kept["detail"] = read["detail"]
+    if read.get(BREAKPOINT) is not None:
+        kept["prompt_cache_breakpoint"] = read[BREAKPOINT]
+    return kept

@@ -9,6 +9,7 @@ from responses_app.requests.input_items import check_compactions, input_items
 from responses_app.requests.json_schema import array_of, ref, short_string
 from responses_app.requests.structures import metadata, read_array
 from responses_app.services.conversations import ID_PREFIX, MAX_NAME_CHARS, check_name
+from responses_app.services.history.item_references import resolve_references
 
 MAX_NEW_ITEMS = 20
 # Close to `check_name`: no pattern expresses which characters are printable.
@@ -27,15 +28,7 @@ def _read_new_items(value: Any, name: str) -> list[Item]:
         raise InvalidRequest(
             f"{name} may hold at most {MAX_NEW_ITEMS} items.", param=name, code="out_of_range"
         )
-    items = input_items(entries, name)
-    for index, item in enumerate(items):
-        if item["type"] == "item_reference":
-            raise InvalidRequest(
-                f"{name}[{index}] is a reference; a conversation takes whole items.",
-                param=f"{name}[{index}].type",
-                code="unsupported_item_type",
-            )
-    return items
+    return input_items(entries, name)
 
 
 def _read_first_items(value: Any, name: str) -> list[Item]:
@@ -44,7 +37,7 @@ def _read_first_items(value: Any, name: str) -> list[Item]:
     return _read_new_items(value, name)
 
 
-_items_schema = array_of(ref("NewItem"), maxItems=MAX_NEW_ITEMS)
+_items_schema = array_of(ref("InputItem"), maxItems=MAX_NEW_ITEMS)
 CREATE_FIELDS: dict[str, Field[Any]] = {
     "items": Field(_read_first_items, _items_schema),
     "metadata": metadata,
@@ -59,8 +52,7 @@ ADD_FIELDS = {"items": Field(_read_new_items, _items_schema | {"minItems": 1})}
 def read_new_conversation(body: dict[str, Any], owner_id: int) -> dict[str, Any]:
     """The name, the metadata and the items of a new conversation."""
     given = read_fields(CREATE_FIELDS, body)
-    items = given.get("items", [])
-    check_compactions(items, owner_id, "items")
+    items = _complete(given.get("items", []), owner_id)
     return {"name": given.get("name"), "metadata": given.get("metadata", {}), "items": items}
 
 
@@ -72,9 +64,13 @@ def read_metadata(body: dict[str, Any]) -> dict[str, str]:
 
 def read_added_items(body: dict[str, Any], owner_id: int) -> list[Item]:
     _require(body, "items")
-    items = ADD_FIELDS["items"](body["items"], "items")
+    return _complete(ADD_FIELDS["items"](body["items"], "items"), owner_id)
+
+
+def _complete(items: list[Item], owner_id: int) -> list[Item]:
+    """A conversation holds whole items: a copy of each that a reference names."""
     check_compactions(items, owner_id, "items")
-    return items
+    return resolve_references(owner_id, items, "items[{}]".format)
 
 
 def _require(body: dict[str, Any], name: str) -> None:

@@ -1,6 +1,6 @@
 """``POST /v1/responses``: from a JSON object to an admission."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -9,7 +9,6 @@ from django.utils.module_loading import import_string
 from responses_app.http.principals import Principal
 from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import Item
 from responses_app.requests import options
 from responses_app.requests.fields import (
     Field,
@@ -23,16 +22,23 @@ from responses_app.requests.fields import (
     unsupported,
     without_nulls,
 )
-from responses_app.requests.input_items import input_items, read_input
+from responses_app.requests.ignored_items import ignored_in_items
+from responses_app.requests.input_items import (
+    HISTORY,
+    check_compactions,
+    conversation_history,
+    read_input,
+    request_input,
+)
 from responses_app.requests.items import MAX_ID_CHARS
 from responses_app.requests.model_name import model_name, resolve_model
 from responses_app.requests.structures import metadata
-from responses_app.requests.tool_choice import check_choice, tool_choice
-from responses_app.requests.tools import CLIENT_TOOLS, is_own, read_form, tools
+from responses_app.requests.tool_choice import check_choice, is_hosted_choice, tool_choice
+from responses_app.requests.tools import added_tools, hosted_tool_names, read_form, tools
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.profiles import find_profile
 
-SERVICE_TIERS = ("auto", "default", "flex", "priority", "scale")
+SERVICE_TIERS = ("auto", "default", "flex", "priority", "scale", "fast", "ultrafast")
 _passed_on = short_text(MAX_ID_CHARS).described("Passed on to the model.")
 
 # Fields whose value the response object repeats.
@@ -62,13 +68,14 @@ ECHOED: dict[str, Field[Any]] = {
 UNECHOED: dict[str, Field[Any]] = {
     "context_management": options.context_management,
     "conversation": options.conversation,
+    HISTORY: conversation_history,
     "include": options.include,
     "prompt": unsupported("Stored prompts are not supported; send input."),
     "stream": boolean.described("Events instead of one body."),
     "stream_options": options.stream_options,
 }
 # Fields whose reading needs the principal, too.
-OTHERS: dict[str, Field[Any]] = {"input": input_items, "model": model_name}
+OTHERS: dict[str, Field[Any]] = {"input": request_input, "model": model_name}
 FIELDS = ECHOED | UNECHOED | OTHERS
 # The known keys of fields that are objects.
 NESTED = {
@@ -97,22 +104,23 @@ def read_create(
     if "input" not in given:
         raise InvalidRequest("input is required.", param="input", code="missing_required_parameter")
     items = read_input(given["input"], principal.owner_id)
+    past = other.get(HISTORY, [])
+    check_compactions(past, principal.owner_id, HISTORY)
     _check_together(given, echo)
     model = resolve_model(given.get("model"), principal)
-    check_choice(echo.get("tool_choice"), echo.get("tools"), model)
+    check_choice(echo.get("tool_choice"), echo.get("tools"), model, added_tools(past + items))
     profile = find_profile(model)
+    ignored = [*_unsent_fields(model, given), *_ignored_fields(given, echo)]
+    ignored += ignored_in_items(past, HISTORY) + ignored_in_items(items, "input")
     admission = Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,
         model=model,
-        items=items,
+        items=past + items,
+        history_items=len(past),
         echo=echo,
         request=without_input(body),
-        ignored=(
-            *_unsent_fields(model, given),
-            *_ignored_fields(given, echo),
-            *_unseen_items(model, principal.owner_id, items),
-        ),
+        ignored=tuple(ignored),
         previous_id=echo.get("previous_response_id"),
         conversation=other.get("conversation"),
         session_id=session_id,
@@ -121,12 +129,14 @@ def read_create(
         is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
+    unseen = _unseen_items(admission)
+    admission = replace(admission, ignored=admission.ignored + unseen)
     return CreateRequest(admission, other.get("stream", False))
 
 
 def without_input(body: dict[str, Any]) -> dict[str, Any]:
-    """What is stored of the request; the input is stored as items."""
-    return {name: value for name, value in body.items() if name != "input"}
+    """What is stored of the request; the input and the history are stored as items."""
+    return {name: value for name, value in body.items() if name not in ("input", HISTORY)}
 
 
 def context_limits(model: str, requested: list[Any] | None) -> ContextLimits:
@@ -145,6 +155,11 @@ def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:
         raise InvalidRequest(
             "Send conversation or previous_response_id, not both.", param="previous_response_id"
         )
+    if "conversation" in given and given.get(HISTORY):
+        raise InvalidRequest(
+            f"A conversation has a history of its own: send it or {HISTORY}, not both.",
+            param=HISTORY,
+        )
 
 
 def _is_included(name: str) -> bool:
@@ -157,10 +172,14 @@ def _is_included(name: str) -> bool:
     return name == "message.input_image.image_url"
 
 
-def _unseen_items(model: str, owner_id: int, items: list[Item]) -> tuple[str, ...]:
+def _unseen_items(admission: Admission) -> tuple[str, ...]:
     """The items that no model gets; only the gateway knows which."""
-    unseen: set[int] = import_string(settings.HERMES_UNSEEN_ITEMS)(model, owner_id, items)
-    return tuple(f"input[{index}] ({items[index]['type']})" for index in sorted(unseen))
+    find_unseen = import_string(settings.HERMES_UNSEEN_ITEMS)
+    unseen: set[int] = find_unseen(admission.model, admission.owner_id, admission.items)
+    names: list[str] = []
+    for index in sorted(unseen):
+        names.append(f"{admission.location(index)} ({admission.items[index]['type']})")
+    return tuple(names)
 
 
 def _unsent_fields(model: str, given: dict[str, Any]) -> tuple[str, ...]:
@@ -172,7 +191,7 @@ def _unsent_fields(model: str, given: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(unsent))
 
 
-def _ignored_fields(given: dict[str, Any], echo: dict[str, Any]) -> tuple[str, ...]:
+def _ignored_fields(given: dict[str, Any], echo: dict[str, Any]) -> list[str]:
     """The names of everything in known fields that nothing acts on."""
     ignored: list[str] = []
     for name, known in NESTED.items():
@@ -188,7 +207,7 @@ def _ignored_fields(given: dict[str, Any], echo: dict[str, Any]) -> tuple[str, .
     for index, name in enumerate(given.get("include", [])):
         if not _is_included(name):
             ignored.append(f"include[{index}] ({name})")
-    for index, tool in enumerate(echo.get("tools", [])):
-        if tool["type"] not in CLIENT_TOOLS and not is_own(tool):
-            ignored.append(f"tools[{index}] ({tool['type']})")
-    return tuple(ignored)
+    ignored += hosted_tool_names(echo.get("tools", []), "tools")
+    if is_hosted_choice(echo.get("tool_choice")):
+        ignored.append(f"tool_choice ({echo['tool_choice']['type']})")
+    return ignored

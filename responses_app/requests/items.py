@@ -3,11 +3,21 @@
 from typing import Any, cast
 
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import ARGUMENTS_OF, COMPACTION, ContentPart, Item
+from responses_app.protocol.items import (
+    ADDITIONAL_TOOLS,
+    ARGUMENTS_OF,
+    COMPACTION,
+    COMPACTION_TRIGGER,
+    CONFIGURATION_UPDATE,
+    STATE,
+    ContentPart,
+    Item,
+)
 from responses_app.requests.content import content_schema, read_content, tool_output
 from responses_app.requests.fields import (
     Field,
     an_object,
+    boolean,
     choice,
     short_text,
     text,
@@ -22,12 +32,12 @@ from responses_app.requests.json_schema import (
     const,
     enum,
     loose,
-    ref,
     request_object,
     shape,
     tagged,
 )
 from responses_app.requests.structures import array, object_of
+from responses_app.requests.tools import tools
 from responses_app.services.history.compaction import is_foreign
 
 OTHER_ROLES = ("user", "system", "developer")
@@ -39,8 +49,10 @@ KEPT_TYPES = frozenset(
         "apply_patch_call",
         "apply_patch_call_output",
         "code_interpreter_call",
+        COMPACTION_TRIGGER,
         "computer_call",
         "computer_call_output",
+        CONFIGURATION_UPDATE,
         "file_search_call",
         "image_generation_call",
         "local_shell_call",
@@ -49,6 +61,8 @@ KEPT_TYPES = frozenset(
         "mcp_approval_response",
         "mcp_call",
         "mcp_list_tools",
+        "program",
+        "program_output",
         "shell_call",
         "shell_call_output",
         "tool_search_call",
@@ -56,6 +70,9 @@ KEPT_TYPES = frozenset(
         "web_search_call",
     }
 )
+# Fields of calls and outputs that only such an upstream can use.
+CALL_CONTEXT = ("async", "caller", "namespace")
+OUTPUT_CONTEXT = ("caller", "name", "namespace")
 item_id = short_text(MAX_ID_CHARS)
 
 
@@ -91,6 +108,7 @@ def message_schema(part: str, roles: tuple[str, ...], *more: Schema) -> Schema:
 def _as_sent(item: dict[str, Any]) -> Item:
     """Kept with every field but an id that is no text: it could not be looked up."""
     kept = dict(item)
+    kept.pop(STATE, None)  # only the server puts a state beside an item
     if not isinstance(item.get("id"), str):
         kept.pop("id", None)
     return cast(Item, kept)
@@ -108,16 +126,25 @@ def _call(item: dict[str, Any]) -> Item:
         "name": item["name"],
         ARGUMENTS_OF[kind]: item[ARGUMENTS_OF[kind]],
     }
-    return cast(Item, call)
+    return cast(Item, call | _given(item, CALL_CONTEXT))
 
 
 def _call_output(item: dict[str, Any]) -> Item:
-    return {
+    output = {
         "type": item["type"],
         "status": "completed",
         "call_id": item["call_id"],
         "output": item["output"],
     }
+    return cast(Item, output | _given(item, OUTPUT_CONTEXT))
+
+
+def _given(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: item[name] for name in names if item.get(name) is not None}
+
+
+def _additional_tools(item: dict[str, Any]) -> Item:
+    return {"type": ADDITIONAL_TOOLS, "role": "developer", "tools": item["tools"]}
 
 
 def _reasoning(item: dict[str, Any]) -> Item:
@@ -168,13 +195,24 @@ _reasoning_fields = object_of(
         "encrypted_content": text,
     }
 )
-_function_call = object_of(
-    {"call_id": item_id, "name": item_id, "arguments": text}, ("call_id", "name", "arguments")
-)
-_custom_call = object_of(
-    {"call_id": item_id, "name": item_id, "input": text}, ("call_id", "name", "input")
-)
-_call_output_fields = object_of({"call_id": item_id, "output": tool_output}, ("call_id", "output"))
+_CALL: dict[str, Field[Any]] = {
+    "call_id": item_id,
+    "name": item_id,
+    "async": boolean,
+    "caller": an_object,
+    "namespace": text,
+}
+_OUTPUT: dict[str, Field[Any]] = {
+    "call_id": item_id,
+    "output": tool_output,
+    "caller": an_object,
+    "name": text,
+    "namespace": text,
+}
+_function_call = object_of(_CALL | {"arguments": text}, ("call_id", "name", "arguments"))
+_custom_call = object_of(_CALL | {"input": text}, ("call_id", "name", "input"))
+_call_output_fields = object_of(_OUTPUT, ("call_id", "output"))
+_additional_tools_fields = object_of({"role": choice("developer"), "tools": tools}, ("tools",))
 _compaction_fields = object_of(
     {"encrypted_content": text.described("As this server made it for you.")},
     ("encrypted_content",),
@@ -188,6 +226,7 @@ _ITEMS: dict[str, Field[Item]] = {
     "mcp_call": _mcp_call.then(_as_sent),
     "reasoning": _reasoning_fields.then(_reasoning),
     COMPACTION: _compaction_fields.then(_compaction),
+    ADDITIONAL_TOOLS: _additional_tools_fields.then(_additional_tools),
 }
 
 
@@ -233,14 +272,10 @@ def _item_schemas() -> list[Schema]:
 
 _BARE_REFERENCE = shape({"id": item_id.schema, "type": NULL}, ("type",))
 SCHEMAS: dict[str, Schema] = {
-    # Everything but references: only the input of a response can name earlier items.
-    "NewItem": {
-        "anyOf": _item_schemas(),
-        "description": "Any output of a response can be sent back as it is.",
-    },
     "InputItem": any_of(
-        ref("NewItem"),
+        *_item_schemas(),
         tagged(_reference_fields.schema, "type", "item_reference"),
         _BARE_REFERENCE | {"additionalProperties": False},
+        description="Any output of a response can be sent back as it is.",
     ),
 }

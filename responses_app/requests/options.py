@@ -36,7 +36,7 @@ def _with_text_defaults(given: dict[str, Any]) -> dict[str, Any]:
 text_options = object_of({"format": text_format, "verbosity": verbosity}).then(_with_text_defaults)
 
 # -- reasoning --------------------------------------------------------------------------
-effort = choice("none", "minimal", "low", "medium", "high", "xhigh")
+effort = choice("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _summary = choice("auto", "concise", "detailed")
 
 

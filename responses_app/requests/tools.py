@@ -1,6 +1,7 @@
 """``tools``: those that the client runs, and those that it asks the server to run."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -8,7 +9,7 @@ from django.utils.module_loading import import_string
 
 from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import Item
+from responses_app.protocol.items import ADDITIONAL_TOOLS, Item
 from responses_app.requests.fields import Field, an_object, boolean, choice, text
 from responses_app.requests.json_schema import STRING
 from responses_app.requests.structures import (
@@ -130,9 +131,32 @@ def client_tool_names(tools: list[Tool]) -> list[str]:
     return [tool["name"] for tool in tools if tool["type"] in CLIENT_TOOLS]
 
 
+def added_tools(items: Sequence[Item]) -> list[Tool]:
+    """Those that items add to the tools of the request."""
+    added: list[Tool] = []
+    for item in items:
+        if item["type"] == ADDITIONAL_TOOLS:
+            added += item["tools"]
+    return added
+
+
 def is_own(tool: Tool) -> bool:
     """Whether this server runs it, or an MCP server that it is connected to."""
     return tool["type"] == "mcp" and tool.get("server_label") in settings.HERMES_TOOL_LABELS
+
+
+def is_upstreams(tool: Tool) -> bool:
+    """Whether neither the client nor this server runs it."""
+    return tool["type"] not in CLIENT_TOOLS and not is_own(tool)
+
+
+def hosted_tool_names(tools: list[Tool], name: str) -> list[str]:
+    """The paths of the tools that only an upstream may have."""
+    hosted: list[str] = []
+    for index, tool in enumerate(tools):
+        if is_upstreams(tool):
+            hosted.append(f"{name}[{index}] ({tool['type']})")
+    return hosted
 
 
 def is_own_call(item: Item) -> bool:

@@ -172,7 +172,7 @@ PATHS: Paths = {
         "post": operation(
             "count_input_tokens",
             "An estimate of the input tokens of a request, made without any model",
-            (200, response(json(ref("InputTokens")))),
+            (200, response(json(ref("InputTokens")), "The estimate.", (IGNORED_HEADER,))),
             body=request_body(ref("CountTokens")),
             errors=("404",),
         )

@@ -14,6 +14,7 @@ from django.db.models import Max, QuerySet
 from responses_app.models import Conversation, ConversationItem, InputItem, Response, Session
 from responses_app.protocol.errors import ConversationNotFound, InvalidRequest, NameTaken
 from responses_app.protocol.ids import ITEM_PREFIXES
+from responses_app.protocol.item_states import with_states
 from responses_app.protocol.items import COMPACTION, Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.services.history.compaction import expand
@@ -152,10 +153,13 @@ def readable_items(conversation_id: str) -> QuerySet[ConversationItem]:
     )
 
 
-def resolved(rows: list[ConversationItem]) -> list[Item]:
-    """The items of rows, with two queries for all that belong to responses."""
+def resolved(rows: list[ConversationItem], *, for_model: bool = False) -> list[Item]:
+    """The items of rows, with two queries for all that belong to responses.
+
+    For a model, outputs carry the state of their provider.
+    """
     response_ids = {row.response_id for row in rows if row.response_id is not None}
-    of_responses = _items_of_responses(response_ids)
+    of_responses = _items_of_responses(response_ids, for_model)
     items: list[Item] = []
     for row in rows:
         item = row.item
@@ -166,13 +170,15 @@ def resolved(rows: list[ConversationItem]) -> list[Item]:
     return items
 
 
-def _items_of_responses(response_ids: set[str]) -> dict[tuple[str, str], Item]:
+def _items_of_responses(response_ids: set[str], for_model: bool) -> dict[tuple[str, str], Item]:
     if not response_ids:
         return {}
     found: dict[tuple[str, str], Item] = {}
-    outputs = Response.objects.filter(pk__in=response_ids).values_list("pk", "output")
-    for response_id, output in outputs:
-        for item in output or []:
+    rows = Response.objects.filter(pk__in=response_ids)
+    for response_id, output, states in rows.values_list("pk", "output", "provider_state"):
+        if not for_model:
+            states = None
+        for item in with_states(output or [], states):
             found[response_id, item["id"]] = item
     inputs = InputItem.objects.filter(response_id__in=response_ids)
     for response_id, item in inputs.values_list("response_id", "item"):
@@ -242,7 +248,7 @@ class ConversationHistory:
                 return
             self._read_from = rows[0].position
             self._note_compaction(rows)
-            yield resolved(rows)
+            yield resolved(rows, for_model=True)
             if len(rows) < size:
                 return
 

@@ -120,7 +120,8 @@ def test_log_probabilities_come_back_through_both_apis(upstream: Upstream) -> No
     whole = post(upstream.server, HI, **asked)
     assert "x-hermes-ignored" not in whole.headers
     body = upstream.stub.asked[-1].body
-    in_chat, in_responses = {"logprobs": True}, {"include": ["message.output_text.logprobs"]}
+    included = ["message.output_text.logprobs", "reasoning.encrypted_content"]  # the second always
+    in_chat, in_responses = {"logprobs": True}, {"include": included}
     wanted: dict[str, Any] = in_chat if upstream.mode == "chat_completions" else in_responses
     assert {name: body[name] for name in (*wanted, "top_logprobs")} == {**wanted, "top_logprobs": 1}
     completion = ChatCompletion.model_validate_json(whole.content, strict=True)

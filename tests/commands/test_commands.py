@@ -96,7 +96,7 @@ def test_recovery_settles_what_no_process_may_continue(make_server: Callable[...
     body = server.body(response_id)
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "server_interrupted"})
     assert text(body) == "kept words "
-    assert body["usage"]["output_tokens"] == 1  # of the call before
+    assert body["usage"]["output_tokens"] == 1 + 3  # of the call before, and an estimate of the text
     check_log(server, response_id)
 
 

@@ -152,6 +152,16 @@ def chat(client: Client) -> None:
     client.post(path, {"messages": scripted({"fail": "slow", "code": "rate_limit_exceeded"})}, 429)
     client.get(path, params={"model": "hermes-agent", "metadata[a]": "b"})
     client.get(f"{path}/{made['id']}")
+    client.post(f"{path}/{made['id']}", {"metadata": {"c": "d"}})
+    client.post(f"{path}/{made['id']}", {}, 400)
+    weather_call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    image = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
+    told = [
+        {"role": "assistant", "tool_calls": [weather_call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "wet"},
+    ]
+    kept = client.post(path, {"messages": [user(["a", image]), *told], "tools": [WEATHER], "store": True})
+    client.get(f"{path}/{kept['id']}/messages")
     client.ask("DELETE", f"{path}/{made['id']}")
 
 
@@ -284,4 +294,5 @@ def parameters_of_paths(client: Client) -> dict[str, str]:
     started = client.post("/v1/runs", {"input": "x", "session_id": "openapi-parameters"}, 202)
     named = {name: started[name] for name in ("run_id", "response_id", "session_id")}
     made = client.post("/v1/conversations", {})["id"]
-    return {**named, "conversation_id": made, "model": "x", "item_id": "x", "completion_id": "x"}
+    kept = client.post("/v1/chat/completions", {"messages": [user("x")], "store": True})["id"]
+    return {**named, "conversation_id": made, "model": "x", "item_id": "x", "completion_id": kept}

@@ -22,7 +22,7 @@ from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.provider import OpenAIProvider
 from gateway_app.providers.openai.responses import background
 from responses_app.protocol.items import Item
-from tests.support.background_stub import BackgroundStub
+from tests.support.background_stub import BackgroundStub, text_events
 from tests.support.providers import CALL, record_round
 
 STORED = replace(CALL, is_stored=True)
@@ -61,6 +61,20 @@ async def test_a_lost_connection_goes_on_in_the_same_item(upstream: BackgroundSt
     assert (recorded.text, recorded.cuts, recorded.finish.reason) == ("one two three four", 0, "stop")
     assert ([asked_with(body) for body in upstream.posts], upstream.picked_up) == ([ASKED], [2, 2, 4])
     assert len(recorded.answer.items()) == 1
+
+
+async def test_no_text_is_held_back_behind_a_position(upstream: BackgroundStub) -> None:
+    upstream.events = text_events("<", "think>", " is text")
+    async with provider_of(upstream) as provider:
+        recorded = await record_round(provider, call=STORED)
+    assert (recorded.text, TextDelta("<") in recorded.events) == ("<think> is text", True)
+
+
+async def test_a_document_is_not_asked_for_in_the_background(upstream: BackgroundStub) -> None:
+    text = {"format": {"type": "json_object"}}
+    async with provider_of(upstream) as provider:
+        await record_round(provider, call=replace(STORED, parameters={"text": text}))
+    assert "background" not in upstream.posts[0]
 
 
 async def test_an_answer_that_the_upstream_has_lost_is_asked_for_again(

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.events import ContextOverflow, ModelFailed, ModelFault
+from gateway_app.agent.events import ModelFailed
+from gateway_app.agent.model_faults import ContextOverflow, ModelFault
 from tests.support.model_stub import Answer, Cut, Finish, Raw, Step, StreamStyle, Text, sse
 from tests.support.providers import Providers, failed_round, record_round
 

@@ -9,6 +9,7 @@ import pytest
 from gateway_app.agent.events import ModelFailed
 from tests.support.model_stub import Answer, Cut, Finish, Leave, ModelStub, Reset, Text
 from tests.support.providers import Providers, failed_round, record_round
+from tests.support.server import lasting_port
 
 LOADING = Answer(503, b'{"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}')
 BUSY = Answer(503, b"<html>Service Temporarily Unavailable</html>")
@@ -74,12 +75,14 @@ async def test_a_server_that_is_restarted_in_the_middle_of_an_answer_is_waited_f
     providers: Providers, mode: str
 ) -> None:
     """Its port refuses connections until another server listens there."""
-    providers.stub.play(Text("so "), Leave())
-    provider = providers.provider(mode, loading_secs=LONG_SECS)
-    asking = asyncio.create_task(record_round(provider, retries=1))
-    while not providers.stub.asked:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    with ModelStub(int(providers.stub.url.split(":")[2].removesuffix("/v1"))) as restarted:
+    port = lasting_port()
+    with ModelStub(port) as first:
+        first.play(Text("so "), Leave())
+        provider = providers.provider(mode, base_url=first.url, loading_secs=LONG_SECS)
+        asking = asyncio.create_task(record_round(provider, retries=1))
+        while not first.asked:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    with ModelStub(port) as restarted:
         restarted.play(LOADING)
         restarted.play(Text("it goes on"), Finish())
         recorded = await asyncio.wait_for(asking, LONG_SECS)

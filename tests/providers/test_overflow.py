@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway_app.agent.events import ContextOverflow
+from gateway_app.agent.model_faults import ContextOverflow
 from gateway_app.providers.openai.overflow import find_overflow
 
 # The server, its message, and the numbers in it: tokens of the request, and the window.

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gateway_app.agent.events import (
     ModelEvent,
     ModelFinished,
@@ -17,7 +19,7 @@ from gateway_app.providers.openai.responses.background import POSITION_EVENTS, B
 from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.upstream_log import UpstreamLog
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import UPSTREAM_POSITION, Event
+from responses_app.protocol.events import ITEM_STATE, UPSTREAM_POSITION, Event
 from tests.support.background_stub import text_events
 from tests.support.output_builders import RESPONSE_ID, created_event
 from tests.support.providers import CALL
@@ -54,14 +56,17 @@ def long_answer() -> list[dict[str, Any]]:
 class CrashingProcess:
     """Records an answer event by event, dies, and goes on from what it recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, shows_encrypted: bool = False) -> None:
+        self.shows_encrypted = shows_encrypted
         self.log: list[Event] = [created_event()]
         self.finished: ModelEvent | None = None
 
     def receive(self, events: list[dict[str, Any]], until: int, resume: ResumePoint | None) -> None:
         builder = OutputBuilder(RESPONSE_ID, self.log)
         builder.close("incomplete")
-        recorder = Recorder(builder, {}, set(), "function_call", lambda context: "")
+        recorder = Recorder(
+            builder, {}, set(), "function_call", lambda context: "", shows_encrypted=self.shows_encrypted
+        )
         answer = BackgroundAnswer(STORED, UPSTREAM, resume)
         for event in events[answer.cursor + 1 : until]:
             for model_event in answer.understand(event):
@@ -85,15 +90,18 @@ class CrashingProcess:
 
     @property
     def sealed(self) -> int:
-        done = [event["item"] for event in self.log if event["type"] == "response.output_item.done"]
-        return sum("encrypted_content" in item for item in done)
+        kept: list[Any] = [event["state"] for event in self.log if event["type"] == ITEM_STATE]
+        if self.shows_encrypted:
+            kept = [event["item"] for event in self.log if event["type"] == "response.output_item.done"]
+        return sum("encrypted_content" in entry for entry in kept)
 
     def count(self, item_type: str) -> int:
         added = [event["item"]["type"] for event in self.log if event["type"] == "response.output_item.added"]
         return added.count(item_type)
 
 
-def test_wherever_processes_die_nothing_is_lost_or_doubled() -> None:
+@pytest.mark.parametrize("shows_encrypted", [True, False])
+def test_wherever_processes_die_nothing_is_lost_or_doubled(shows_encrypted: bool) -> None:
     events = long_answer()
     whole = CrashingProcess()
     whole.receive(events, len(events), None)
@@ -101,7 +109,7 @@ def test_wherever_processes_die_nothing_is_lost_or_doubled() -> None:
     assert len(positions) == 1 + len(events) // POSITION_EVENTS
     kinds = ("response.output_text.delta", "response.reasoning_summary_text.delta")
     for death in range(1, len(events)):
-        process = CrashingProcess()
+        process = CrashingProcess(shows_encrypted)
         process.receive(events, death, None)
         process.receive(events, min(death + 7, len(events) - 1), process.point)  # and dies again
         process.receive(events, len(events), process.point)

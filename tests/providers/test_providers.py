@@ -270,6 +270,7 @@ async def test_a_full_call_as_responses(providers: Providers, name: str) -> None
         "instructions": "You see." if name == "openai" else "You see.\n\nBe kind.",
         "tool_choice": FULL.tool_choice,
         "max_output_tokens": 99,
+        "include": ["reasoning.encrypted_content"],
     }
 
 
@@ -278,7 +279,7 @@ async def test_only_what_is_set_is_sent(providers: Providers) -> None:
     chat = await sent(providers, "chat_completions", asked)
     assert sorted(chat) == ["messages", "model", "stream", "stream_options"]
     responses = await sent(providers, "codex_responses", asked)
-    assert sorted(responses) == ["input", "model", "store", "stream"]
+    assert sorted(responses) == ["include", "input", "model", "store", "stream"]
 
 
 async def test_one_function_can_be_asked_for(providers: Providers, mode: str) -> None:

@@ -25,6 +25,7 @@ from tests.support.model_stub import (
     Answer,
     Begun,
     Call,
+    Calls,
     Cut,
     Finish,
     Gate,
@@ -143,7 +144,7 @@ async def test_a_text_is_continued_four_times_and_then_incomplete(providers: Pro
     assert recorded.finish.reason == "upstream_cut"
     assert [providers.shown(number).count(CONTINUE) for number in range(5)] == [0, 1, 1, 1, 1]
     texts = [content_text(item["content"]) for item in recorded.answer.items()]
-    assert texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
+    assert texts == ["0 1 2 3 4 "]  # one message for the model
 
 
 async def test_retries_count_anew_for_each_continuation(providers: Providers, mode: str) -> None:
@@ -244,3 +245,14 @@ async def test_closing_a_round_hangs_up(providers: Providers, mode: str) -> None
         assert await anext(events) == AnswerStarted(CALL.input_tokens())
         assert await anext(events) == TextDelta("a")
     assert providers.requests == 1
+
+
+async def test_a_text_that_broke_off_and_its_rest_are_one_message_in_the_next_request(
+    providers: Providers, mode: str
+) -> None:
+    providers.stub.play(Text("one, "), Cut())
+    providers.stub.play(Text("two"), Calls((Call("call_1", "look", ("{}",)),)), Finish())
+    call = replace(CALL, client_tools=({"type": "function", "name": "look", "parameters": {}},))
+    recorded = await record_round(providers.provider(mode), call=call)
+    texts = [content_text(item["content"]) for item in recorded.answer.items() if item["type"] == "message"]
+    assert texts == ["one, two"]

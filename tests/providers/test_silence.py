@@ -88,7 +88,7 @@ async def options_of_connection(url: str, headers: dict[str, str]) -> dict[str, 
 @pytest.mark.parametrize("headers", [{}, FRESH_CONNECTION], ids=["kept", "fresh"])
 @pytest.mark.parametrize(
     "proxied",
-    [{}, {"http_proxy": "stub"}, {"all_proxy": "stub"}, {"http_proxy": "127.0.0.1:1", "no_proxy": "127.0.0.1"}],
+    [{}, {"http_proxy": "stub"}, {"all_proxy": "stub"}, {"http_proxy": "127.0.0.1:1", "no_proxy": "stub's host"}],
     ids=["direct", "proxy", "proxy for all", "no proxy"],
 )
 async def test_every_connection_notices_a_peer_that_is_gone(
@@ -97,8 +97,9 @@ async def test_every_connection_notices_a_peer_that_is_gone(
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+    address = stub.url.removesuffix("/v1").removeprefix("http://")
     for name, value in proxied.items():
-        monkeypatch.setenv(name, value.replace("stub", stub.url.removesuffix("/v1").removeprefix("http://")))
+        monkeypatch.setenv(name, value.replace("stub's host", address.split(":")[0]).replace("stub", address))
     url = f"{stub.url}/chat/completions"
     if "stub" in proxied.values():
         url = "http://models.example.com/v1/chat/completions"

@@ -95,7 +95,12 @@ def test_an_upstream_that_refuses_the_length_is_a_failed_response(
     body = server.openai().responses.create(model="hermes-agent", input="x")
     assert body.status == "failed"
     assert body.error is not None
-    assert str(body.error.code) == "context_length_exceeded"
+    assert body.error.code == "invalid_prompt"  # SDKs have no code for it there
+    assert body.error.message.startswith("context_length_exceeded: The model's server answered 400")
+    stub.play(Answer(400, reply))
+    with pytest.raises(openai.BadRequestError) as refused:
+        server.openai().chat.completions.create(model="hermes-agent", messages=[{"role": "user", "content": "x"}])
+    assert refused.value.code == "context_length_exceeded"
 
 
 def test_the_profiles_prompt_stays_below_whatever_clients_say(server: Server) -> None:

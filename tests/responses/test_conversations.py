@@ -199,7 +199,6 @@ BAD_BODIES: list[tuple[Any, str | None]] = [
     ({"items": "a text"}, "items"),
     ({"items": [5]}, "items[0]"),
     ({"items": [message("x"), {"role": "robot", "content": "x"}]}, "items[1].role"),
-    ({"items": [{"type": "item_reference", "id": "msg_x"}]}, "items[0].type"),
     ({"items": [message("a\0b")]}, "items[0].content"),
     ({"items": [message("x")] * 21}, "items"),
     ({"metadata": [], "items": [message("x")]}, "metadata"),

@@ -147,6 +147,7 @@ def test_the_note_on_a_cut_call_comes_behind_the_outputs_of_whole_ones(front: Se
 
 SEALED = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "sealed"}
 THINKS = Raw(sse({"type": "response.output_item.done", "output_index": 0, "item": SEALED}))
+SHOWN: dict[str, Any] = {"include": ["reasoning.encrypted_content"]}
 RESPONSES_ONLY = pytest.mark.parametrize("mode", ["codex_responses"])  # the other has no sealed reasoning
 
 
@@ -154,7 +155,7 @@ RESPONSES_ONLY = pytest.mark.parametrize("mode", ["codex_responses"])  # the oth
 def test_sealed_reasoning_that_led_to_nothing_is_not_sent_back(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("deep"), THINKS, NEVER)
     stub.play(Text("done"), Finish())
-    response_id = start_and_kill(front, lambda: has_output(front, "sealed"))
+    response_id = start_and_kill(front, lambda: has_output(front, "sealed"), **SHOWN)
     assert text(front.ended(response_id)) == "done"
     assert "sealed" not in str(shown(stub, 1))
     check_log(front, response_id)
@@ -163,7 +164,7 @@ def test_sealed_reasoning_that_led_to_nothing_is_not_sent_back(front: Server, st
 @RESPONSES_ONLY
 def test_sealed_reasoning_of_a_cancelled_turn_is_not_sent_in_the_next(front: Server, stub: ModelStub) -> None:
     stub.play(Thought("deep"), THINKS, NEVER)
-    cancelled = start_background(front)
+    cancelled = start_background(front, **SHOWN)
     eventually(lambda: has_output(front, "sealed"), what="the thought")
     front.openai().responses.cancel(cancelled)
     front.ended(cancelled)

@@ -33,6 +33,8 @@ def test_an_empty_number_or_word_in_a_query_is_refused_by_name(server: Server) -
     run = post(server, "/v1/runs", {"input": "x", "session_id": "empty-queries"}).json()
     made = post(server, "/v1/conversations", {}).json()["id"]
     ids = {name: run[name] for name in ("run_id", "response_id", "session_id")}
+    kept = {"messages": [{"role": "user", "content": "x"}], "store": True}
+    ids["completion_id"] = post(server, "/v1/chat/completions", kept).json()["id"]
     reader, tried = Reader(document()), set()
     with server.http() as client:
         for method, template, operation in reader.operations():

@@ -96,7 +96,11 @@ def test_any_number_of_readers_and_each_from_where_it_was_cut(server: Server) ->
     last_seen, _, _ = parsed(seen[-1])
     for sent in ({"params": {"after": last_seen}}, {"headers": {"Last-Event-ID": str(last_seen)}}):
         assert seen + all_run_events(server, run_id, **sent) == whole[0]
+    for params in ({"last_seq": last_seen}, {"last_seq": last_seen, "after": 0}, {"last_seq": 0, "after": last_seen}):
+        assert seen + all_run_events(server, run_id, params=params) == whole[0]
+    assert all_run_events(server, run_id, params={"last_seq": 0}) == whole[0]
     ids = [parsed(frame)[0] or 0 for frame in whole[0][:-1]]
+    assert [event["seq"] for event in event_data(whole[0])] == ids
     assert ids == sorted(set(ids))
     for cut in ids:
         rest = all_run_events(server, run_id, params={"after": cut})
@@ -271,7 +275,8 @@ def test_bad_requests_are_named(server: Server, body: dict[str, Any], status: in
 def test_a_bad_cursor_is_named(server: Server) -> None:
     run_id = start_run(server, {"input": "hi"})
     ended_run(server, run_id)
-    for after, code in (("x", None), ("99999", "cursor_ahead_of_log")):
-        refused = get(server, f"/v1/runs/{run_id}/events", after=after)
-        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "after")
-        assert refused.json()["error"]["code"] == code
+    for name in ("after", "last_seq"):
+        for cursor, code in (("x", None), ("99999", "cursor_ahead_of_log")):
+            refused = get(server, f"/v1/runs/{run_id}/events", **{name: cursor})
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, name)
+            assert refused.json()["error"]["code"] == code

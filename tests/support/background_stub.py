@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.addresses import own_address
+
 NEVER = 10**9
 USAGE = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
 
@@ -52,9 +54,10 @@ class BackgroundStub:
         class Handler(_Handler):
             server_stub = stub
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        address = own_address()
+        self._server = ThreadingHTTPServer((address, 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self.url = f"http://{address}:{self._server.server_port}/v1"
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}).start()
         return self
 

@@ -129,7 +129,10 @@ def marked_answer(marker: Markers) -> list[Step]:
     opaque = {"type": marker("opaque item type"), "id": marker("opaque item id")}
     opaque["text"] = marker("opaque item")
     done = {"type": "response.output_item.done", "output_index": 9, "item": opaque}
+    kept = {"type": "reasoning", "summary": [], "encrypted_content": marker("provider state")}
+    thought = {"type": "response.output_item.done", "output_index": 8, "item": kept}
     return [
+        Raw(sse(thought, str(thought["type"]))),
         Thought(marker("reasoning")),
         Text(marker("answer")),
         Raw(sse(annotated, str(annotated["type"]))),

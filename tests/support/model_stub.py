@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from tests.support.addresses import LOOPBACK, own_address
 from tests.support.model_protocols import ChatProtocol, ResponsesProtocol, sse
 from tests.support.model_steps import (
     HELLO,
@@ -62,6 +63,7 @@ __all__ = [
 POLL_SECS = 0.005
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDINGS = (Cut, Reset, Leave)
+Rule = Callable[[dict[str, Any]], str | None]  # why the server refuses a request; None if it takes it
 
 
 @dataclass
@@ -83,7 +85,7 @@ class ModelStub:
         self.connections = 0
         self.url = ""
         self.reports: dict[str, Any] = {}  # path -> what a GET of it gets; of any other, 404
-        self.refuse: Callable[[dict[str, Any]], str] | None = None  # why a body is a bad request, if it is
+        self.refuse: Rule | None = None
         self._scripts: list[Sequence[Step]] = []
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -112,8 +114,9 @@ class ModelStub:
         self._loop.close()
 
     async def _serve(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        address = LOOPBACK if self._port else own_address()
+        self._server = await asyncio.start_server(self._connected, address, self._port)
+        self.url = f"http://{address}:{self._server.sockets[0].getsockname()[1]}/v1"
         self._started.set()
         await self._stop.wait()
         self._server.close()
@@ -146,7 +149,7 @@ class ModelStub:
             writer.close()
 
     def _next_script(self, asked: Asked) -> Sequence[Step]:
-        reason = self.refuse(asked.body) if self.refuse else ""
+        reason = self.refuse(asked.body) if self.refuse else None
         if reason:
             return (Answer(400, json.dumps({"error": {"message": reason, "code": 400}}).encode()),)
         return self._scripts.pop(0) if self._scripts else HELLO

@@ -21,6 +21,8 @@ Answer = list[ModelEvent] | ModelFailed
 
 
 class PlainModel:
+    identity = "plain"
+
     def __init__(self, answer: Callable[[ModelCall], Answer]) -> None:
         self._answer = answer
         self.calls: list[ModelCall] = []

@@ -49,6 +49,8 @@ class DeafDispatcher:
 
 
 class ScriptedProvider:
+    identity = ""
+
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         self._trace("started", call)
         outcome = "stopped"

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +36,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def lasting_port() -> int:
+    """A port to listen on twice: the system gives none of these to another program meanwhile."""
+    while True:
+        port = random.randint(20_000, 30_000)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
 
 
 def eventually(condition: Callable[[], Any], timeout_secs: float = 10, what: str = "the condition") -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gateway_app.api.content import CHAT_IMAGE, as_content
+from responses_app.requests.chat_content import CHAT_IMAGE, as_content
 from responses_app.requests.content import read_content
 
 URL = "https://x.example/y.png"

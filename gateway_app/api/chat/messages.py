@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_app.api.content import as_content
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests.chat_content import as_content
 from responses_app.requests.fields import an_object, choice, optional, text
 from responses_app.requests.input_items import MAX_ITEMS
 from responses_app.requests.structures import read_array

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gateway_app.api.chat import openapi_stored
 from gateway_app.api.chat.openapi_request import FIELDS
 from gateway_app.api.chat.requests import DETAIL_HEADER, tool_detail
 from gateway_app.api.runs import openapi as runs
@@ -46,7 +47,7 @@ from responses_app.schema.operations import (
     operation,
     response,
 )
-from responses_app.schema.responses import ADMITTED_HEADERS, ENDED_HEADERS
+from responses_app.schema.responses import ADMITTED_HEADERS
 
 # -- what is returned -------------------------------------------------------------------
 _USAGE = shape(
@@ -69,7 +70,7 @@ _PROBLEM = shape(
     },
     description="Why the answer is incomplete.",
 )
-_CALL = union(
+CALL = union(
     "type",
     {
         "function": shape({"id": STRING, "function": shape({"name": STRING, "arguments": STRING})}),
@@ -84,7 +85,7 @@ _MESSAGE = shape(
         "annotations": array_of(OPEN_OBJECT),
         "reasoning_content": STRING,
         "reasoning": string("The same text as reasoning_content."),
-        "tool_calls": array_of(_CALL),
+        "tool_calls": array_of(CALL),
     },
     ("reasoning_content", "reasoning", "tool_calls"),
 )
@@ -166,9 +167,6 @@ SCHEMAS: dict[str, Schema] = {
     "ChatCompletion": shape(_COMPLETION, ("hermes",)),
     "StoredChatCompletion": shape(_COMPLETION | {"metadata": METADATA}, ("hermes",)),
     "ChatCompletionList": list_of(ref("StoredChatCompletion")),
-    "ChatCompletionDeleted": shape(
-        {"id": STRING, "object": const("chat.completion.deleted"), "deleted": const(True)}
-    ),
     "ChatCompletionChunk": shape(_CHUNK, ("usage", "hermes")),
     "ToolProgress": shape(
         _PROGRESS,
@@ -203,6 +201,7 @@ _DETAIL = {
     "in": "header",
     "schema": tool_detail.schema | {"default": "short"},
 }
+SCHEMAS |= openapi_stored.schemas(CALL)
 PATHS: Paths = {
     "/v1/chat/completions": {
         "post": generating(
@@ -245,21 +244,5 @@ PATHS: Paths = {
             ],
         ),
     },
-    "/v1/chat/completions/{completion_id}": {
-        "get": operation(
-            "get_chat_completion",
-            "One of them as it is now",
-            (
-                200,
-                response(json(ref("StoredChatCompletion")), "The completion.", ENDED_HEADERS),
-            ),
-            errors=("404",),
-        ),
-        "delete": operation(
-            "delete_chat_completion",
-            "Erase it; one that runs is cancelled first",
-            (200, response(json(ref("ChatCompletionDeleted")))),
-            errors=("404", "503"),
-        ),
-    },
 }
+PATHS |= openapi_stored.PATHS

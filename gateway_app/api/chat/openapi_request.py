@@ -7,9 +7,9 @@ Completions: they are described here, and translated before they are read.
 from gateway_app.api.chat.messages import TEXT_FIELDS
 from gateway_app.api.chat.requests import OWN_FIELDS
 from gateway_app.api.chat.translation import SAME
-from gateway_app.api.content import CHAT_IMAGE
 from gateway_app.providers.openai.extra_fields import CHAT_ONLY_FIELDS
 from responses_app.requests import create, options, tool_choice, tools
+from responses_app.requests.chat_content import CHAT_IMAGE
 from responses_app.requests.content import content_schema, tool_output_schema
 from responses_app.requests.fields import boolean, schemas_of
 from responses_app.requests.input_items import MAX_ITEMS

@@ -163,7 +163,7 @@ def call_without_arguments(item: Item) -> dict[str, Any]:
     return {"id": item["call_id"], "type": "custom", "custom": custom}
 
 
-def _call(item: Item) -> dict[str, Any]:
+def call_of(item: Item) -> dict[str, Any]:
     call = call_without_arguments(item)
     if item["type"] == "function_call":
         call["function"]["arguments"] = item["arguments"]
@@ -192,7 +192,7 @@ def _message(body: ResponseBody) -> dict[str, Any]:
     if reasoning:
         message |= reasoning_fields(reasoning)
     if calls:
-        message["tool_calls"] = [_call(item) for item in calls]
+        message["tool_calls"] = [call_of(item) for item in calls]
     return message
 
 

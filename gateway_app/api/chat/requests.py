@@ -91,7 +91,7 @@ def read_chat(
         read = read_create(fields | {"input": items}, principal, session_id, tool_form)
     except InvalidRequest as error:
         raise chat_error(error, given, sent) from None
-    ignored = _ignored(given, read)
+    ignored = _ignored(given, read, sent)
     groups_with: str | None = None
     if session_id is None:
         groups_with = conversation_id(principal.owner_id, messages)
@@ -190,7 +190,7 @@ OWN_FIELDS: dict[str, Field[Any]] = {
     "stop": Field(_read_stop, _stop_schema),
     "stream_options": object_of({"include_usage": boolean, "include_obfuscation": boolean}),
     "top_logprobs": integer(0, 20),
-    "web_search_options": unsupported(),
+    "web_search_options": an_object,
 }
 _ACTED_ON = frozenset((*SAME, *TRANSLATED, "messages", "n", "stream_options", "stop"))
 _NOT_PASSED_ON = frozenset(
@@ -209,7 +209,7 @@ def _extras(given: Fields, own: Fields) -> Fields:
     return extras
 
 
-def _ignored(given: Fields, read: CreateRequest) -> list[str]:
+def _ignored(given: Fields, read: CreateRequest, sent: list[SentItem]) -> list[str]:
     """The names of all fields that nothing acts on."""
     unknown = given.keys() - _ACTED_ON - {"modalities", "top_logprobs"}
     if unknown:
@@ -218,7 +218,7 @@ def _ignored(given: Fields, read: CreateRequest) -> list[str]:
         unknown = unknown | {"top_logprobs"}
     if "stream_options" in given and not read.wants_stream:
         unknown = unknown | {"stream_options"}
-    names = chat_names(read.admission.ignored) + sorted(unknown)
+    names = chat_names(read.admission.ignored, sent) + sorted(unknown)
     for index, message in enumerate(given["messages"]):
         if message.get("name") is not None and message["role"] != "tool":
             names.append(f"messages[{index}].name")

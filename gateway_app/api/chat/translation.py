@@ -100,7 +100,10 @@ def _text(given: Fields) -> Fields:
         return fields
     if not isinstance(response_format, dict):
         raise wrong_type("response_format", "an object")
-    fields["format"] = _flat(response_format, "json_schema")
+    text_format = _flat(response_format, "json_schema")
+    if text_format.get("type") == "json_schema" and text_format.get("schema") is None:
+        text_format = text_format | {"schema": {}}  # without one, any JSON
+    fields["format"] = text_format
     return fields
 
 
@@ -138,13 +141,13 @@ def chat_error(error: InvalidRequest, given: Fields, sent: list[SentItem]) -> In
     return InvalidRequest(message, param=named or None, code=error.code, status=error.status)
 
 
-def chat_names(ignored: tuple[str, ...]) -> list[str]:
+def chat_names(ignored: tuple[str, ...], sent: list[SentItem]) -> list[str]:
     """Ignored fields by their names in chat; only ``logprobs`` becomes an ``include``."""
     names = []
     for name in ignored:
         if name.startswith("include["):
             name = "logprobs"
-        names.append(name)
+        names.append(_message_param(name, sent) or name)
     return names
 
 

@@ -1,4 +1,4 @@
-"""Chat completions that the client asked to keep (``store: true``): read, listed, deleted."""
+"""Chat completions that the client asked to keep (``store: true``): read, changed, deleted."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.http import QueryDict
 from rest_framework.response import Response
 
 from gateway_app.api.chat.payloads import CompletionNotFound, completion, response_id_of
+from gateway_app.api.chat.stored_messages import stored_messages
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.api.pagination import IdPagination
 from responses_app.api.payloads import response_bodies
@@ -19,8 +20,11 @@ from responses_app.models import Kind
 from responses_app.models import Response as StoredResponse
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
-from responses_app.requests.headers import SESSION_HEADER, usage_headers
+from responses_app.requests.conversations import UPDATE_FIELDS, read_metadata
+from responses_app.requests.headers import SESSION_HEADER, ignored_headers, usage_headers
+from responses_app.services.history.chain import sent_items
 from responses_app.services.lifecycle.delete import delete_response
+from responses_app.services.lifecycle.metadata import replace_metadata
 from responses_app.services.lookup import note_access
 
 
@@ -41,7 +45,10 @@ class CompletionsView(ApiView):
         rows = paginator.paginate_queryset(
             _filtered(listed, request.query_params), request, cursors=kept
         )
-        completions = [_stored_completion(body) for body in response_bodies(rows)]
+        metadata = {row.pk: row.metadata for row in rows}
+        completions: list[dict[str, Any]] = []
+        for body in response_bodies(rows):
+            completions.append(_stored_completion(body, metadata[body["id"]]))
         return paginator.get_paginated_response(completions)
 
 
@@ -49,22 +56,44 @@ class CompletionView(ApiView):
     def get(self, request: ApiRequest, completion_id: str) -> Response:
         row = _find(request.user.pk, completion_id)
         note_access(row)
-        body = current_body(row.pk)
-        if body is None:
-            raise CompletionNotFound(completion_id)
         headers = {SESSION_HEADER: row.session.public_id}
         headers |= usage_headers(is_estimated=row.is_usage_estimated)
-        return Response(_stored_completion(body), headers=headers)
+        return Response(_payload(row, completion_id), headers=headers)
+
+    def post(self, request: ApiRequest, completion_id: str) -> Response:
+        """The metadata is all that can be changed."""
+        row = _find(request.user.pk, completion_id)
+        body = request.data
+        replace_metadata(row.pk, read_metadata(body))
+        changed = _find(request.user.pk, completion_id)
+        headers = {SESSION_HEADER: changed.session.public_id}
+        headers |= usage_headers(is_estimated=changed.is_usage_estimated)
+        headers |= ignored_headers(body, UPDATE_FIELDS)
+        return Response(_payload(changed, completion_id), headers=headers)
 
     def delete(self, request: ApiRequest, completion_id: str) -> Response:
         delete_response(_find(request.user.pk, completion_id).pk)
         return Response({"id": completion_id, "object": "chat.completion.deleted", "deleted": True})
 
 
+class MessagePagination(IdPagination):
+    default_order = "asc"
+
+
+class CompletionMessagesView(ApiView):
+    def get(self, request: ApiRequest, completion_id: str) -> Response:
+        row = _find(request.user.pk, completion_id)
+        note_access(row)
+        paginator = MessagePagination()
+        messages = stored_messages(completion_id, sent_items(row))
+        return paginator.get_paginated_response(paginator.paginate_queryset(messages, request))
+
+
 def _kept(owner_id: int) -> QuerySet[StoredResponse]:
     """A completion without ``store`` ends with its client; only its session records it."""
     visible = StoredResponse.objects.visible_to(owner_id)
-    return visible.filter(kind=Kind.CHAT, on_disconnect=OnDisconnect.CONTINUE)
+    kept = visible.filter(kind=Kind.CHAT, on_disconnect=OnDisconnect.CONTINUE)
+    return kept.annotate(metadata=KeyTransform("metadata", "request"))
 
 
 def _find(owner_id: int, completion_id: str) -> StoredResponse:
@@ -78,8 +107,16 @@ def _find(owner_id: int, completion_id: str) -> StoredResponse:
     return row
 
 
-def _stored_completion(body: ResponseBody) -> dict[str, Any]:
-    return completion(body) | {"metadata": body["metadata"]}
+def _payload(row: StoredResponse, completion_id: str) -> dict[str, Any]:
+    body = current_body(row.pk)
+    if body is None:  # deleted meanwhile
+        raise CompletionNotFound(completion_id)
+    return _stored_completion(body, row.metadata)  # type: ignore[attr-defined]
+
+
+def _stored_completion(body: ResponseBody, metadata: dict[str, str] | None) -> dict[str, Any]:
+    """With the metadata of the row: that of the body is as the request had it."""
+    return completion(body) | {"metadata": metadata or {}}
 
 
 def _filtered(rows: QuerySet[StoredResponse], params: QueryDict) -> QuerySet[StoredResponse]:

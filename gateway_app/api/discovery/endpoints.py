@@ -44,6 +44,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "conversations": ("POST", "/v1/conversations"),
     "conversation_items": ("GET", "/v1/conversations/{conversation_id}/items"),
     "chat_completions_list": ("GET", "/v1/chat/completions"),
+    "chat_completion_update": ("POST", "/v1/chat/completions/{completion_id}"),
+    "chat_completion_messages": ("GET", "/v1/chat/completions/{completion_id}/messages"),
     "runs_list": ("GET", "/v1/runs"),
     "openapi": ("GET", "/openapi.json"),
 }

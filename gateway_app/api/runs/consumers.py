@@ -19,6 +19,8 @@ from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.generating import GeneratingConsumer
 from responses_app.streaming.pump import pump
 
+CURSORS = ("after", "last_seq")  # the second is Hermes' name
+
 
 class CreateRunConsumer(GeneratingConsumer):
     async def respond(self, body: bytes) -> None:
@@ -48,11 +50,16 @@ class RunEventsConsumer(HttpConsumer):
         await pump(self, row.pk, position=-1, view=RunEventsView(row.pk, cursor))
 
     async def _cursor(self, response_id: str) -> int:
+        """The query counts before the header, as for responses; of two in the query, the newer one."""
         in_header = read_last_event_id(self.header(LAST_EVENT_HEADER))
-        name = "after"
-        cursor = read_cursor(self.query_param(name), name)
+        name = LAST_EVENT_HEADER
+        cursor: int | None = None
+        for param in CURSORS:
+            in_query = read_cursor(self.query_param(param), param)
+            if in_query is not None and (cursor is None or in_query > cursor):
+                name = param
+                cursor = in_query
         if cursor is None:
-            name = LAST_EVENT_HEADER
             cursor = in_header
         if cursor is None:
             return -1

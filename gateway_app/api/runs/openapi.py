@@ -92,7 +92,7 @@ EVENTS: dict[str, dict[str, Schema]] = {
     "run.failed": _RESULT | {"error": STRING},
     "run.cancelled": _RESULT,
 }
-_STAMP: dict[str, Schema] = {"run_id": STRING, "timestamp": SECONDS}
+_STAMP: dict[str, Schema] = {"run_id": STRING, "timestamp": SECONDS, "seq": INTEGER}
 _STREAM = stream(frame(ref("RunEvent"), id_="Its position in the log, for `after`.", has_id=True))
 
 # -- the run ----------------------------------------------------------------------------
@@ -185,6 +185,7 @@ PATHS: Paths = {
             ),
             parameters=[
                 query("after", CURSOR, "Those behind the one with this id."),
+                query("last_seq", CURSOR, "The same: those behind the one with this seq."),
                 header("Last-Event-ID"),
             ],
             errors=("404",),

@@ -143,7 +143,7 @@ def failure_message(error: dict[str, Any] | None, incomplete_reason: str | None)
 
 
 class RunEventsView(TimedView):
-    """``data:`` lines only; the ``id:`` is the position in the log, the same for every reader."""
+    """``data:`` lines only; ``id:`` and ``seq`` are the position in the log, the same for every reader."""
 
     done = b": stream closed\n\n"
 
@@ -161,5 +161,6 @@ class RunEventsView(TimedView):
                 continue
             fields["run_id"] = self._run_id
             fields["timestamp"] = at
+            fields["seq"] = position
             frames.append(b"id: %d\ndata: %s\n\n" % (position, orjson.dumps(fields)))
         return b"".join(frames)

@@ -7,12 +7,12 @@ from typing import Any
 from django.conf import settings
 
 import gateway_app.api.chat.openapi as chat
-import gateway_app.api.content as content
 import gateway_app.api.discovery.openapi as discovery
 import gateway_app.api.runs.openapi as runs
 import gateway_app.api.schema.pages as pages
 import gateway_app.api.sessions.openapi as sessions
 import gateway_app.operations.monitoring.openapi as monitoring
+from responses_app.requests import chat_content
 from responses_app.schema import (
     conversations,
     events,
@@ -25,7 +25,7 @@ from responses_app.schema.builders import Operation
 
 VERSION = "3.2.0"  # the first that can describe a stream of events
 _SURFACES = (responses, conversations, chat, runs, sessions, discovery, monitoring, pages)
-_VOCABULARY = (items, content, requests, events)  # schemas that several surfaces use
+_VOCABULARY = (items, chat_content, requests, events)  # schemas that several surfaces use
 _ABOUT = """\
 OpenAI's Responses and Chat Completions, and Hermes' runs and sessions, over the same stored
 responses.

@@ -3,15 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from gateway_app.api.content import as_content
-from gateway_app.api.runs.requests import IGNORED_FIELDS, INPUT_SCHEMA, always_stored, as_items
+from gateway_app.api.runs import requests as runs
+from gateway_app.api.runs.requests import always_stored
 from responses_app.http.principals import Principal
 from responses_app.models import Kind, Session
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests import create
-from responses_app.requests.fields import Field, read_fields, text, without_nulls
-from responses_app.requests.input_items import read_input
+from responses_app.requests.chat_content import as_content
+from responses_app.requests.fields import Field, ignored, read_fields, text, without_nulls
+from responses_app.requests.input_items import HISTORY, INPUT_SCHEMA, read_input
 from responses_app.requests.json_schema import NULL, any_of, array_of, ref
+from responses_app.requests.messages import as_items
 from responses_app.services.lifecycle.admission import Admission
 
 
@@ -44,6 +46,7 @@ _TURN_FIELDS: dict[str, Field[Any]] = {
     "instructions": text.described("The same as system_message."),
     "store": always_stored("A session keeps its turns: store can't be false here."),
 }
+IGNORED_FIELDS = runs.IGNORED_FIELDS | {HISTORY: ignored}
 TURN_FIELDS = create.FIELDS | _TURN_FIELDS | IGNORED_FIELDS
 # Hermes' name of a field, and that of Responses.
 SYNONYMS = {"message": "input", "system_message": "instructions"}

@@ -1,7 +1,9 @@
 """What differs between model servers that speak OpenAI's protocols."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Continuation(StrEnum):
@@ -51,7 +53,10 @@ class Preset:
     needs_assistant_after_tool: bool = False  # before the next user message
     reasoning_field: str = "reasoning_content"  # of a message that goes back
     reasoning_return: ReasoningReturn = ReasoningReturn.OPTIONAL
-    keeps_call_extras: bool = False  # extra_content of a call must go back with it
+    # The extra_content of calls that another provider made, where the server wants some; only of
+    # models whose names begin with the pattern.
+    placeholder_extras: Mapping[str, Any] = field(default_factory=dict)
+    placeholder_models: str = ""
     # -- answers
     writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
     continuation: Continuation = Continuation.NOTE

@@ -9,5 +9,8 @@ GEMINI = Preset(
     needs_key=True,
     takes_unknown_fields=False,  # 400: Unknown name
     reasoning_return=ReasoningReturn.NEVER,
-    keeps_call_extras=True,  # the thought signature of a call
+    # Gemini 3 and newer answer 400 to a call without a signature; Google documents this value for
+    # calls that another model made.
+    placeholder_extras={"google": {"thought_signature": "skip_thought_signature_validator"}},
+    placeholder_models=r"(?:models/)?gemini-(?![12]\b)",
 )

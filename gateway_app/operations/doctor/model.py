@@ -60,9 +60,7 @@ async def try_model(
         for name, trial in TRIALS.items():
             announce(name)
             finding = await _limited(trial, subject, deadline)
-            if not finding.works:
-                finding = _with_option_advice(finding, candidate.model["options"])
-            yield name, finding
+            yield name, _with_option_advice(finding, candidate.model["options"])
             if name == "text" and not finding.works:
                 return
     finally:
@@ -92,11 +90,12 @@ def _advice(failure: ModelFailed, is_first: bool) -> str:
 
 
 def _with_option_advice(finding: Finding, options: dict[str, Any]) -> Finding:
-    """A server that refuses a field names it in its message."""
+    """A server that refuses a field names it in its message, and is then asked without it."""
     fields = [name for name in options if name not in ("extra_body", "extra_headers", "query")]
     fields += options.get("extra_body", {})
     for name in fields:
-        if name in finding.text:
+        is_refused = not finding.works and name in finding.text
+        if is_refused or f"no {name}" in finding.text:
             return replace(finding, advice=f"Remove the option {name}: the server refuses it.")
     return finding
 

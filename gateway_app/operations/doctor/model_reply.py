@@ -11,6 +11,7 @@ from gateway_app.agent.events import (
     ModelEvent,
     ModelFailed,
     ModelFinished,
+    ProtocolDeviation,
     ReasoningDelta,
     RoundFinished,
     TextDelta,
@@ -31,6 +32,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     reason: str = ""
     secs: float = 0.0
+    deviations: list[str] = field(default_factory=list)
 
 
 async def ask_model(provider: Provider, call: ModelCall) -> Reply:
@@ -46,6 +48,8 @@ async def ask_model(provider: Provider, call: ModelCall) -> Reply:
                 reply.reasoning += event.text
             elif isinstance(event, Cut):
                 reply.text = ""
+            elif isinstance(event, ProtocolDeviation):
+                reply.deviations.append(event.name)
             elif isinstance(event, RoundFinished):
                 reply.usage = event.usage
                 reply.reason = event.reason
@@ -74,6 +78,7 @@ class BreaksOnce:
         self._provider = provider
         self._text = text
         self._is_broken = False
+        self.identity = provider.identity
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._provider, name)

@@ -81,7 +81,10 @@ async def try_text(subject: Subject) -> Finding:
     reply = await ask_model(subject.provider, _call(subject, "Answer with the word: ready"))
     if not reply.text.strip():
         return Finding(False, f"an empty answer ({reply.reason})", is_fatal=True)
-    return Finding(True, f"{_shown(reply.text)} in {reply.secs:.1f} s")
+    text = f"{_shown(reply.text)} in {reply.secs:.1f} s"
+    if reply.deviations:
+        text += f" ({', '.join(reply.deviations)})"
+    return Finding(True, text)
 
 
 async def try_usage(subject: Subject) -> Finding:

@@ -49,6 +49,8 @@ HELP = (
 
 
 class BuiltinProvider:
+    identity = ""
+
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         return play(compose(call), call)
 

@@ -44,11 +44,15 @@ def _callable_tools(call: ModelCall) -> tuple[list[dict[str, Any]], bool]:
     """The client's tools that may be called, and whether one of them must be."""
     tools = list(call.client_tools)
     choice = call.tool_choice
-    if not isinstance(choice, dict):
+    if not isinstance(choice, dict) or call.is_choice_of_upstream:
         return tools, choice == "required"
-    names = {entry.get("name") for entry in choice.get("tools", [choice])}
-    allowed = [tool for tool in tools if tool["name"] in names]
-    return allowed, choice.get("mode", "required") == "required"
+    allowed = call.allowed_tool_names()
+    if allowed is None:
+        allowed = {choice["name"]}
+    elif choice["type"] == "mcp":
+        tools = call.tool_specs()
+    chosen = [tool for tool in tools if tool["name"] in allowed]
+    return chosen, call.choice_mode == "required"
 
 
 def _is_hinted(name: str, asked: str) -> bool:

@@ -22,6 +22,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.think_tags import ThinkTags
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.sse import Event, WholeAnswer, cut_off
+from gateway_app.providers.openai.state import identity_of
 from responses_app.protocol.ids import new_call_id
 from responses_app.protocol.items import CALLS, TokenLogprob
 
@@ -119,6 +120,7 @@ class Answer(ABC):
         self.calls = CallTracker(call)
         self.wants_logprobs = call.wants_logprobs
         self.upstream = upstream
+        self.identity = identity_of(upstream)
         self._upstream_ids: dict[str, None] = {}
         self._think_tags = ThinkTags()
 

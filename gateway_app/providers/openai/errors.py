@@ -9,17 +9,15 @@ from typing import Any
 
 import openai
 
-from gateway_app.agent.events import ContextOverflow, ModelFailed, ModelFault
-from gateway_app.providers.openai.overflow import TOO_LONG, find_overflow
+from gateway_app.agent.events import ModelFailed
+from gateway_app.agent.model_faults import ContextOverflow, ModelFault
+from gateway_app.providers.openai.overflow import find_overflow
+from responses_app.protocol.failures import ERROR_CODES, TOO_LONG
 
 MAX_MESSAGE_CHARS = 1000
 # Of each end of a message: some upstreams repeat the whole prompt between the two.
 JUDGED_CHARS = 2000
 MAX_DETAILS = 5  # of a validation error that lists them
-# Upstream codes that a failed response may have; any other code is replaced by one of ours.
-CODES = frozenset(
-    ("rate_limit_exceeded", "invalid_prompt", "invalid_image", "invalid_image_url", "bio_policy")
-)
 _STATUS_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 _MESSAGE_FIELDS = ("message", "detail", "error")
 
@@ -131,7 +129,7 @@ def failure_in(error: Any) -> ModelFailed:
     judgement = _judge(status, body, body.judged_text())
     code = judgement.code
     given_code = body.fields.get("code")
-    if code is None and isinstance(given_code, str) and given_code in CODES:
+    if code is None and isinstance(given_code, str) and given_code in ERROR_CODES:
         code = given_code
     return ModelFailed(
         f"The model failed: {body.message or 'its server does not say why.'}",

@@ -14,6 +14,7 @@ CHAT_ONLY_FIELDS = (
     "presence_penalty",
     "seed",
     "stop",
+    "web_search_options",
 )
 OWN_PREFIX = "hermes"
 OWN_NAMES = frozenset(("conversation_history", "message", "session_id", "system_message"))

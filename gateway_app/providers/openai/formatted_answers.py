@@ -15,6 +15,7 @@ from gateway_app.agent.events import (
     Annotation,
     CallArguments,
     CallStarted,
+    ItemState,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -136,7 +137,7 @@ class _HeldAnswer:
         self.finish = ModelFinished("stop", Usage())
         self._texts: list[str] = []
         self._logprobs: list[TokenLogprob] = []
-        self._annotations: list[Annotation] = []
+        self._behind_text: list[Annotation | ItemState] = []
         self._chars = 0
         self._is_no_document = False  # a refusal or a call
 
@@ -146,8 +147,8 @@ class _HeldAnswer:
             self._logprobs += event.logprobs
             self._chars += len(event.text)
             return True
-        if isinstance(event, Annotation):
-            self._annotations.append(event)
+        if isinstance(event, Annotation) or (isinstance(event, ItemState) and not event.call_id):
+            self._behind_text.append(event)
             return True
         if isinstance(event, ModelFinished):
             self.finish = event
@@ -185,7 +186,7 @@ class _HeldAnswer:
         events: list[ModelEvent] = []
         if self.text:
             events.append(TextDelta(self.text, tuple(self._logprobs)))
-            events += self._annotations
+            events += self._behind_text
         finish = replace(self.finish, usage=spent)
         if is_rejected:
             finish = replace(finish, reason="length")

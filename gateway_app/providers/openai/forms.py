@@ -17,7 +17,6 @@ from gateway_app.providers.openai.chat_completions.prefill import (
 from gateway_app.providers.openai.client import UpstreamClient
 from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.exchange import Exchange
-from gateway_app.providers.openai.overflow import TOO_LONG
 from gateway_app.providers.openai.responses.background import (
     BACKGROUND,
     PICK_UP,
@@ -25,9 +24,10 @@ from gateway_app.providers.openai.responses.background import (
     BackgroundExchange,
     PickUpExchange,
     can_run_in_background,
-    identity,
     in_background,
 )
+from gateway_app.providers.openai.state import identity_of
+from responses_app.protocol.failures import TOO_LONG
 
 # A template that can't continue a message makes some servers answer 500; another address may not exist.
 _REFUSALS = (400, 404, 405, 410, 422, 500, 501)
@@ -48,7 +48,7 @@ class Forms:
 
     def best(self, call: ModelCall) -> Exchange:
         upstream = self._client.upstream
-        if call.resume is not None and call.resume.position.upstream == identity(upstream):
+        if call.resume is not None and call.resume.position.upstream == identity_of(upstream):
             answer = BackgroundAnswer(call, upstream, call.resume)
             return PickUpExchange(self._client, self._protocol.open, {"stream": True}, answer)
         if BACKGROUND not in self._refused and can_run_in_background(call, upstream):

@@ -72,8 +72,9 @@ def _with_note(item: Item, note: Item) -> Item:
     if item["type"] not in OUTPUTS:
         return _merged(item, note)
     text = f"[{item_text(note)}]"
-    output = _joined(item.get("output") or "", text)
-    return item | {"output": output}
+    noted = item.copy()
+    noted["output"] = _joined(item.get("output") or "", text)
+    return noted
 
 
 def _merged(first: Item, second: Item) -> Item:

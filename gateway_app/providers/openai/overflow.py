@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gateway_app.agent.events import ContextOverflow
+from gateway_app.agent.model_faults import ContextOverflow
+from responses_app.protocol.failures import TOO_LONG
 
-TOO_LONG = "context_length_exceeded"
 MAX_TOKENS = 1_000_000_000  # a larger number is no count of tokens
 # Values of `code` and `type`.
 _CODES = frozenset(

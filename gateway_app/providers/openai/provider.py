@@ -25,7 +25,9 @@ from gateway_app.providers.openai.formatted_answers import FormattedAnswers
 from gateway_app.providers.openai.forms import Forms
 from gateway_app.providers.openai.refusals import Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
-from gateway_app.providers.openai.responses.background import PICK_UP, identity
+from gateway_app.providers.openai.responses.background import PICK_UP
+from gateway_app.providers.openai.state import identity_of
+from gateway_app.providers.openai.state_refusals import StateRefusals
 from gateway_app.providers.openai.text_calls import with_text_calls
 from gateway_app.providers.openai.transport import FRESH_CONNECTION
 from responses_app.metrics import UpstreamRequest
@@ -42,9 +44,10 @@ Body = dict[str, Any]
 
 class OpenAIProvider:
     def __init__(self, upstream: Upstream) -> None:
+        self.identity = identity_of(upstream)
         self._client = UpstreamClient(upstream)
         self._forms = Forms(self._client, PROTOCOLS[upstream.api_mode])
-        self._refusals = Refusals()
+        self._refusals = (StateRefusals(upstream.preset), Refusals())
         self._formatted = FormattedAnswers(upstream, self._ask)
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -59,7 +62,7 @@ class OpenAIProvider:
         exchange = self._forms.best(call)
         if call.resume is not None and exchange.form != PICK_UP:
             yield UpstreamAbandoned()
-        exchange.body, deviations = self._refusals.applied(change(exchange.body))
+        exchange.body, deviations = self._applied(change(exchange.body))
         refused_form = ""
         while True:
             for deviation in deviations:
@@ -71,7 +74,7 @@ class OpenAIProvider:
                 self._forms.remember_refused(refused_form)
                 return
             except Refused as refused:
-                less, deviations = self._refusals.learn(exchange.body, refused)
+                less, deviations = self._learn(exchange.body, refused)
                 if deviations:
                     exchange.body = less
                     continue
@@ -82,8 +85,24 @@ class OpenAIProvider:
             if refused_form == PICK_UP:
                 yield UpstreamAbandoned()
             exchange = self._forms.without(refused_form, call)
-            exchange.body, deviations = self._refusals.applied(change(exchange.body))
+            exchange.body, deviations = self._applied(change(exchange.body))
             deviations = [ProtocolDeviation(f"no {refused_form}"), *deviations]
+
+    def _applied(self, body: Body) -> tuple[Body, list[ProtocolDeviation]]:
+        """The body without what the upstream has refused before."""
+        deviations: list[ProtocolDeviation] = []
+        for refusals in self._refusals:
+            body, found = refusals.applied(body)
+            deviations += found
+        return body, deviations
+
+    def _learn(self, body: Body, refused: Refused) -> tuple[Body, list[ProtocolDeviation]]:
+        """The body without what it is refused for; no deviation if that can't be left out."""
+        for refusals in self._refusals:
+            less, deviations = refusals.learn(body, refused)
+            if deviations:
+                return less, deviations
+        return body, []
 
     def _answer(self, exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         events = self._send(exchange, call)
@@ -116,7 +135,7 @@ class OpenAIProvider:
     async def cancel(self, position: UpstreamPosition) -> None:
         """Stop an answer that runs at this upstream by itself."""
         client = self._client
-        if position.upstream != identity(client.upstream):
+        if position.upstream != self.identity:
             return
         try:
             await client.sdk.responses.with_raw_response.cancel(

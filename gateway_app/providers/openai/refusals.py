@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway_app.agent.events import ProtocolDeviation
 from gateway_app.providers.openai.errors import Refused
-from gateway_app.providers.openai.overflow import TOO_LONG
+from responses_app.protocol.failures import TOO_LONG
 
 Body = dict[str, Any]
 

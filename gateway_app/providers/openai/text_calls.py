@@ -14,6 +14,7 @@ import orjson
 
 from gateway_app.agent.argument_repair import repaired
 from gateway_app.agent.events import (
+    ItemState,
     ModelEvent,
     ModelFailed,
     ModelFinished,
@@ -75,6 +76,7 @@ class _TextCalls:
         self._body: list[str] = []  # the JSON of the open block
         self._is_in_string = False
         self._written: list[_WrittenCall] = []  # in whole blocks that are held
+        self._states: list[ItemState] = []  # of what is held
         # Reads the text from a position on, up to the position that it returns.
         self._read: Callable[[str, int], int] = self._read_text
 
@@ -83,6 +85,8 @@ class _TextCalls:
             yield from self._feed(event)
         elif isinstance(event, ProtocolDeviation):
             yield event
+        elif isinstance(event, ItemState) and not event.call_id:
+            self._states.append(event)
         elif isinstance(event, ModelFinished) and event.reason in _WHOLE_REASONS:
             yield from self._finish(event)
         else:
@@ -99,6 +103,7 @@ class _TextCalls:
     def _finish(self, event: ModelFinished) -> Iterator[ModelEvent]:
         if self._read != self._read_behind_block or self._unread:
             yield from self.release()
+            yield from self._states
             yield event
             return
         tracker = CallTracker(self._call)
@@ -107,6 +112,8 @@ class _TextCalls:
             yield started
             yield from tracker.arguments(started.call_id, call.arguments)
             yield from tracker.finish(started.call_id)
+        for state in self._states:
+            yield replace(state, call_id=started.call_id)
         yield replace(event, reason="tool_calls")
 
     def _feed(self, delta: TextDelta) -> Iterator[TextDelta]:

@@ -8,6 +8,7 @@ from django.db.models import Model
 from responses_app.eventlog import Numbering, Segment, merge, up_to_end
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.events import Event, is_internal
+from responses_app.protocol.item_states import states_in
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.status import TERMINAL
 from responses_app.services.archive.records import (
@@ -42,6 +43,7 @@ def check_response(record: Record) -> CheckedResponse:
         end = up_to_end(segments)[-1]
         row.last_position = end.last_position
         row.last_sequence = end.next_sequence - 1
+        row.provider_state = states_in(record["events"])
     row.is_log_merged = not segments
     tools = [build_row(ToolEvent, columns, TOOL_LEFT_OUT) for columns in record["tool_events"]]
     return CheckedResponse(row, merge(segments), tools)

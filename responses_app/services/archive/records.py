@@ -40,6 +40,8 @@ RESPONSE_LEFT_OUT = {
     "parked_until",
     "is_log_merged",
 }
+# The events of a record hold it.
+RESPONSE_LEFT_OUT |= {"provider_state"}
 # Columns that follow from the rows before in the chain.
 RESPONSE_LEFT_OUT |= {
     "chain_root",

@@ -56,7 +56,12 @@ class PreviousTurn:
         return self.find_calls(calls)
 
 
-def check_answers(previous: PreviousTurn, items: list[Item], first_index: int = 0) -> None:
+def check_answers(
+    previous: PreviousTurn,
+    items: list[Item],
+    first_index: int = 0,
+    location: Callable[[int], str] = "input[{}]".format,
+) -> None:
     """Refuse new items that leave a call without its output, or answer a call that is unknown."""
     answered = output_ids(items)
     _check_open_calls(previous, answered)
@@ -64,7 +69,7 @@ def check_answers(previous: PreviousTurn, items: list[Item], first_index: int = 
     known = all_call_ids(items) | all_call_ids(previous.output)
     known |= previous.earlier_calls(answered - known)
     for index, item in enumerate(items, first_index):
-        param = f"input[{index}].call_id"
+        param = f"{location(index)}.call_id"
         kind = item["type"]
         if kind in OUTPUTS and item["call_id"] not in known:
             raise InvalidRequest(

@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from responses_app.models import InputItem, Response
+from responses_app.protocol.item_states import StoredState, with_states
 from responses_app.protocol.items import COMPACTION, Item
 from responses_app.services.history.chain_values import PAGE_TURNS, ids_back
 from responses_app.services.history.resent_history import chat_form
 
-FIELDS = ("pk", "previous_id", "output", "deleted_at", "context_tokens")
+FIELDS = ("pk", "previous_id", "output", "provider_state", "deleted_at", "context_tokens")
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,13 @@ class Turn:
     previous_id: str | None
     input: list[Item]
     output: list[Item]
+    states: list[StoredState] | None
     is_counted: bool  # its row holds where the nearest compaction is
 
     @property
     def items(self) -> list[Item]:
-        return self.input + self.output
+        """For a model: outputs carry the state of their provider."""
+        return self.input + with_states(self.output, self.states)
 
 
 def turns_back(previous_id: str | None, first_page: int = PAGE_TURNS[0]) -> Iterator[Turn]:
@@ -57,6 +60,7 @@ def _turns(ids: list[str]) -> Iterator[Turn]:
                 previous_id=row["previous_id"],
                 input=inputs[response_id],
                 output=row["output"] or [],
+                states=row["provider_state"],
                 is_counted=row["context_tokens"] is not None,
             )
 

@@ -1,5 +1,7 @@
 """``item_reference``: items of earlier responses, by their id."""
 
+from collections.abc import Callable
+
 from responses_app.models import ConversationItem, InputItem, Response, ResponseQuerySet
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.ids import ItemLocation, location_of_item
@@ -13,12 +15,14 @@ class ItemNotFound(NotFound):
         super().__init__(f"Item not found: {item_id}", param=param)
 
 
-def resolve_references(owner_id: int, items: list[Item]) -> list[Item]:
+def resolve_references(
+    owner_id: int, items: list[Item], location: Callable[[int], str] = "input[{}]".format
+) -> list[Item]:
     """The items, with the named item instead of each reference."""
     resolved: list[Item] = []
     for index, item in enumerate(items):
         if item["type"] == "item_reference":
-            item = _find_item(owner_id, item["id"], f"input[{index}].id")
+            item = _find_item(owner_id, item["id"], f"{location(index)}.id")
         resolved.append(item)
     return resolved
 

@@ -47,7 +47,7 @@ def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
     known_items = 0
     if placement.repeated is not None:
         known_items = placement.repeated.items
-    check_answers(previous, placement.items, first_index=known_items)
+    check_answers(previous, placement.items, known_items, admission.location)
     if not admission.limits.window:
         return placement
     return replace(placement, left_out=check_window(admission, placement, reads))

@@ -31,7 +31,8 @@ class Admission:
     # The session of a turn that brings its history: the turn counts there and never waits.
     groups_with: str | None = None
     is_session_chosen: bool = False  # that session takes the turn, wherever its history comes from
-    brings_history: bool = False  # in its items, whatever else it names
+    # The first items that are history in the body, instead of any other that the request names.
+    history_items: int = 0
     history_ends: dict[str, int] = field(default_factory=dict)  # see possible_ends()
     turn_policy: TurnPolicy | None = None  # instead of the session's own
     session_key: str | None = None  # from X-Hermes-Session-Key
@@ -43,6 +44,16 @@ class Admission:
     is_background: bool = False
     stops_with_client: bool = False  # even if it is stored
     identity: RequestIdentity | None = None  # without one, it repeats no earlier request
+
+    @property
+    def brings_history(self) -> bool:
+        return self.history_items > 0
+
+    def location(self, index: int) -> str:
+        """Where an item is in the request."""
+        if index < self.history_items:
+            return f"conversation_history[{index}]"
+        return f"input[{index - self.history_items}]"
 
     @property
     def may_repeat_history(self) -> bool:

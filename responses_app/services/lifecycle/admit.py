@@ -103,7 +103,7 @@ async def _prepared(admission: Admission) -> Admission:
 
 def prepare(admission: Admission) -> Admission:
     """Resolve item references and hash the history; neither needs a transaction."""
-    items = resolve_references(admission.owner_id, admission.items)
+    items = resolve_references(admission.owner_id, admission.items, admission.location)
     ends: dict[str, int] = {}
     if admission.may_repeat_history:
         ends = possible_ends(items)

@@ -51,6 +51,7 @@ def erase(response_id: str) -> None:
         request={},
         ignored=[],
         output=None,
+        provider_state=None,
         error=None,
         protocol_deviations=[],
         session_key="",

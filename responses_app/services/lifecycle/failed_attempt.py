@@ -121,5 +121,6 @@ def abandon(response_id: str, read_spent: ReadSpent) -> bool:
         builder.add({"type": USAGE_ESTIMATED})
     builder.finish(status, usage=spent.usage, incomplete=reason)
     segment = claimed.numbering.seal(builder.take())
-    settle(row, segment, builder.snapshot.body(), spent.deviations)
+    states = builder.snapshot.states.stored()
+    settle(row, segment, builder.snapshot.body(), spent.deviations, states=states)
     return True

@@ -11,6 +11,7 @@ from django.utils import timezone
 from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
 from responses_app.metrics import responses_ended, tokens_spent
 from responses_app.models import Response, Session, ToolEvent
+from responses_app.protocol.item_states import StoredState
 from responses_app.protocol.items import OUTPUTS, Item
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import Status
@@ -40,6 +41,7 @@ def settle(
     deviations: Sequence[str] = (),
     first_output_at: datetime | None = None,
     known_input: list[Item] | None = None,
+    states: list[StoredState] | None = None,
 ) -> Segment:
     """Store the status, the result and the terminal event together; returns the event as stored.
 
@@ -55,6 +57,7 @@ def settle(
     if row.is_stored:
         new_input = input_of(row.pk) if known_input is None else known_input
         columns["output"] = body["output"]
+        columns["provider_state"] = states
         columns["message_count"] = count_messages(new_input) + count_messages(body["output"])
         columns["error"] = body["error"]
         columns["protocol_deviations"] = list(deviations)

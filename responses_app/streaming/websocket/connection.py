@@ -29,12 +29,16 @@ class Turn:
     def continued_by(self, admission: Admission) -> Admission:
         """The next turn contains this one, after the stored history that this one continued."""
         earlier = self.admission
+        history_items = 0
+        if earlier.brings_history:
+            history_items = len(earlier.items) + len(self.output)
         request = admission.request
         if request.get("instructions") is None:
             request = request | {"instructions": earlier.request.get("instructions")}
         return replace(
             admission,
             items=earlier.items + self.output + admission.items,
+            history_items=history_items,
             request=request,
             previous_id=earlier.previous_id,
             conversation=earlier.conversation,
@@ -59,6 +63,8 @@ class SocketMemory:
     def continued(self, admission: Admission) -> Admission:
         if admission.previous_id is None or admission.previous_id not in self._turns:
             return admission
+        if admission.brings_history:
+            return replace(admission, previous_id=None)
         return self._turns[admission.previous_id].continued_by(admission)
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from gateway_app.agent.events import (
     Annotation,
+    ItemState,
     ModelEvent,
     ModelFailed,
     ProtocolDeviation,
@@ -17,12 +16,23 @@ from gateway_app.agent.events import (
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.answer import CUT_REASONS, Answer, Protocol, is_json_object
 from gateway_app.providers.openai.chat_completions.annotations import from_chat
+from gateway_app.providers.openai.chat_completions.call_fragments import (
+    ChatCall,
+    ChatCalls,
+    arguments_text,
+    free_text,
+)
 from gateway_app.providers.openai.chat_completions.content import (
     read_reasoning,
     text_of,
     thinking_in,
 )
 from gateway_app.providers.openai.chat_completions.request import chat_body
+from gateway_app.providers.openai.chat_completions.returned_state import (
+    DETAILS,
+    EXTRAS,
+    merge_details,
+)
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.sse import Event, WholeAnswer
@@ -60,11 +70,12 @@ class ChatAnswer(Answer):
         super().__init__(call, upstream)
         self._has_content = False
         self._has_last_chunk = False
-        self._chat_calls: list[_ChatCall] = []
-        self._nameless = 0
+        self._chat_calls = ChatCalls()
         self._annotations: list[AnnotationBody] = []
         # Their text is inside a JSON object, so it is known only at the end.
-        self._custom: list[_ChatCall] = []
+        self._custom: list[ChatCall] = []
+        self._last_call_id = ""
+        self._details: list[Any] = []  # fragments of reasoning_details
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         usage = usage_in_chunk(event)
@@ -100,15 +111,19 @@ class ChatAnswer(Answer):
         for call in self._custom:
             arguments = "".join(call.received)
             if not is_cut or is_json_object(arguments):
-                yield from self.calls.arguments(call.call_id, _free_text(arguments))
+                yield from self.calls.arguments(call.call_id, free_text(arguments))
                 yield from self.calls.finish(call.call_id)
+        if self._details and self.reason:  # of a part of an answer they are of no use
+            yield from self.end_text()
+            state = {DETAILS: merge_details(self._details)}
+            yield ItemState(state, self.identity, self._last_call_id)
         yield from super().end(failure)
 
     def has_output(self) -> bool:
-        return self._has_content or bool(self._chat_calls)
+        return self._has_content or bool(self._chat_calls.calls)
 
     def has_nameless_call(self) -> bool:
-        return self._nameless > 0
+        return self._chat_calls.has_nameless
 
     def is_marked_finished(self, *, is_clean: bool) -> bool:
         return self._has_last_chunk and (self._has_content or self.calls.count > 0)
@@ -138,6 +153,8 @@ class ChatAnswer(Answer):
             yield from self.calls.emit(RefusalDelta(refusal))
         if delta.get("annotations"):
             yield from self._read_annotations(delta["annotations"])
+        if isinstance(delta.get(DETAILS), list):
+            self._details += delta[DETAILS]
         for fragment in delta.get("tool_calls") or ():
             yield from self.end_text()
             yield from self._read_fragment(fragment)
@@ -155,14 +172,13 @@ class ChatAnswer(Answer):
         index = fragment.get("index")
         given_id = fragment.get("id") or ""
         name = function.get("name") or ""
-        arguments = _arguments(function.get("arguments"))
-        if not (given_id or name or arguments):  # only extras of the server's own
+        arguments = arguments_text(function.get("arguments"))
+        if not (given_id or name or arguments):
+            yield from self._read_extras(self._chat_calls.newest_at(index), fragment)
             return
-        call = self._find_call(index, given_id, name, arguments)
+        call = self._chat_calls.find(index, given_id, name, arguments)
         if call is None:
-            call = _ChatCall(index)
-            self._chat_calls.append(call)
-            self._nameless += 1
+            call = self._chat_calls.begin(index)
         elif name and call.is_repeated_by(given_id, arguments):
             return
         call.given_id = call.given_id or given_id
@@ -171,99 +187,23 @@ class ChatAnswer(Answer):
         call.received.append(arguments)
         if name and not call.call_id:
             started = self.calls.start(call.given_id, name)
-            call.call_id = started.call_id
-            self._nameless -= 1
+            call.call_id = self._last_call_id = started.call_id
             if started.kind == "custom_tool_call":
                 self._custom.append(call)
             yield started
         if call.call_id and call.waiting and call not in self._custom:
             yield from self.calls.arguments(call.call_id, call.waiting)
             call.waiting = ""
+        yield from self._read_extras(call, fragment)
 
-    def _find_call(
-        self, index: Any, given_id: str, name: str, arguments: str
-    ) -> "_ChatCall | None":
-        """The call that a fragment belongs to; None if it begins another one."""
-        found = self._call_with_id(given_id, index, name)
-        if found is None:
-            found = self._newest_call_at(index)
-        if found is None or found.is_followed_by(given_id, name, arguments):
-            return None
-        return found
-
-    def _call_with_id(self, given_id: str, index: Any, name: str) -> "_ChatCall | None":
-        """A name at another index is that of another call, which the server gave the same id."""
-        if not given_id:
-            return None
-        for call in self._chat_calls:
-            if call.given_id == given_id and not (name and call.has_other_index(index)):
-                return call
-        return None
-
-    def _newest_call_at(self, index: Any) -> "_ChatCall | None":
-        for call in reversed(self._chat_calls):
-            if not call.has_other_index(index):
-                return call
-        return None
-
-
-class _ChatCall:
-    """A call whose fragments are still coming; it starts once its name is known."""
-
-    def __init__(self, index: Any) -> None:
-        self.index = index  # None where the server sends none
-        self.given_id = ""
-        self.call_id = ""
-        self.name = ""
-        self.waiting = ""  # arguments that came before the name
-        self.received: list[str] = []  # all arguments
-
-    @property
-    def is_complete(self) -> bool:
-        # Without the first test, a server that sends the name each time would cost quadratic time.
-        return self.received[-1].endswith("}") and is_json_object("".join(self.received))
-
-    def has_other_index(self, index: Any) -> bool:
-        return index is not None and self.index is not None and index != self.index
-
-    def is_repeated_by(self, given_id: str, arguments: str) -> bool:
-        """Some relays send a whole call again at the end."""
-        return bool(given_id and self.is_complete and arguments == "".join(self.received))
-
-    def is_followed_by(self, given_id: str, name: str, arguments: str) -> bool:
-        """Does a fragment with this call's id or index belong to the next call?
-
-        Some servers give every call the index 0, none or the same id. Then another id begins
-        another call, or a name after a complete call. Others give every fragment an id of its own.
-        """
-        if not self.call_id:
-            return False
-        if given_id and self.given_id and given_id != self.given_id:
-            return bool(name) or self.is_complete
-        if not name:
-            return False
-        if given_id and given_id == self.given_id:
-            is_repeated = self.is_repeated_by(given_id, arguments)
-            return bool(arguments) and self.is_complete and not is_repeated
-        return name != self.name or self.is_complete
-
-
-def _free_text(arguments: str) -> str:
-    """The input of a custom tool; a model that wrote no JSON object meant its text as it is."""
-    if not is_json_object(arguments):
-        return arguments
-    text = orjson.loads(arguments).get("input")
-    if isinstance(text, str):
-        return text
-    return arguments
-
-
-def _arguments(given: Any) -> str:
-    if isinstance(given, str):
-        return given
-    if given:
-        return orjson.dumps(given).decode()
-    return ""
+    def _read_extras(self, call: ChatCall | None, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
+        """The server's own; they may come in a fragment that has nothing else."""
+        if call is None:
+            return
+        call.extras |= fragment.get(EXTRAS) or {}
+        if call.call_id and call.extras:
+            yield ItemState({EXTRAS: call.extras}, self.identity, call.call_id)
+            call.extras = {}
 
 
 CHAT_COMPLETIONS = Protocol(chat_body, open_chat, ChatAnswer)

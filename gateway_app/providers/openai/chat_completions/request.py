@@ -7,6 +7,7 @@ import orjson
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.message_rules import follow_rules
+from gateway_app.providers.openai.chat_completions.returned_state import ReturnedState
 from gateway_app.providers.openai.extra_fields import chosen_fields
 from gateway_app.providers.openai.message_order import (
     with_joined_cuts,
@@ -72,7 +73,9 @@ def _tool_fields(call: ModelCall) -> dict[str, Any]:
     allowed = call.allowed_tool_names()
     if allowed is not None:
         specs = [spec for spec in specs if spec["name"] in allowed]
-        choice = choice["mode"]
+        choice = call.choice_mode
+    elif call.is_choice_of_upstream:
+        choice = "auto"  # this protocol has no such tools
     elif isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": call.wire_name(choice["name"])}}
     if not specs:
@@ -137,6 +140,7 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
     instructions, items = with_one_system_message(call.instructions, call.items)
     if instructions:
         messages.append({"role": "system", "content": instructions})
+    returned = ReturnedState(upstream)
     images: list[dict[str, Any]] = []  # of tool outputs: only a user message may have them
     for item in with_joined_cuts(with_placed_notes(items)):
         kind = item.get("type", "message")
@@ -154,8 +158,10 @@ def _messages(call: ModelCall, upstream: "Upstream") -> list[dict[str, Any]]:
             for part in item["output"] or ():
                 if isinstance(part, dict) and "text" not in part:
                     images.append(_part(part))
+        returned.add(item, messages)
     if images:
         messages.append({"role": "user", "content": images})
+    returned.finish(messages)
     return follow_rules(messages, upstream.preset)
 
 

@@ -193,7 +193,8 @@ class ResponsesAnswer(Answer):
         if given["type"] == "message":
             yield from self.end_text()
         if given["type"] == "reasoning" and given.get("encrypted_content"):
-            yield from self.calls.emit(ReasoningSealed(given["encrypted_content"]))
+            sealed = ReasoningSealed(given["encrypted_content"], self.identity)
+            yield from self.calls.emit(sealed)
 
     def _whole_item(self, given: Item) -> Iterator[ModelEvent]:
         """An item that came without deltas."""

@@ -6,7 +6,6 @@ it; exactly that is dropped from what the upstream sends again.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -42,18 +41,15 @@ _FIELDS = {"background": True, "store": True}
 _COUNTED = (Annotation, OpaqueItem, ReasoningSealed)
 
 
-def identity(upstream: Upstream) -> str:
-    """Of the upstream that has an answer; an address may contain a password."""
-    named = f"{upstream.name}\n{upstream.base_url or upstream.preset.base_url}\n{upstream.model}"
-    return hashlib.sha256(named.encode()).hexdigest()[:16]
-
-
 def can_run_in_background(call: ModelCall, upstream: Upstream) -> bool:
     if upstream.api_mode != "codex_responses" or not upstream.options.get("upstream_resume"):
         return False
     # The upstream would go on behind a stop sequence, which only this server knows.
     has_stop = bool(call.chat_extras.get("stop"))
-    return upstream.preset.resumes_background and call.is_stored and not has_stop
+    # A document may be held back until it is checked, and a position would cover what is not logged.
+    if has_stop or call.is_formatted:
+        return False
+    return upstream.preset.resumes_background and call.is_stored
 
 
 def in_background(body: dict[str, Any]) -> dict[str, Any]:
@@ -74,15 +70,20 @@ class BackgroundAnswer(ResponsesAnswer):
         super().__init__(call, upstream)
         self.response_id = ""
         self.cursor = -1
-        self._upstream_identity = identity(upstream)
         self._is_resumed = resume is not None
         self._left: dict[type, int] = {}  # to drop: characters, or events that have none
         self._unreported = 0
+        self.begin_message()
         if resume is not None:
             self._has_begun = True
             self.response_id = resume.position.response_id
             self.cursor = resume.position.cursor
             self._left = dict(resume.received)
+
+    def begin_message(self) -> None:
+        """Without think tags: they hold text back, and a position would cover what is not logged."""
+        super().begin_message()
+        self._think_tags.is_over = True
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         number = event.get("sequence_number")
@@ -106,7 +107,7 @@ class BackgroundAnswer(ResponsesAnswer):
         # What an open call holds back, and what is still dropped, is not behind the position.
         if is_due and self.response_id and not self._left and not self.calls.is_any_open:
             self._unreported = 0
-            yield UpstreamPosition(self._upstream_identity, self.response_id, number)
+            yield UpstreamPosition(self.identity, self.response_id, number)
 
     def _item_done(self, item: OutputItem, given: Item) -> Iterator[ModelEvent]:
         is_continued = self._is_resumed and not item.is_announced

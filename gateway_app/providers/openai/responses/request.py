@@ -2,19 +2,44 @@
 
 from typing import Any, cast
 
-from gateway_app.agent.model_call import MODEL_PARAMETERS, ModelCall
+from gateway_app.agent.model_call import ENCRYPTED_REASONING, MODEL_PARAMETERS, ModelCall
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.extra_fields import chosen_fields
 from gateway_app.providers.openai.message_order import with_one_system_message, with_placed_notes
-from responses_app.protocol.items import CALLS, OUTPUTS, Content, ContentPart, Item, without_fields
+from gateway_app.providers.openai.state import identity_of, usable_state
+from responses_app.protocol.items import (
+    CALLS,
+    COMPACTION_TRIGGER,
+    OUTPUTS,
+    STATE,
+    Content,
+    ContentPart,
+    Item,
+    without_fields,
+)
 
+_CALL_CONTEXT = ("async", "caller", "namespace")
+_OUTPUT_CONTEXT = ("caller", "name", "namespace")
+# Items whose state the upstream requires; of other kinds it may be the server's own.
+WITH_STATUS = frozenset(
+    {
+        "apply_patch_call",
+        "apply_patch_call_output",
+        "code_interpreter_call",
+        "computer_call",
+        "file_search_call",
+        "image_generation_call",
+        "local_shell_call",
+        "program_output",
+        "web_search_call",
+    }
+)
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
-    "function_call": ("type", "call_id", "name", "arguments"),
-    "function_call_output": ("type", "call_id", "output"),
-    "custom_tool_call": ("type", "call_id", "name", "input"),
-    "custom_tool_call_output": ("type", "call_id", "output"),
-    "reasoning": ("type", "summary", "encrypted_content"),
+    "function_call": ("type", "call_id", "name", "arguments", *_CALL_CONTEXT),
+    "function_call_output": ("type", "call_id", "output", *_OUTPUT_CONTEXT),
+    "custom_tool_call": ("type", "call_id", "name", "input", *_CALL_CONTEXT),
+    "custom_tool_call_output": ("type", "call_id", "output", "caller"),
 }
 _NAMED_TOOL_TYPES = ("function", "custom", "mcp")
 
@@ -39,23 +64,19 @@ def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
     if not upstream.preset.takes_system_items:
         instructions, items = with_one_system_message(instructions, items)
     body = _extra_fields(call, upstream)
-    body["input"] = _input_items(call, with_placed_notes(items))
+    body["input"] = _input_items(call, with_placed_notes(items), identity_of(upstream))
     for name in MODEL_PARAMETERS:
         value = call.parameters.get(name)
         if value is not None and name != "parallel_tool_calls":
             body[name] = value
+    # Always: the next turn needs it, whether the client asks for it or not.
+    if not call.wants_encrypted_reasoning:
+        body["include"] = [*body.get("include", ()), ENCRYPTED_REASONING]
     if instructions:
         body["instructions"] = instructions
     if call.max_output_tokens is not None:
         body["max_output_tokens"] = call.max_output_tokens
-    tools = [_tool(spec, call) for spec in call.tool_specs()]
-    tools.extend(call.hosted_tools)
-    if tools:
-        body["tools"] = tools
-        body["tool_choice"] = _tool_choice(call)
-        is_parallel = call.parameters.get("parallel_tool_calls")
-        if is_parallel is not None:
-            body["parallel_tool_calls"] = is_parallel
+    body |= _tool_fields(call)
     return upstream.with_options(body, "max_output_tokens")
 
 
@@ -63,6 +84,18 @@ def _extra_fields(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
     preset, mode = upstream.preset, upstream.api_mode
     fields = chosen_fields(call.chat_extras, preset, mode, is_chat_request=True)
     return fields | chosen_fields(call.extras, preset, mode, is_chat_request=False)
+
+
+def _tool_fields(call: ModelCall) -> dict[str, Any]:
+    tools = [_tool(spec, call) for spec in call.tool_specs()]
+    tools.extend(call.hosted_tools)
+    if not tools:
+        return {}
+    fields: dict[str, Any] = {"tools": tools, "tool_choice": _tool_choice(call)}
+    is_parallel = call.parameters.get("parallel_tool_calls")
+    if is_parallel is not None:
+        fields["parallel_tool_calls"] = is_parallel
+    return fields
 
 
 def _tool(spec: dict[str, Any], call: ModelCall) -> dict[str, Any]:
@@ -78,26 +111,34 @@ def _tool_choice(call: ModelCall) -> Any:
         return choice
     allowed = call.allowed_tool_names()
     if allowed is None:
-        if "name" not in choice:
+        if call.is_choice_of_upstream:
             return choice
         return choice | {"name": call.wire_name(choice["name"])}
     tools = []
     for spec in call.tool_specs():
         if spec["name"] in allowed:
             tools.append({"type": spec["type"], "name": call.wire_name(spec["name"])})
-    tools += [entry for entry in choice["tools"] if entry["type"] not in _NAMED_TOOL_TYPES]
-    return choice | {"tools": tools}
+    for entry in choice.get("tools", ()):
+        if entry["type"] not in _NAMED_TOOL_TYPES:
+            tools.append(entry)
+    return {"type": "allowed_tools", "mode": call.choice_mode, "tools": tools}
 
 
-def _input_items(call: ModelCall, items: list[Item]) -> list[Item]:
+def _input_items(call: ModelCall, items: list[Item], identity: str) -> list[Item]:
     sent: list[Item] = []
-    for item in items:
+    for index, item in enumerate(items, 1):
         kind = item.get("type", "message")
+        if kind == COMPACTION_TRIGGER and index < len(items):
+            continue  # it was for an earlier request: upstreams take it as the last item only
         if kind == "message":
             sent.append(_message(item))
+        elif kind == "reasoning":
+            sent += _reasoning(item, identity)
+        elif kind in WITH_STATUS:
+            sent.append(without_fields(item, "id", STATE))
         elif kind not in _ITEM_FIELDS:  # a kind that only the client and this upstream know
-            sent.append(without_fields(item, "id", "status"))
-        elif kind != "reasoning" or item.get("encrypted_content"):
+            sent.append(without_fields(item, "id", "status", STATE))
+        else:
             given = cast(dict[str, Any], item)
             fields = {name: given[name] for name in _ITEM_FIELDS[kind] if name in given}
             if kind in CALLS:
@@ -110,9 +151,26 @@ def _input_items(call: ModelCall, items: list[Item]) -> list[Item]:
 
 def _output(output: Content | None) -> Content | None:
     """A text alone is sent as a string, in every request: stored ones are lists of one part."""
-    if isinstance(output, list) and len(output) == 1 and output[0]["type"] == "input_text":
-        return output[0]["text"]
+    if isinstance(output, list) and len(output) == 1:
+        part = output[0]
+        if part["type"] == "input_text" and "prompt_cache_breakpoint" not in part:
+            return part["text"]
     return output
+
+
+def _reasoning(item: Item, identity: str) -> list[Item]:
+    """Only what this provider encrypted goes back to it.
+
+    Raw reasoning does not: servers demand their own id with it, or refuse it.
+    """
+    state = usable_state(item, identity)
+    if state is None:
+        return []
+    encrypted = state.get("encrypted_content") or item.get("encrypted_content")
+    if not encrypted:
+        return []
+    summary = item.get("summary") or []
+    return [{"type": "reasoning", "summary": summary, "encrypted_content": encrypted}]
 
 
 def _message(item: Item) -> Item:
@@ -134,8 +192,11 @@ def _content(content: Content, role: str) -> Content:
         text_type = "output_text"
     parts: list[ContentPart] = []
     for part in content:
-        if "text" in part:
-            parts.append({"type": text_type, "text": part["text"]})
-        else:
+        if "text" not in part:
             parts.append(part)
+            continue
+        sent: ContentPart = {"type": text_type, "text": part["text"]}
+        if "prompt_cache_breakpoint" in part:
+            sent["prompt_cache_breakpoint"] = part["prompt_cache_breakpoint"]
+        parts.append(sent)
     return parts

@@ -1,4 +1,4 @@
-"""Images in the form of Chat Completions, which runs and sessions take as well."""
+"""Images in the form of Chat Completions, which every API takes."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def _as_part(part: Any) -> Any:
     image = part.get("image_url")
     if not isinstance(image, dict):
         return part | {"type": "input_image"}
-    return {
+    return part | {
         "type": "input_image",
         "image_url": image.get("url"),
         "detail": image.get("detail"),
