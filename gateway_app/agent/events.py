@@ -1,6 +1,7 @@
 """The events that providers send to the agent loop, and the loop to its caller."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from gateway_app.agent.model_faults import ContextOverflow, ModelFault
 from gateway_app.agent.usage import Usage as Usage

@@ -138,7 +138,7 @@ class _AttemptsLog:
         self.round_start = 0  # the first item that came after the last whole round
         self.last_round: RoundFinished | None = None
         self.is_answer_empty = False  # that of the last whole round
-        self.answers = 0  # rounds without calls: after a second one, an empty answer counts
+        self.answers = 0  # rounds without calls
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
         # The index of an item, the event of a hidden call, or None where a round or attempt ends.
@@ -211,9 +211,7 @@ class _AttemptsLog:
 
 
 def _answer_text(item: Item) -> str:
-    if not is_answer(item):
-        return ""
-    return item_text(item)
+    return item_text(item) if is_answer(item) else ""
 
 
 class _ModelItems:

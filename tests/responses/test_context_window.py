@@ -97,7 +97,7 @@ def test_an_upstream_that_refuses_the_length_is_a_failed_response(
     assert body.error is not None
     assert body.error.code == "invalid_prompt"  # SDKs have no code for it there
     assert body.error.message.startswith("context_length_exceeded: The model's server answered 400")
-    stub.play(Answer(400, reply))
+    stub.play(TOO_LONG)
     with pytest.raises(openai.BadRequestError) as refused:
         server.openai().chat.completions.create(model="hermes-agent", messages=[{"role": "user", "content": "x"}])
     assert refused.value.code == "context_length_exceeded"

@@ -63,14 +63,14 @@ def test_a_response_is_compacted_at_its_share_of_the_reported_window(server: Ser
 
 
 def test_a_chat_is_compacted_once(server: Server, stub: ModelStub) -> None:
-    play(stub, SUMMED_UP, "two", "three")
+    play(stub, SUMMED_UP, SUMMED_UP, "two", "three")  # in two pieces
     messages: list[dict[str, Any]] = talk("second")
     made = post(server, "/v1/chat/completions", {"messages": messages, "tools": []})
     assert made["choices"][0]["message"]["content"] == "two"
     messages += [{"role": "assistant", "content": "two"}, {"role": "user", "content": "third"}]
     made = post(server, "/v1/chat/completions", {"messages": messages, "tools": []})
     assert made["choices"][0]["message"]["content"] == "three"
-    assert len(stub.asked) == 3  # the summary of the first request is used again
+    assert len(stub.asked) == 4  # the summary of the first request is used again
     assert SUMMARY in sent(stub)
 
 
@@ -129,4 +129,4 @@ def test_operators_see_the_window_and_its_source(server: Server, stub: ModelStub
     with server.http() as client:
         check = client.get("/health/detailed").json()["readiness"]["checks"]["model"]
     assert check["context_window"] == {"tokens": WINDOW, "source": "model server"}
-    assert f"the context window of m: {WINDOW} tokens (model server)" in server.manage("doctor").stdout
+    assert f"the context window of m: {WINDOW} tokens (model server)" in server.manage("doctor")
