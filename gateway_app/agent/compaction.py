@@ -129,6 +129,8 @@ async def compact(
             window = failure.overflow.window
             asked = replace(asked, budget=asked.budget.after_overflow(request.estimate(), window))
             pieces = in_pieces(asked)
+            if len(pieces) == 1:  # the same request again
+                raise
             done.text = ""
         else:
             pieces = pieces[1:]

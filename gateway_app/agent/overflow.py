@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from gateway_app.agent.compaction import plan_compaction
-from gateway_app.agent.events import ContextOverflow, ModelFailed
+from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.model_faults import ContextOverflow
 from responses_app.protocol.truncation import fitted
 
 # A server that answers a request with nothing may have found it too long, if it is longer than

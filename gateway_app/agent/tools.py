@@ -31,7 +31,7 @@ class ToolContext:
 
     workspace: Path  # shared by every conversation of one owner and profile
     report: Callable[[str], None]  # takes a piece of output
-    max_tokens: int = 12_500  # of a result; the rest of a longer one is left out of its middle
+    max_tokens: int = 16_000  # of a result; the rest of a longer one is left out of its middle
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from responses_app.protocol.token_estimate import text_tokens
 
 WINDOW_SHARE = 8  # one result gets at most one part in so many of the window
 MIN_TOKENS, MAX_TOKENS = 500, 50_000
-DEFAULT_TOKENS = 12_500  # where the window is not known
+DEFAULT_TOKENS, DEFAULT_CHARS = 16_000, 50_000  # where the window is not known
 CHARS_PER_TOKEN = 4  # a text of few tokens is bounded too
 DEFAULT_HINT = "call {name} again with arguments that return less."
 
@@ -28,7 +28,9 @@ class ResultCap:
 
     def visible(self, name: str, output: str) -> str:
         """Both ends of an output that is too long, and between them how to read the rest."""
-        chars = self.tokens * CHARS_PER_TOKEN
+        chars = DEFAULT_CHARS
+        if self.window:
+            chars = self.tokens * CHARS_PER_TOKEN
         if len(output) * 2 > self.tokens:  # no text has more than two tokens for each character
             tokens = text_tokens(output)
             if tokens > self.tokens:

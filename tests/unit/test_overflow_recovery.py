@@ -9,15 +9,14 @@ from gateway_app.agent.compaction import compact
 from gateway_app.agent.events import (
     AgentEvent,
     Compaction,
-    ContextOverflow,
     ModelFailed,
-    ModelFault,
     ToolFinished,
     Truncation,
     TurnFinished,
 )
 from gateway_app.agent.loop import TurnProgress, run_turn
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.model_faults import ContextOverflow, ModelFault
 from gateway_app.agent.summaries import PROMPT, summarised_entries, summary_call
 from gateway_app.agent.tools import ToolCall, ToolResult
 from responses_app.protocol.items import CompactedContext, Item

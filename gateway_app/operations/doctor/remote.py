@@ -36,6 +36,11 @@ def check_upstreams(timeout_secs: float) -> Iterator[checks.CheckMessage]:
             )
         else:
             yield _check_upstream(model, timeout_secs)
+
+
+def check_windows(timeout_secs: float) -> Iterator[checks.CheckMessage]:
+    for model in settings.HERMES_MODELS:
+        if model["provider"] != "builtin":
             yield _check_window(model, timeout_secs)
 
 
