@@ -74,25 +74,39 @@ class ProfileAdmin(admin.ModelAdmin):
     list_display = ("name", "provider", "upstream_model", "is_enabled")
     list_filter = ("is_enabled",)
     search_fields = ("name", "upstream_model")
-    readonly_fields = ("effective_prompt",)
+    readonly_fields = ("effective_window", "effective_prompt")
 
     @admin.display(description="Effective prompt")
     def effective_prompt(self, row: Profile) -> str:
-        """An entry of config.yaml takes the place of a row with its name.
+        return format_html("<pre>{}</pre>", _effective_agent(row).prompt_of_today())
 
-        It is that of the stored row: a form with errors may have given this one any value.
-        """
-        profile: AgentProfile | None = settings.HERMES_PROFILES.get(row.name)
-        stored = Profile.objects.filter(pk=row.pk).first()
-        if profile is None and stored is not None:
-            profile = profile_of_row(stored)
-        return format_html("<pre>{}</pre>", Agent(profile).prompt_of_today())
+    @admin.display(description="Effective context window")
+    def effective_window(self, row: Profile) -> str:
+        try:
+            return str(_effective_agent(row).window())
+        except ImproperlyConfigured as error:
+            return str(error)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """With the prompts of agents that may have no row."""
+        """With the prompts and windows of agents that may have no row."""
         prompts = {}
+        shown_windows = {}
         for name in (default_model(), *settings.HERMES_PROFILES):
             prompts[name] = agent_of(name).prompt_of_today()
-        return super().changelist_view(request, {"prompts": prompts} | (extra_context or {}))
+            shown_windows[name] = str(agent_of(name).window())
+        shown = {"prompts": prompts, "windows": shown_windows}
+        return super().changelist_view(request, shown | (extra_context or {}))
+
+
+def _effective_agent(row: Profile) -> Agent:
+    """An entry of config.yaml takes the place of a row with its name.
+
+    It is that of the stored row: a form with errors may have given this one any value.
+    """
+    profile: AgentProfile | None = settings.HERMES_PROFILES.get(row.name)
+    stored = Profile.objects.filter(pk=row.pk).first()
+    if profile is None and stored is not None:
+        profile = profile_of_row(stored)
+    return Agent(profile)

@@ -114,6 +114,10 @@ HERMES_PROFILES = read_profiles(
 HERMES_CONTEXT_LENGTH = env.integer(
     "HERMES_CONTEXT_LENGTH", 0, low=0, high=100_000_000, config_path="model.context_length"
 )
+# Of the context window: a longer conversation is replaced by its summary; 0 means never.
+HERMES_COMPACT_SHARE = env.share("HERMES_COMPACT_SHARE", 0.8)
+HERMES_MAX_ITERATIONS = env.integer("HERMES_MAX_ITERATIONS", 90, low=1, high=10_000)
+HERMES_CONTEXT_LIMITS = "gateway_app.runtime.context_limits.limits_of"
 HERMES_CORE_PROMPT = env.choice("HERMES_CORE_PROMPT", "on", ("on", "off")) == "on"
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text(

@@ -27,3 +27,5 @@ class AgentProfile:
     upstream: dict[str, Any] = field(default_factory=dict)
     fallback_models: list[Any] | None = None
     context_window: int = 0  # in tokens; 0 means that of the server
+    compact_share: float | None = None  # None means that of the server
+    max_iterations: int = 0  # 0 means that of the server

@@ -67,6 +67,7 @@ class ToolContext:
     workspace: Path  # shared by every conversation of one owner and profile
     report: Callable[[str], None]  # takes a piece of output
     notes: Notes = field(default_factory=NoNotes)
+    max_tokens: int = 16_000  # of a result; the rest of a longer one is left out of its middle
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Tool:
     can_keep_consent: bool = True
     time_limit_secs: float = 300
     server_label: str = ""  # the MCP server it comes from
+    # How to read the rest of a result that is too long: which tool, with which arguments.
+    rest_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

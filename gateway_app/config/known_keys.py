@@ -101,6 +101,8 @@ PROFILE = Section(
         "approval_wait",
         "fallback_models",
         "context_length",
+        "compact_share",
+        "max_iterations",
         *UPSTREAM_KEYS,
         *OPTION_KEYS,
     ),

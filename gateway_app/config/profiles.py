@@ -18,6 +18,7 @@ from responses_app.agent_profiles import (
 
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
+MAX_ITERATIONS = 10_000
 
 
 def models_of(
@@ -85,7 +86,9 @@ def _read(name: str, entry: Any) -> AgentProfile:
         approval_wait=_boolean(entry, "approval_wait", place),
         upstream=upstream,
         fallback_models=entry.get("fallback_models"),
-        context_window=_tokens(entry, place),
+        context_window=_number(entry, "context_length", place, MAX_CONTEXT_LENGTH),
+        compact_share=_share(entry, place),
+        max_iterations=_number(entry, "max_iterations", place, MAX_ITERATIONS),
     )
 
 
@@ -134,11 +137,20 @@ def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...] | None
     return tuple(names)
 
 
-def _tokens(entry: Mapping[str, Any], place: str) -> int:
-    value = entry.get("context_length", 0)
+def _number(entry: Mapping[str, Any], field: str, place: str, high: int) -> int:
+    """0 and an absent value mean that of the server."""
+    value = entry.get(field, 0)
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= MAX_CONTEXT_LENGTH:
-        raise ImproperlyConfigured(
-            f"{place}.context_length must be a whole number from 0 to {MAX_CONTEXT_LENGTH}."
-        )
+    if not is_number or not 0 <= value <= high:
+        raise ImproperlyConfigured(f"{place}.{field} must be a whole number from 0 to {high}.")
     return int(value)
+
+
+def _share(entry: Mapping[str, Any], place: str) -> float | None:
+    value = entry.get("compact_share")
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise ImproperlyConfigured(f"{place}.compact_share must be a number from 0 to 1.")
+    return float(value)

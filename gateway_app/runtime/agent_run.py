@@ -59,12 +59,11 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         return run_compaction(providers, context.compaction, retries, progress.spent_on_summaries)
     tool_runner = ToolRunner(
         row,
-        context.call.tools,
+        context.call,
         workspace=context.agent.workspace(row.owner_id),
         note=log.note,
         known=context.ledger,
         noted=progress.noted,
-        offered=context.call.offered_names(),
         approved=context.approved,
     )
     return run_turn(providers, context.call, tool_runner.run, progress, retries, tool_runner.ask)

@@ -12,12 +12,14 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from gateway_app.agent.approval_items import OWN_LABEL
+from gateway_app.agent.budget import Correction
 from gateway_app.agent.core_prompt import core_prompt
 from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
+from gateway_app.runtime.windows import Window, WindowSource, windows
 from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
@@ -54,13 +56,32 @@ class Agent:
         core = self.core_prompt(datetime.now(UTC).date(), self.tools(None))
         return "\n\n".join(filter(None, (core, self.instructions)))
 
-    @property
-    def context_window(self) -> int:
-        """In tokens; 0 means unknown."""
-        window: int = settings.HERMES_CONTEXT_LENGTH
+    def window(self, *, may_ask: bool = True) -> Window:
+        """Of the model that answers first; its server may be asked, in the background."""
         if self.profile is not None and self.profile.context_window:
-            window = self.profile.context_window
-        return window
+            return Window(self.profile.context_window, WindowSource.PROFILE)
+        if settings.HERMES_CONTEXT_LENGTH:
+            return Window(settings.HERMES_CONTEXT_LENGTH, WindowSource.SETTING)
+        return windows.of_model(self.models()[0], may_ask=may_ask)
+
+    def correction(self) -> Correction:
+        """How the upstream of that model counts."""
+        return windows.correction(self.models()[0])
+
+    @property
+    def compact_share(self) -> float:
+        """Of the window: a longer conversation is compacted; 0 means never."""
+        if self.profile is not None and self.profile.compact_share is not None:
+            return self.profile.compact_share
+        share: float = settings.HERMES_COMPACT_SHARE
+        return share
+
+    @property
+    def max_iterations(self) -> int:
+        if self.profile is not None and self.profile.max_iterations:
+            return self.profile.max_iterations
+        limit: int = settings.HERMES_MAX_ITERATIONS
+        return limit
 
     def models(self) -> tuple[Model, ...]:
         """The model that answers, then those that take over where it fails."""

@@ -12,6 +12,10 @@ CANT_ASK = (
     "in the profile, so that calls wait until they are decided."
 )
 
+DENIED = "Denied: this call was not allowed, and was not carried out."
+EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
+USED_BEFORE = "Not carried out: the approval of this call was used in another turn."
+
 
 def denial_of(row: Response, approver: str) -> str:
     """Why a call that needs an approval can't get one in this turn; empty if it can."""

@@ -18,6 +18,7 @@ from responses_app.agent_profiles import MCP_CALL
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
+    CONTEXT_TRUNCATED,
     ITEM_STATE,
     MODEL_FINISHED,
     MODEL_STARTED,
@@ -253,18 +254,19 @@ class Recorder:
         self._builder.compacted(self._seal(event.context))
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
+    def _truncation(self, event: types.Truncation) -> None:
+        truncated: Event = {"type": CONTEXT_TRUNCATED, "kept_items": event.kept_items}
+        truncated["dropped_items"] = event.dropped_items
+        self._builder.add(truncated)
+
     def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
     def _upstream_position(self, event: types.UpstreamPosition) -> None:
-        self._builder.add(
-            {
-                "type": UPSTREAM_POSITION,
-                "upstream": event.upstream,
-                "upstream_id": event.response_id,
-                "cursor": event.cursor,
-            }
-        )
+        moved: Event = {"type": UPSTREAM_POSITION, "upstream": event.upstream}
+        moved["upstream_id"] = event.response_id
+        moved["cursor"] = event.cursor
+        self._builder.add(moved)
 
     def _upstream_abandoned(self, event: types.UpstreamAbandoned) -> None:
         self._builder.add({"type": UPSTREAM_ABANDONED})
@@ -292,4 +294,5 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.AnswerStarted: Recorder._answer_started,
     types.RoundFinished: Recorder._round_finished,
     types.Compaction: Recorder._compaction,
+    types.Truncation: Recorder._truncation,
 }

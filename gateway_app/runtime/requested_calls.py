@@ -13,7 +13,7 @@ from gateway_app.agent.approval_items import (
     is_own_request,
 )
 from gateway_app.agent.tools import ToolCall
-from gateway_app.runtime.tool_outputs import visible_output
+from gateway_app.runtime.visible_results import DEFAULT_CAP
 from responses_app.models import Decision, Response, ToolEvent, ToolStatus
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import APPROVAL_RESPONSE, Item, all_call_ids, request_id_of
@@ -71,7 +71,7 @@ def _output(
     earlier = run_event(row.owner_id, request_id)
     if earlier is None or not earlier.is_over:
         return INTERRUPTED
-    return visible_output(earlier.output)
+    return DEFAULT_CAP.visible(earlier.name, earlier.output)
 
 
 def _reasons(items: Iterable[Item]) -> dict[str, str]:

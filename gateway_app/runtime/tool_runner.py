@@ -4,29 +4,28 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from django.conf import settings
 
 from gateway_app.agent.arguments import read_arguments
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import (
     Consent,
-    Tool,
     ToolCall,
     ToolContext,
     ToolOutput,
     ToolResult,
 )
-from gateway_app.runtime.consent import asks_in_output, denial_of
+from gateway_app.runtime import consent
 from gateway_app.runtime.notes import notes_of
-from gateway_app.runtime.tool_outputs import visible_output
 from gateway_app.runtime.tool_progress import ToolProgress
+from gateway_app.runtime.visible_results import ResultCap
 from responses_app.database import database
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
@@ -64,9 +63,6 @@ T = TypeVar("T")
 
 # Events that each call has at most once, over all attempts.
 NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
-DENIED = "Denied: this call was not allowed, and was not carried out."
-EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
-USED_BEFORE = "Not carried out: the approval of this call was used in another turn."
 
 
 class ToolRunner:
@@ -79,22 +75,22 @@ class ToolRunner:
     def __init__(
         self,
         row: Response,
-        tools: Iterable[Tool],
+        model_call: ModelCall,
         workspace: Path,
         note: Callable[[Event], None],
         known: dict[str, ToolEvent],
         noted: Collection[tuple[str, str]],
-        offered: Sequence[str] = (),
-        approved: Mapping[str, int] = MappingProxyType({}),
+        approved: Mapping[str, int],
     ) -> None:
         self._row = row
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.name: tool for tool in model_call.tools}
+        self._cap = ResultCap(model_call.budget.window, self._tools)
         self._workspace = workspace
         self._note = note
         self._known = known
         self._noted = noted  # types of NOTED_ONCE, with call ids
         self._approved = approved  # by the client, in another turn: see requested_calls
-        self._offered = offered  # names as the model knows them, also of the client's tools
+        self._offered = model_call.offered_names()  # also those of the client's tools
 
     async def run(self, call: ToolCall) -> ToolResult | None:
         """The output of a call; a failure is an output too. None while it waits for approval."""
@@ -132,7 +128,7 @@ class ToolRunner:
             self._known[call_id] = known
         if known.status != ToolStatus.AWAITING_APPROVAL or self._is_other(known, call):
             return Consent.GIVEN
-        if asks_in_output(self._row, known.approver):
+        if consent.asks_in_output(self._row, known.approver):
             return Consent.REQUESTED
         assert known.expires_at is not None
         self._note_request(call, known, known.expires_at)
@@ -148,7 +144,7 @@ class ToolRunner:
         asked_id = self._approved.get(call.call_id)
         if asked_id is not None:
             if not await self._write(partial(take_over, self._row, intent, asked_id)):
-                return ToolResult(USED_BEFORE, is_error=True)
+                return ToolResult(consent.USED_BEFORE, is_error=True)
             return await self._run(call)
         recorded = await self._write(partial(record_intent, self._row, intent))
         if recorded.status is ToolStatus.DENIED:
@@ -171,7 +167,7 @@ class ToolRunner:
             approval_time=timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT),
             approver=approver,
             can_keep_consent=tool is None or tool.can_keep_consent,
-            denial=denial_of(self._row, approver),
+            denial=consent.denial_of(self._row, approver),
         )
 
     async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult:
@@ -179,9 +175,9 @@ class ToolRunner:
         decision = known.decision or "expired"
         self._note_call(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
         if decision == Decision.DENY:
-            return await self._end(call, ToolStatus.DENIED, DENIED)
+            return await self._end(call, ToolStatus.DENIED, consent.DENIED)
         if decision == "expired":
-            return await self._end(call, ToolStatus.DENIED, EXPIRED)
+            return await self._end(call, ToolStatus.DENIED, consent.EXPIRED)
         return await self._start(call)
 
     async def _start(self, call: ToolCall) -> ToolResult:
@@ -222,7 +218,8 @@ class ToolRunner:
         images: tuple[str, ...] = (),
     ) -> ToolResult:
         self._note_call(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
-        return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED, images)
+        visible = self._cap.visible(call.name, output)
+        return ToolResult(visible, status is not ToolStatus.COMPLETED, images)
 
     async def _write(self, step: Callable[[], T]) -> T:
         """Written behind the events that led to it, so that the log explains every row."""
@@ -286,7 +283,9 @@ class ToolRunner:
             return ToolStatus.FAILED, ToolOutput(self._unknown(call.name))
         try:
             arguments = read_arguments(call.arguments, tool.parameters)
-            context = ToolContext(self._workspace, progress.add, notes_of(self._row))
+            context = ToolContext(
+                self._workspace, progress.add, notes_of(self._row), self._cap.tokens
+            )
             async with asyncio.timeout(tool.time_limit_secs) as limit:
                 output = await tool.run(arguments, context)
             if isinstance(output, ToolOutput):

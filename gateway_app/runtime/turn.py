@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -29,6 +28,7 @@ from gateway_app.runtime.mcp import wait_until_connected
 from gateway_app.runtime.missing_servers import deviation, wait_for_servers
 from gateway_app.runtime.open_round import OpenRound
 from gateway_app.runtime.resumption import EarlierAttempts
+from gateway_app.runtime.stop_causes import ContinuedElsewhere, StopCause
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
 from gateway_app.runtime.turn_log import (
     TurnEnd,
@@ -38,6 +38,7 @@ from gateway_app.runtime.turn_log import (
     failed,
     incomplete,
 )
+from gateway_app.runtime.windows import windows
 from responses_app.database import database
 from responses_app.eventlog import Fenced
 from responses_app.protocol.events import CONTEXT_TRUNCATED, PROTOCOL_DEVIATION
@@ -50,18 +51,6 @@ from responses_app.services.lifecycle.failed_attempt import is_given_up
 logger = logging.getLogger(__name__)
 
 RECONNECT_SECS = 10.0  # for MCP servers whose calls a resumed turn may have to run
-
-
-class StopCause(StrEnum):
-    """Why a turn is interrupted from outside."""
-
-    CANCELLED = "cancelled"
-    UNATTENDED = "unattended"
-    SHUTDOWN = "shutdown"
-
-
-class ContinuedElsewhere(Exception):
-    """The turn goes on in another process, from the log."""
 
 
 class TurnRun:
@@ -196,15 +185,23 @@ class TurnRun:
             if name not in self._deviations:
                 self._log.note({"type": PROTOCOL_DEVIATION, "name": name})
                 self._deviations.append(name)
-        context = await database.read_with_retry(
-            build_turn_context, self.row, self._log.admitted_request, earlier, missing
-        )
+        context = await self._read_context(earlier, missing)
+        is_unknown = context.call.budget.window == 0
+        if is_unknown and await windows.ask_first(context.agent.models()[0]):
+            context = await self._read_context(earlier, missing)
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})
         if context.progress.is_message_cut and context.call.is_formatted:
             # Two pieces do not make one JSON document.
             return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         return await self._drive(context)
+
+    async def _read_context(
+        self, earlier: EarlierAttempts, missing_servers: Sequence[str]
+    ) -> TurnContext:
+        return await database.read_with_retry(
+            build_turn_context, self.row, self._log.admitted_request, earlier, missing_servers
+        )
 
     async def _drive(self, context: TurnContext) -> TurnFinished | None:
         """The agent loop, up to the end of the turn or to a call that waits for approval."""

@@ -91,4 +91,5 @@ TOOL = Tool(
     run=search_files,
     is_replay_safe=True,
     is_read_only=True,
+    rest_hint="call search_files again with a narrower pattern or path, or a smaller max_results.",
 )

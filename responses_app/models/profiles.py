@@ -1,3 +1,4 @@
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from responses_app.agent_profiles import CLIENT_TOOL_MODES, REPLACE, TOOL_ITEM_FORMS
@@ -57,7 +58,22 @@ class Profile(models.Model):
         default=list, blank=True, help_text="Models to try when this one can't be reached."
     )
     context_window = models.PositiveIntegerField(
-        null=True, blank=True, help_text="In tokens; empty means unknown."
+        null=True,
+        blank=True,
+        help_text="In tokens; empty: HERMES_CONTEXT_LENGTH, or what the model's server reports.",
+    )
+    compact_share = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text="Of the context window: a longer conversation is replaced by its summary. "
+        "Empty: HERMES_COMPACT_SHARE; 0: never.",
+    )
+    max_iterations = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(10_000)],
+        help_text="How often one turn may ask the model; empty: HERMES_MAX_ITERATIONS.",
     )
     is_enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

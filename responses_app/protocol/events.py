@@ -36,6 +36,7 @@ class Event(TypedDict, total=False):
     # -- internal events
     call_id: str
     attempt: int
+    dropped_items: int
     kept_items: int
     reason: str
     message: str

@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from responses_app.agent_profiles import AgentProfile
 from responses_app.http.principals import Principal
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item, request_id_of
 from responses_app.requests import options
@@ -133,7 +133,7 @@ def read_create(
         tool_items=chosen.tool_form(echo.get("tools"), profile),
         client_tools=tools_mode,
         may_wait_for_approval=chosen.may_wait(profile),
-        context_window=context_window_of(profile),
+        limits=context_limits(model, echo.get("tools")),
         is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
@@ -147,11 +147,10 @@ def without_input(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in ("input", HISTORY)}
 
 
-def context_window_of(profile: AgentProfile | None) -> int:
-    if profile is not None and profile.context_window:
-        return profile.context_window
-    window: int = settings.HERMES_CONTEXT_LENGTH
-    return window
+def context_limits(model: str, requested: list[Any] | None) -> ContextLimits:
+    """Only the gateway knows its prompt, its tools and the window of the model."""
+    limits: ContextLimits = import_string(settings.HERMES_CONTEXT_LIMITS)(model, requested)
+    return limits
 
 
 def _check_authority(items: list[Item], principal: Principal) -> None:

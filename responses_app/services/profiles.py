@@ -117,4 +117,6 @@ def profile_of_row(row: Profile) -> AgentProfile:
         upstream=row.model_options | named,
         fallback_models=row.fallback_models,
         context_window=row.context_window or 0,
+        compact_share=row.compact_share,
+        max_iterations=row.max_iterations or 0,
     )

@@ -71,6 +71,7 @@ class GeneratingConsumer(HttpConsumer):
             names.append(SESSION_HEADER)
         for turn in admitted.skipped_turns:
             names.append(f"deleted turn {turn}")
+        names += admitted.left_out
         if names:
             headers.append((IGNORED_HEADER.lower().encode(), ignored_value(names).encode()))
         if admitted.is_replayed:

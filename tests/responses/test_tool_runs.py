@@ -159,10 +159,22 @@ def test_a_turn_has_a_time_limit(make_server: Callable[..., Server]) -> None:
     assert text(body) == "kept "
 
 
-def test_a_loop_that_never_ends_is_ended(server: Server) -> None:
+def test_a_loop_that_never_ends_is_ended_in_words(server: Server) -> None:
     body = run_script(server, call("again"))
-    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_iterations"})
-    assert len(tool_calls(server, body["id"])) == 90
+    assert (body["status"], body["incomplete_details"]["reason"]) == ("incomplete", "max_iterations")
+    assert len(tool_calls(server, body["id"])) == 89
+    assert text(body)
+
+
+def test_the_rounds_of_a_turn_are_limited_by_the_server_and_by_its_profile(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_MAX_ITERATIONS="4")
+    body = run_script(server, call("again"))
+    assert len(tool_calls(server, body["id"])) == 3
+    made = "from responses_app.models import Profile; Profile.objects.create(name='hasty', max_iterations=2)"
+    server.manage("shell", "-c", made)
+    body = run_script(server, call("again"), model="hasty")
+    assert len(tool_calls(server, body["id"])) == 1
+    assert body["incomplete_details"]["reason"] == "max_iterations"
 
 
 def test_files_written_in_one_turn_are_there_in_the_next(server: Server) -> None:

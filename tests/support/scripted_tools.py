@@ -1,6 +1,7 @@
 """Tools that leave traces, wait, fail and ask: one line in ``effects.txt`` for each time one really ran."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def _trace(home: Path, text: str) -> None:
 
 
 async def _again(arguments: dict[str, Any], context: ToolContext) -> str:
-    return '{"script": [{"call": "again", "arguments": {}}]}'
+    number = arguments.get("number", 0) + 1
+    return json.dumps({"script": [{"call": "again", "arguments": {"number": number}}]})
 
 
 def _always(arguments: dict[str, Any]) -> str:

@@ -64,6 +64,8 @@ class Preset:
     writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
     continuation: Continuation = Continuation.NOTE
     continuation_url: str = ""  # continuations go to this address
+    # A prompt that is too long is answered after its oldest part was dropped, without an error.
+    truncates_silently: bool = False
     echoes_prefix: bool = False  # the continued text begins with the prefix again
     # -- the Responses API
     takes_system_items: bool = False  # also behind other items, beside the instructions

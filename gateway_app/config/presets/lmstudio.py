@@ -7,4 +7,5 @@ LMSTUDIO = Preset(
     title="LM Studio",
     base_url="http://127.0.0.1:1234/v1",
     writes_calls_as_text=True,  # a call that its parser rejects stays in the text
+    truncates_silently=True,
 )

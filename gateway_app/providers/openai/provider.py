@@ -7,12 +7,14 @@ from typing import Any
 
 import openai
 
+from gateway_app.agent.budget import is_cut
 from gateway_app.agent.events import (
     ModelEvent,
     ModelFailed,
     ProtocolDeviation,
     UpstreamAbandoned,
     UpstreamPosition,
+    Usage,
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
@@ -32,6 +34,9 @@ from gateway_app.providers.openai.transport import FRESH_CONNECTION
 from responses_app.metrics import UpstreamRequest
 
 logger = logging.getLogger(__name__)
+
+CUT_PROMPT = "prompt cut by the upstream: set a larger context window there"
+MIN_JUDGED_TOKENS = 1_000  # the estimate of a shorter prompt may be far off
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
 
@@ -133,6 +138,8 @@ class OpenAIProvider:
                             yield model_event
             except ModelFailed as found:
                 failure = client.redacted(found)
+            if client.upstream.preset.truncates_silently and _is_cut(call, answer.usage):
+                yield ProtocolDeviation(CUT_PROMPT)
             for model_event in answer.end(failure):
                 yield model_event
 
@@ -152,6 +159,13 @@ class OpenAIProvider:
     async def aclose(self) -> None:
         await self._client.aclose()
         await self._forms.aclose()
+
+
+def _is_cut(call: ModelCall, usage: Usage) -> bool:
+    """A low count of the prompt is the only sign."""
+    estimated = call.estimate()
+    is_counted = usage.input_tokens > 0 and estimated > MIN_JUDGED_TOKENS
+    return is_counted and is_cut(estimated, usage.input_tokens)
 
 
 def _as_it_is(body: Body) -> Body:

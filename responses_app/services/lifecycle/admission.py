@@ -6,6 +6,7 @@ from typing import Any
 from responses_app.agent_profiles import FUNCTION_CALL, REPLACE
 from responses_app.eventlog import Tail
 from responses_app.models import ApprovalMode, Kind, TurnPolicy
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.items import Item
 from responses_app.protocol.reasoning_items import RAW
 from responses_app.protocol.response_object import ResponseBody
@@ -41,7 +42,7 @@ class Admission:
     client_tools: str = REPLACE
     may_wait_for_approval: bool = False  # also where the client can't be asked, or could be
     reasoning_form: str = RAW
-    context_window: int = 0  # in tokens; 0 means unknown
+    limits: ContextLimits = field(default_factory=ContextLimits)
     is_stored: bool = True
     is_background: bool = False
     stops_with_client: bool = False  # even if it is stored
@@ -90,6 +91,7 @@ class Admitted:
     body: ResponseBody
     on_disconnect: OnDisconnect
     skipped_turns: tuple[str, ...]
+    left_out: tuple[str, ...]  # of the conversation, as it does not fit
     interrupted: tuple[str, ...]
     tail: Tail
     reader: str  # the name of this request among the tail's clients

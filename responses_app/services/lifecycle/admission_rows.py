@@ -94,6 +94,7 @@ def store_admission(
         body,
         admission.on_disconnect,
         placement.skipped,
+        placement.left_out,
         room.interrupted,
         tail,
         reader=response_id,
@@ -130,7 +131,7 @@ def _admitted_columns(
     if admission.is_stored:
         columns["message_count"] = count_messages(placement.items)
         columns["request"] = admission.request
-        columns["ignored"] = list(admission.ignored)
+        columns["ignored"] = [*admission.ignored, *placement.left_out]
     else:
         columns["lease_owner"] = PROCESS_ID  # only this process has the request
     return columns | chain_columns_at_admission(response_id, admission, placement)

@@ -85,6 +85,7 @@ async def _admitted_by_joining(joined: Joined, reader: str) -> Admitted:
         await joined.body(),
         OnDisconnect(row.on_disconnect),
         skipped_turns=(),
+        left_out=(),
         interrupted=(),
         tail=joined.tail or event_store.tails.of(row.pk),
         reader=reader,
