@@ -12,9 +12,11 @@ import pytest
 
 from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools, search_files
+from gateway_app.tools.read_file import TOOL as READ_FILE
 from gateway_app.tools.support.output import MAX_RESULT_CHARS
 from gateway_app.tools.support.tree import is_match
 from gateway_app.tools.support.workspace import PathRefused, locate, opened_folder
+from responses_app.protocol.token_estimate import text_tokens
 from tests.support.tool_runs import text_of
 
 TOOLS = builtin_tools("off")
@@ -161,11 +163,20 @@ async def test_a_wrong_argument_is_named(run: Run, name: str, arguments: dict[st
         await run(name, **arguments)
 
 
+async def test_a_page_is_no_larger_than_the_window_takes(run: Run, workspace: Path) -> None:
+    await run("write_file", path="long", content="渡轮每天早上出发\n" * 500)
+    context = ToolContext(workspace, report=lambda _: None, max_tokens=600)
+    page = await READ_FILE.run({"path": "long"}, context)
+    assert text_tokens(page) <= 600
+    shown, _, note = page.rpartition("\n")
+    assert note.startswith(f"[cut: go on with read_file offset={shown.count(chr(10)) + 2};")
+
+
 async def test_a_long_file_is_read_page_by_page(run: Run, workspace: Path) -> None:
     await run("write_file", path="long", content="".join(f"line {n}\n" for n in range(1, 5001)))
     first = await run("read_file", path="long")
     assert first.count("\n") == 2000
-    assert first.endswith("2000|line 2000\n[cut: go on with offset=2001; the file has 48893 bytes]")
+    assert first.endswith("2000|line 2000\n[cut: go on with read_file offset=2001; the file has 48893 bytes]")
     assert await run("read_file", path="long", offset=5000, limit=5) == "5000|line 5000"
     assert await run("read_file", path="long", offset=5001) == "[the file ends before line 5001: it has 5000 lines]"
     (workspace / "no-end").write_text("a\nb")
