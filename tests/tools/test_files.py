@@ -166,7 +166,7 @@ async def test_a_wrong_argument_is_named(run: Run, name: str, arguments: dict[st
 async def test_a_page_is_no_larger_than_the_window_takes(run: Run, workspace: Path) -> None:
     await run("write_file", path="long", content="渡轮每天早上出发\n" * 500)
     context = ToolContext(workspace, report=lambda _: None, max_tokens=600)
-    page = await READ_FILE.run({"path": "long"}, context)
+    page = await text_of(READ_FILE.run({"path": "long"}, context))
     assert text_tokens(page) <= 600
     shown, _, note = page.rpartition("\n")
     assert note.startswith(f"[cut: go on with read_file offset={shown.count(chr(10)) + 2};")
