@@ -1,5 +1,6 @@
 """One request to a model, and the interface of the providers that send it."""
 
+import hashlib
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ MAX_ITERATIONS = 90  # of one turn; each asks the model once
 
 # Models name a tool as their training data did: with a namespace, and Kimi with the call's number.
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
+MAX_WIRE_NAME_CHARS = 64  # upstreams refuse a conversation with a longer one
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -223,7 +225,11 @@ def wire_name(name: str) -> str:
 
     A tool that the model made up may have any name: in a conversation it must be one they accept.
     """
-    return _UNSAFE_IN_NAMES.sub("_", name.replace(".", "-"))
+    safe = _UNSAFE_IN_NAMES.sub("_", name.replace(".", "-"))
+    if len(safe) <= MAX_WIRE_NAME_CHARS:
+        return safe
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{safe[: MAX_WIRE_NAME_CHARS - 9]}_{digest}"
 
 
 class Provider(Protocol):

@@ -132,7 +132,35 @@ def test_mistral_gets_ids_of_its_own_kind_in_calls_and_results() -> None:
     assert messages([*talk, says("user", "on")], "mistral")[0]["tool_calls"][0]["id"] == ids[0]
 
 
-@pytest.mark.parametrize("preset", [name for name, preset in PRESETS.items() if preset.call_id_pattern])
+LONG = "calculate the sum of all the numbers in the file " * 3
+
+
+@pytest.mark.parametrize(("preset", "limit"), [("openai", 40), ("azure", 40), ("custom", 64)])
+def test_a_chat_upstream_gets_no_id_or_name_that_is_too_long_for_it(preset: str, limit: int) -> None:
+    long_ids = ["x" * (limit + 1), "x" * 200]
+    fitting = "y" * limit
+    talk = [call(call_id) | {"name": LONG} for call_id in (*long_ids, fitting)]
+    shown = messages([*talk, *(output(call_id) for call_id in (*long_ids, fitting))], preset)
+    ids = [made["id"] for made in shown[0]["tool_calls"]]
+    assert ids == [message["tool_call_id"] for message in shown[1:]]
+    assert ids[2] == fitting
+    assert len(set(ids)) == 3
+    assert max(map(len, ids)) == limit
+    assert {len(made["function"]["name"]) for made in shown[0]["tool_calls"]} == {64}
+
+
+def test_an_upstream_of_responses_gets_no_id_or_name_that_is_too_long_for_it() -> None:
+    talk = [call("x" * 65), call("y" * 64), output("x" * 65), output("y" * 64)]
+    talk[0]["name"], talk[1]["name"] = LONG, LONG + "!"
+    sent = responses_body(ModelCall(model="m", items=talk), Upstream("openai", "m"))["input"]
+    assert [item["call_id"] for item in sent[:2]] == [item["call_id"] for item in sent[2:]]
+    assert len(sent[0]["call_id"]) <= 64
+    assert sent[1]["call_id"] == "y" * 64
+    names = {item["name"] for item in sent[:2]}
+    assert [len(name) for name in names] == [64, 64]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
 def test_ids_that_are_made_match_the_pattern_of_every_preset(preset: str) -> None:
     pattern = PRESETS[preset].call_id_pattern
     for number in range(50):

@@ -1,5 +1,6 @@
 """The providers openai and custom: what a call becomes on the wire, and what the wire becomes again."""
 
+import json
 import threading
 from contextlib import aclosing
 from typing import Any
@@ -107,6 +108,15 @@ async def test_an_error_inside_the_stream_is_a_failure(providers: Providers, mod
         failure = await fail(providers.provider(mode))
         assert failure.message == "The model failed: too many for [redacted]"
         assert failure.code == "rate_limit_exceeded"
+
+
+async def test_every_secret_of_an_upstream_is_hidden(providers: Providers, mode: str) -> None:
+    secrets = ("in-a-header", "in the/query", "in%20the%2Fquery", "in+the%2Fquery", "ann-the-user", "p@ss", "p%40ss")
+    address = providers.stub.url.replace("://", "://ann-the-user:p%40ss@")
+    options = {"extra_headers": {"X-Gate": "in-a-header"}, "query": {"sig": "in the/query", "v": 1}}
+    providers.stub.play(Answer(400, json.dumps({"error": {"message": ", ".join(secrets)}}).encode()))
+    failure = await fail(providers.provider(mode, base_url=address, options=options))
+    assert failure.message.endswith(": " + ", ".join(["[redacted]"] * len(secrets)))
 
 
 async def test_a_failed_response_is_a_failure(providers: Providers) -> None:

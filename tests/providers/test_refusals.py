@@ -1,4 +1,4 @@
-"""A field that an upstream refuses by name is left out, once, and of every later request."""
+"""A field that an upstream refuses by name is left out; of every later request, if it is unknown there."""
 
 import json
 from dataclasses import replace
@@ -33,14 +33,14 @@ VALIDATED = {"type": "extra_forbidden", "loc": ["body", "user"], "msg": "Extra i
     ("answer", "field"),
     [
         # OpenAI
-        (refusal(error("Unknown parameter: 'top_k'.", code="unknown_parameter", param="top_k")), "top_k"),
+        (refusal(error("Unknown parameter: 'stop'.", code="unknown_parameter", param="stop")), "stop"),
         (refusal(error("Unrecognized request argument supplied: user")), "user"),
         (
-            refusal(error("Unsupported value: 'temperature' does not support 0.5.", param="temperature")),
+            refusal(error("'temperature' is not supported with this model.", param="temperature")),
             "temperature",
         ),
         # Gemini
-        (refusal(error('Invalid JSON payload received. Unknown name "top_k": Cannot find field.')), "top_k"),
+        (refusal(error('Invalid JSON payload received. Unknown name "user": Cannot find field.')), "user"),
         # Groq
         (refusal(error("property 'user' is unsupported")), "user"),
         # xAI
@@ -62,6 +62,86 @@ async def test_a_refused_field_is_left_out_and_reported(providers: Providers, an
     assert without_it == remembered == {name: value for name, value in with_it.items() if name != field}
     assert first.deviations == later.deviations == [f"no {field}"]
     assert first.text == "Hello wörld 🎉"
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("Unknown parameter: 'top_k'.", "top_k"),  # which only the client knows
+        ("presence_penalty is not supported with tools", "presence_penalty"),  # another request may have none
+        ("Unknown fields: 'stop', 'user'", "stop"),  # of two, either may be the reason
+    ],
+)
+async def test_other_refused_fields_are_left_out_of_one_request(providers: Providers, message: str, field: str) -> None:
+    provider = providers.provider("chat_completions")
+    providers.stub.play(refusal(error(message)))
+    recorded = await record_round(provider, call=SAMPLED, retries=0)
+    later = await record_round(provider, call=SAMPLED, retries=0)
+    assert (recorded.deviations, later.deviations) == ([f"no {field}"], [])
+    assert [field in asked.body for asked in providers.stub.asked] == [True, False, True]
+
+
+async def test_a_field_that_was_not_the_reason_is_sent_again(providers: Providers) -> None:
+    provider = providers.provider("chat_completions")
+    for _ in range(2):
+        providers.stub.play(refusal(error("No such image: 'unsupported parameter: user'")))
+    with pytest.raises(ModelFailed):
+        await record_round(provider, call=SAMPLED, retries=0)
+    assert (await record_round(provider, call=SAMPLED, retries=0)).deviations == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error(
+            "Unsupported value: 'reasoning_effort' does not support 'high'. Supported values are: 'low'.",
+            param="reasoning_effort",
+            code="unsupported_value",
+        ),
+        error("temperature does not support 0.5"),
+        error("Unsupported user: must be one of 'bob'", param="user"),
+    ],
+)
+async def test_a_refused_value_is_an_error_for_the_client_that_sent_it(
+    providers: Providers, body: dict[str, Any]
+) -> None:
+    provider = providers.provider("chat_completions")
+    providers.stub.play(refusal(body))
+    with pytest.raises(ModelFailed, match="answered 400"):
+        await record_round(provider, call=SAMPLED, retries=0)
+    assert (await record_round(provider, call=SAMPLED, retries=0)).deviations == []
+    assert len(providers.stub.asked) == 2
+
+
+async def test_a_refused_value_of_an_option_is_left_out_of_one_request(providers: Providers) -> None:
+    provider = providers.provider("chat_completions", options={"temperature": 0.5})
+    providers.stub.play(refusal(error("Unsupported value: 'temperature' does not support 0.5")))
+    recorded = await record_round(provider, retries=0)
+    await record_round(provider, retries=0)
+    assert recorded.deviations == ["no temperature"]
+    assert [asked.body.get("temperature") for asked in providers.stub.asked] == [0.5, None, 0.5]
+
+
+async def test_a_field_of_the_operator_is_never_left_out(providers: Providers) -> None:
+    options = {"extra_body": {"safe_prompt": True, "user": "site"}}
+    provider = providers.provider("chat_completions", options=options)
+    providers.stub.play(refusal(error("Unknown parameter: 'safe_prompt'", param="safe_prompt")))
+    with pytest.raises(ModelFailed, match="safe_prompt"):
+        await record_round(provider, call=SAMPLED, retries=0)
+    assert len(providers.stub.asked) == 1
+
+
+@pytest.mark.parametrize("words", ["'temperature' 'user' 'stop'", "reasoning", "encrypted_content"])
+async def test_the_name_of_a_clients_field_has_no_effect_on_others(providers: Providers, words: str) -> None:
+    provider = providers.provider("chat_completions")
+    name = f"x {words}"
+    strange = replace(SAMPLED, chat_extras={**SAMPLED.chat_extras, name: 1})
+    providers.stub.play(refusal(error(f"Unrecognized request argument supplied: {name}")))
+    recorded = await record_round(provider, call=strange, retries=0)
+    with_it, without_it = [asked.body for asked in providers.stub.asked]
+    assert recorded.deviations == [f"no {name}"]
+    assert without_it == {field: value for field, value in with_it.items() if field != name}
+    assert (await record_round(provider, call=SAMPLED, retries=0)).deviations == []
 
 
 async def test_several_fields_go_one_after_another(providers: Providers) -> None:

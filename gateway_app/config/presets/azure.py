@@ -9,6 +9,7 @@ AZURE = Preset(
     key_header="api-key",
     limit_field="max_completion_tokens",
     takes_unknown_fields=False,
+    call_id_pattern=r".{1,40}",  # 400 string_above_max_length
     reasoning_return=ReasoningReturn.NEVER,
     takes_system_items=True,
     takes_files=True,

@@ -49,7 +49,7 @@ class Preset:
     format_forms: tuple[FormatForm, ...] = (FormatForm.JSON_SCHEMA,)  # the best one first
     # -- messages
     empty_content: str | None = None  # of an assistant message that has calls and no text
-    call_id_pattern: str = ""  # call ids must match it; empty: any id will do
+    call_id_pattern: str = r".{1,64}"  # call ids must match it
     needs_assistant_after_tool: bool = False  # before the next user message
     reasoning_field: str = "reasoning_content"  # of a message that goes back
     reasoning_return: ReasoningReturn = ReasoningReturn.OPTIONAL

@@ -28,6 +28,8 @@ from responses_app.protocol.items import CALLS, TokenLogprob
 
 MAX_UPSTREAM_ID_CHARS = 200
 MAX_ID_CHARS = MAX_NAME_CHARS = 200  # what the ledger of tool calls stores
+# What the code that reads an event raises where a part of it is of another type than it should be.
+_NONSENSE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 CUT_REASONS = ("length", "content_filter")
 
 
@@ -58,6 +60,8 @@ class CallTracker:
 
     def start(self, given_id: str, name: str) -> CallStarted:
         """Some servers count their ids anew in every answer; the ledger needs one id per call."""
+        if not isinstance(name, str):
+            raise TypeError("the name of a call is no text")
         call_id = given_id
         if not 0 < len(given_id) <= MAX_ID_CHARS or given_id in self._used_ids:
             call_id = new_call_id()
@@ -178,7 +182,13 @@ class Answer(ABC):
                 yield from self.read_whole(event)
             else:
                 yield from self.read(event)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        except _NONSENSE:
+            raise cut_off("an event makes no sense") from None
+
+    def finish(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
+        try:
+            yield from self.end(failure)
+        except _NONSENSE:
             raise cut_off("an event makes no sense") from None
 
     def end(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import httpx2
 import openai
@@ -92,6 +93,7 @@ class UpstreamClient:
         self.sdk = _sdk(upstream)
         self._is_nearby = is_nearby(upstream.address)
         self._has_answered = False
+        self._secrets = _secrets_of(upstream)
         self.headers: dict[str, Any] = dict(upstream.options.get("extra_headers") or {})
         if not upstream.api_key:
             self.headers["Authorization"] = openai.Omit()
@@ -163,9 +165,8 @@ class UpstreamClient:
         return failure
 
     def redact(self, message: str) -> str:
-        key = self.upstream.api_key
-        if len(key) >= MIN_REDACTED_CHARS:
-            message = message.replace(key, "[redacted]")
+        for secret in self._secrets:
+            message = message.replace(secret, "[redacted]")
         return _CREDENTIALS.sub("[redacted]", message)[:MAX_MESSAGE_CHARS]
 
     def _failure(self, error: openai.OpenAIError) -> ModelFailed:
@@ -217,6 +218,20 @@ class _Deadline:
         if self._silent_at < self._stale_at:
             return cut_off(f"no data for {self._upstream.read_secs:g} s")
         return cut_off(f"no event for {self._stale_secs:g} s")
+
+
+def _secrets_of(upstream: Upstream) -> list[str]:
+    """What may be a secret, as it is and as it is in an address; the longest first."""
+    address = urlsplit(upstream.address)
+    given = [upstream.api_key, address.username or "", address.password or ""]
+    for values in (upstream.options.get("extra_headers"), upstream.options.get("query")):
+        given += map(str, (values or {}).values())
+    given += [value for _, value in parse_qsl(address.query)]
+    found = set()
+    for secret in given:
+        found |= {secret, quote(secret, safe=""), quote_plus(secret), unquote(secret)}
+    secrets = [secret for secret in found if len(secret) >= MIN_REDACTED_CHARS]
+    return sorted(secrets, key=len, reverse=True)
 
 
 def _sdk(upstream: Upstream) -> AsyncOpenAI:

@@ -24,7 +24,7 @@ from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.formatted_answers import FormattedAnswers
 from gateway_app.providers.openai.forms import Forms
 from gateway_app.providers.openai.media import Media
-from gateway_app.providers.openai.refusals import Refusals
+from gateway_app.providers.openai.refusals import CallRefusals, Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.responses.background import PICK_UP
 from gateway_app.providers.openai.state import identity_of
@@ -48,7 +48,8 @@ class OpenAIProvider:
         self.identity = identity_of(upstream)
         self._client = UpstreamClient(upstream)
         self._forms = Forms(self._client, PROTOCOLS[upstream.api_mode])
-        self._refusals = (StateRefusals(upstream.preset), Refusals())
+        self._refused_state = StateRefusals(upstream.preset)
+        self._refused_fields = Refusals(upstream)
         self._media = Media(upstream)
         self._formatted = FormattedAnswers(upstream, self._ask)
 
@@ -66,7 +67,8 @@ class OpenAIProvider:
         exchange = self._forms.best(call)
         if call.resume is not None and exchange.form != PICK_UP:
             yield UpstreamAbandoned()
-        exchange.body, deviations = self._applied(change(exchange.body))
+        fields = self._refused_fields.of(call)
+        exchange.body, deviations = self._applied(change(exchange.body), fields)
         deviations = left_out + deviations
         refused_form = ""
         while True:
@@ -76,16 +78,17 @@ class OpenAIProvider:
                 async with aclosing(self._answer(exchange, call)) as events:
                     async for event in events:
                         yield event
+                fields.confirm()
                 self._forms.remember_refused(refused_form)
                 return
             except Refused as refused:
                 if self._media.learn(given, refused):
                     call, left_out = await self._media.adapted(given)
                     exchange = self._forms.best(call)
-                    exchange.body, deviations = self._applied(change(exchange.body))
+                    exchange.body, deviations = self._applied(change(exchange.body), fields)
                     deviations = left_out + deviations
                     continue
-                less, deviations = self._learn(exchange.body, refused)
+                less, deviations = self._learn(exchange.body, refused, fields)
                 if deviations:
                     exchange.body = less
                     continue
@@ -96,24 +99,24 @@ class OpenAIProvider:
             if refused_form == PICK_UP:
                 yield UpstreamAbandoned()
             exchange = self._forms.without(refused_form, call)
-            exchange.body, deviations = self._applied(change(exchange.body))
+            exchange.body, deviations = self._applied(change(exchange.body), fields)
             deviations = [ProtocolDeviation(f"no {refused_form}"), *deviations]
 
-    def _applied(self, body: Body) -> tuple[Body, list[ProtocolDeviation]]:
+    def _applied(self, body: Body, fields: CallRefusals) -> tuple[Body, list[ProtocolDeviation]]:
         """The body without what the upstream has refused before."""
-        deviations: list[ProtocolDeviation] = []
-        for refusals in self._refusals:
-            body, found = refusals.applied(body)
-            deviations += found
-        return body, deviations
+        body, states = self._refused_state.applied(body)
+        body, others = fields.applied(body)
+        return body, states + others
 
-    def _learn(self, body: Body, refused: Refused) -> tuple[Body, list[ProtocolDeviation]]:
+    def _learn(
+        self, body: Body, refused: Refused, fields: CallRefusals
+    ) -> tuple[Body, list[ProtocolDeviation]]:
         """The body without what it is refused for; no deviation if that can't be left out."""
-        for refusals in self._refusals:
-            less, deviations = refusals.learn(body, refused)
-            if deviations:
-                return less, deviations
-        return body, []
+        text = fields.without_clients_names(refused.refused_text)
+        less, deviations = self._refused_state.learn(body, refused, text)
+        if deviations:
+            return less, deviations
+        return fields.learn(body, refused)
 
     def _answer(self, exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         events = self._send(exchange, call)
@@ -140,7 +143,7 @@ class OpenAIProvider:
                 failure = client.redacted(found)
             if client.upstream.preset.truncates_silently and _is_cut(call, answer.usage):
                 yield ProtocolDeviation(CUT_PROMPT)
-            for model_event in answer.end(failure):
+            for model_event in answer.finish(failure):
                 yield model_event
 
     async def cancel(self, position: UpstreamPosition) -> None:

@@ -1,11 +1,18 @@
-"""Fields that an upstream refuses by name: they are left out of that request and of later ones."""
+"""Fields that an upstream refuses by name: they are left out of that request.
+
+Later requests are without them too if the upstream does not know the field at all. What it says
+about one client's request must not change those of other clients.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from gateway_app.agent.events import ProtocolDeviation
+from gateway_app.agent.model_call import ModelCall
+from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.extra_fields import CHAT_ONLY_FIELDS
 from responses_app.protocol.failures import TOO_LONG
 
 Body = dict[str, Any]
@@ -41,45 +48,110 @@ _REFUSES = re.compile(
     r"|n't support|extra (?:input|field)|cannot find field",
     re.IGNORECASE,
 )
+# The field is known, and its value is the fault.
+_ABOUT_VALUE = re.compile(
+    r"(?:\b|_)values?\b|\b(?:must|should) be\b|\bone of\b|\bonly the default\b", re.IGNORECASE
+)
+# The field is refused beside something else that this request has.
+_CONDITIONAL = re.compile(
+    r"\b(?:with|for|when|while|if|unless)\b(?! (?:this|the|that) model)|\btogether\b|\bcombin",
+    re.IGNORECASE,
+)
 _LABELS = "parameter|argument|field|property|option|supplied|name|body"
 
 
 class Refusals:
     """What one upstream has refused up to now."""
 
-    def __init__(self) -> None:
-        self._refused: dict[str, None] = {}  # in the order of the refusals
+    def __init__(self, upstream: Upstream) -> None:
+        self.remembered: dict[str, None] = {}  # in the order of the refusals
+        # What the operator wants sent is never left out.
+        self.kept = NEEDED | (upstream.options.get("extra_body") or {}).keys()
+
+    def of(self, call: ModelCall) -> "CallRefusals":
+        return CallRefusals(self, call)
+
+
+class CallRefusals:
+    """What the upstream refuses of one call."""
+
+    def __init__(self, refusals: Refusals, call: ModelCall) -> None:
+        self._remembered = refusals.remembered
+        self._kept = refusals.kept
+        self._left_out: dict[str, None] = {}
+        self._unknown = (call.extras.keys() | call.chat_extras.keys()) - set(CHAT_ONLY_FIELDS)
+        self._not_clients = set(OWN_FIELDS)
+        if call.parameters.get("temperature") is None:
+            self._not_clients.add("temperature")
+        if call.max_output_tokens is None:
+            self._not_clients.update(OTHER_NAMES)
+        self._suspect = ""  # remembered once the upstream takes the request without it
+        self._last_text = ""
 
     def applied(self, body: Body) -> tuple[Body, list[ProtocolDeviation]]:
         """The body without what was refused before; a deviation for each field that it had."""
         deviations = []
-        for name in self._refused:
-            if name in body:
+        for name in self._remembered | self._left_out:
+            if name in body and name not in self._kept:
                 body, deviation = _without(body, name)
                 deviations.append(deviation)
         return body, deviations
 
     def learn(self, body: Body, refused: Refused) -> tuple[Body, list[ProtocolDeviation]]:
         """The same for a refusal of this body; no deviation if it refuses nothing optional."""
-        for name in refused_fields(refused, body.keys() - NEEDED):
-            other = OTHER_NAMES.get(name)
-            if other not in self._refused:  # neither name will do: the refusal stands
-                self._refused[name] = None
+        if refused.judged != self._last_text:
+            self.confirm()
+        self._suspect = ""
+        self._last_text = refused.judged
+        names = self._named_fields(body, refused)
+        if not names:
+            return body, []
+        name = names[0]
+        text = self.without_clients_names(refused.refused_text)
+        is_about_value = _is_about_value(name, text)
+        if is_about_value and name not in self._not_clients:
+            return body, []  # the client's own value: the error is for the client
+        if OTHER_NAMES.get(name) in self._remembered | self._left_out:
+            return body, []  # neither name will do
+        self._left_out[name] = None
+        is_general = not is_about_value and not _CONDITIONAL.search(text)
+        if is_general and len(names) == 1 and name not in self._unknown:
+            self._suspect = name
         return self.applied(body)
 
+    def confirm(self) -> None:
+        """The upstream does not refuse the field any more: so the field was the reason."""
+        if self._suspect:
+            self._remembered[self._suspect] = None
 
-def refused_fields(refused: Refused, names: Iterable[str]) -> list[str]:
-    """Those of the names that an upstream does not know or support, in a fixed order."""
-    if refused.code == TOO_LONG:
-        return []
-    text = refused.refused_text
-    refuses = _REFUSES.search(text) is not None
-    found = []
-    for name in sorted(names):
-        is_enough = refuses or name in OWN_FIELDS
-        if is_enough and (refused.param == name or _is_named(name, text)):
-            found.append(name)
-    return found
+    def without_clients_names(self, text: str) -> str:
+        """A client may name a field as it likes, also with words that a refusal has."""
+        for name in sorted(self._unknown, key=len, reverse=True):
+            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "", text)
+        return text
+
+    def _named_fields(self, body: Body, refused: Refused) -> list[str]:
+        """Those that the upstream does not know or support; it may name another one beside it."""
+        if refused.code == TOO_LONG:
+            return []
+        text = self.without_clients_names(refused.refused_text)
+        refuses = _REFUSES.search(text) is not None
+        candidates = sorted(body.keys() - self._kept)
+        if not refuses:
+            candidates = [name for name in candidates if name in OWN_FIELDS]
+        for param in (refused.param, re.split(r"[.\[]", refused.param)[0]):
+            if param in body:
+                return [name for name in candidates if name == param]
+        for name in candidates:
+            if name in self._unknown and _is_named(name, refused.refused_text):
+                return [name]
+        known = [name for name in candidates if name not in self._unknown]
+        return [name for name in known if _is_named(name, text)]
+
+
+def _is_about_value(name: str, text: str) -> bool:
+    is_subject = re.search(rf"{re.escape(name)}\W{{1,3}}does(?:n't| not) support\b", text)
+    return is_subject is not None or _ABOUT_VALUE.search(text) is not None
 
 
 def _without(body: Body, name: str) -> tuple[Body, ProtocolDeviation]:
@@ -87,7 +159,7 @@ def _without(body: Body, name: str) -> tuple[Body, ProtocolDeviation]:
     other = OTHER_NAMES.get(name)
     if other is None:
         return less, ProtocolDeviation(f"no {name}")
-    return less | {other: body[name]}, ProtocolDeviation(f"{other} instead of {name}")
+    return {other: body[name]} | less, ProtocolDeviation(f"{other} instead of {name}")
 
 
 def _is_named(name: str, text: str) -> bool:
@@ -99,7 +171,7 @@ def _patterns(name: str) -> Iterator[str]:
     for spelling in (name, _camel_case(name)):
         escaped = re.escape(spelling)
         yield rf"['\"`]{escaped}['\"`]"
-        yield rf"(?i:\b(?:{_LABELS})s?)\W{{1,3}}{escaped}\b"
+        yield rf"(?i:\b(?:{_LABELS})s?)\W{{1,3}}{escaped}(?!\w)"
         if spelling != spelling.lower() or "_" in spelling:
             yield rf"(?<![\w.]){escaped}\b"
     for word in _SYNONYMS.get(name, ()):

@@ -9,6 +9,25 @@ if TYPE_CHECKING:  # its SDK takes most of a second to import, and other provide
     from gateway_app.providers.openai.client import Upstream
 
 
+MAX_OPAQUE_DEPTH = 100  # the log stores what is nested up to 254 deep, with what is around it
+
+
+def opaque(value: Any) -> Any:
+    """A part of an event that is stored as it is; raises ValueError if it can't be stored."""
+    level = [value]
+    for _ in range(MAX_OPAQUE_DEPTH):
+        inner: list[Any] = []
+        for entry in level:
+            if isinstance(entry, dict):
+                inner += entry.values()
+            elif isinstance(entry, list):
+                inner += entry
+        if not inner:
+            return value
+        level = inner
+    raise ValueError("nested too deep")
+
+
 def identity_of(upstream: "Upstream") -> str:
     """Another server, protocol or model is another provider.
 

@@ -43,12 +43,14 @@ class StateRefusals:
                 deviations.append(ProtocolDeviation(name))
         return body, deviations
 
-    def learn(self, body: Body, refused: Refused) -> tuple[Body, list[ProtocolDeviation]]:
-        """The same for a refusal of this body; no deviation if it refuses no state."""
+    def learn(
+        self, body: Body, refused: Refused, text: str
+    ) -> tuple[Body, list[ProtocolDeviation]]:
+        """The same for a refusal of this body with this text; no deviation if it refuses no state."""
         if refused.code == TOO_LONG:
             return body, []
         for name, pattern in _REFUSAL_TEXTS:
-            if not pattern.search(refused.refused_text) or _is_about_option(refused, body):
+            if not pattern.search(text) or _is_about_option(refused, body):
                 continue
             less = self._without(name, body)
             if less != body:

@@ -31,11 +31,12 @@ from gateway_app.providers.openai.chat_completions.request import chat_body
 from gateway_app.providers.openai.chat_completions.returned_state import (
     DETAILS,
     EXTRAS,
-    merge_details,
+    ReasoningDetails,
 )
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from gateway_app.providers.openai.state import opaque
 from gateway_app.providers.openai.usage import newer, usage_in_chunk
 from responses_app.protocol.items import Annotation as AnnotationBody
 
@@ -75,7 +76,7 @@ class ChatAnswer(Answer):
         # Their text is inside a JSON object, so it is known only at the end.
         self._custom: list[ChatCall] = []
         self._last_call_id = ""
-        self._details: list[Any] = []  # fragments of reasoning_details
+        self._details = ReasoningDetails()
 
     def read(self, event: Event) -> Iterator[ModelEvent]:
         usage = usage_in_chunk(event)
@@ -113,9 +114,9 @@ class ChatAnswer(Answer):
             if not is_cut or is_json_object(arguments):
                 yield from self.calls.arguments(call.call_id, free_text(arguments))
                 yield from self.calls.finish(call.call_id)
-        if self._details and self.reason:  # of a part of an answer they are of no use
+        if self._details.merged and self.reason:  # of a part of an answer they are of no use
             yield from self.end_text()
-            state = {DETAILS: merge_details(self._details)}
+            state = {DETAILS: self._details.merged}
             yield ItemState(state, self.identity, self._last_call_id)
         yield from super().end(failure)
 
@@ -154,7 +155,7 @@ class ChatAnswer(Answer):
         if delta.get("annotations"):
             yield from self._read_annotations(delta["annotations"])
         if isinstance(delta.get(DETAILS), list):
-            self._details += delta[DETAILS]
+            self._details.add(delta[DETAILS])
         for fragment in delta.get("tool_calls") or ():
             yield from self.end_text()
             yield from self._read_fragment(fragment)
@@ -165,9 +166,11 @@ class ChatAnswer(Answer):
             annotation = from_chat(entry)
             if annotation is not None and annotation not in self._annotations:
                 self._annotations.append(annotation)
-                yield from self.calls.emit(Annotation(annotation))
+                yield from self.calls.emit(Annotation(opaque(annotation)))
 
     def _read_fragment(self, fragment: dict[str, Any]) -> Iterator[ModelEvent]:
+        if EXTRAS in fragment:
+            opaque(fragment[EXTRAS])  # before the call starts: it is nothing without them
         function = fragment.get("function") or {}
         index = fragment.get("index")
         given_id = fragment.get("id") or ""

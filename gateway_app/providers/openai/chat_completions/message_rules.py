@@ -1,11 +1,9 @@
 """Chat messages in the form that strict servers and chat templates demand."""
 
-import hashlib
-import re
-import string
 from typing import Any
 
 from gateway_app.config.presets.facts import Preset
+from gateway_app.providers.openai.call_ids import accepted_ids
 
 Message = dict[str, Any]
 
@@ -13,8 +11,6 @@ SEPARATOR = "\n\n"
 # Between a tool's result and the user's next message, where a server demands the assistant's word.
 BRIDGE = "I have the result."
 MERGED_ROLES = ("user", "assistant")
-CALL_ID_CHARS = 9
-_LETTERS = string.digits + string.ascii_letters
 
 
 def follow_rules(messages: list[Message], preset: Preset) -> list[Message]:
@@ -30,8 +26,7 @@ def follow_rules(messages: list[Message], preset: Preset) -> list[Message]:
     for message in ruled:
         if "tool_calls" in message and not message["content"]:
             message["content"] = preset.empty_content
-    if preset.call_id_pattern:
-        _rewrite_call_ids(ruled, re.compile(preset.call_id_pattern))
+    _rewrite_call_ids(ruled, preset.call_id_pattern)
     return ruled
 
 
@@ -68,36 +63,17 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     return list(content)
 
 
-# -- call ids ---------------------------------------------------------------------------
-def _rewrite_call_ids(messages: list[Message], pattern: re.Pattern[str]) -> None:
+def _rewrite_call_ids(messages: list[Message], pattern: str) -> None:
     """Give a call whose id the server refuses another one, the same in its result."""
     given = []
     for message in messages:
+        if "tool_call_id" in message:
+            given.append(message["tool_call_id"])
         for call in message.get("tool_calls") or ():
             given.append(call["id"])
-    ids = {call_id: call_id for call_id in given if pattern.fullmatch(call_id)}
-    for call_id in given:
-        if call_id not in ids:
-            ids[call_id] = _free_id(call_id, set(ids.values()))
+    ids = accepted_ids(given, pattern)
     for message in messages:
         if "tool_call_id" in message:
             message["tool_call_id"] = ids[message["tool_call_id"]]
         for call in message.get("tool_calls") or ():
             call["id"] = ids[call["id"]]
-
-
-def _free_id(call_id: str, used: set[str]) -> str:
-    """From a hash of the id, so that every later request has the same."""
-    found = _short_id(call_id)
-    while found in used:
-        found = _short_id(found)
-    return found
-
-
-def _short_id(text: str) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode()).digest())
-    letters = []
-    for _ in range(CALL_ID_CHARS):
-        number, index = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[index])
-    return "".join(letters)

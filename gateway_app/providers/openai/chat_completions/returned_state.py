@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gateway_app.config.presets.facts import Preset, ReasoningReturn
-from gateway_app.providers.openai.state import identity_of, usable_state
+from gateway_app.providers.openai.state import identity_of, opaque, usable_state
 from responses_app.protocol.items import CALLS, Item
 from responses_app.protocol.reasoning_items import reasoning_text
 
@@ -98,25 +98,28 @@ def _add_placeholders(messages: list[Message], preset: Preset) -> None:
             calls[0][EXTRAS] = preset.placeholder_extras
 
 
-def merge_details(fragments: list[Any]) -> list[Any]:
+class ReasoningDetails:
     """The reasoning details of a message, from the fragments of its stream.
 
     The text of a detail arrives in pieces and its signature behind them, all with one index: the
     signature is valid for the whole text only. Encrypted details arrive whole.
     """
-    details: list[Any] = []
-    by_index: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for fragment in fragments:
-        if not isinstance(fragment, dict) or fragment.get("type") == ENCRYPTED:
-            details.append(fragment)
-            continue
-        key = (fragment.get("type"), fragment.get("index"))
-        if key in by_index and key[1] is not None:
-            _extend(by_index[key], fragment)
-        else:
-            by_index[key] = dict(fragment)
-            details.append(by_index[key])
-    return details
+
+    def __init__(self) -> None:
+        self.merged: list[Any] = []
+        self._by_index: dict[tuple[Any, Any], dict[str, Any]] = {}
+
+    def add(self, fragments: list[Any]) -> None:
+        for fragment in opaque(fragments):
+            if not isinstance(fragment, dict) or fragment.get("type") == ENCRYPTED:
+                self.merged.append(fragment)
+                continue
+            key = (fragment.get("type"), fragment.get("index"))
+            if key in self._by_index and key[1] is not None:
+                _extend(self._by_index[key], fragment)
+            else:
+                self._by_index[key] = dict(fragment)
+                self.merged.append(self._by_index[key])
 
 
 def _extend(detail: dict[str, Any], fragment: dict[str, Any]) -> None:

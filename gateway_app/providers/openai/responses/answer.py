@@ -24,6 +24,7 @@ from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.responses.item_tracker import ItemTracker, OutputItem
 from gateway_app.providers.openai.responses.request import open_responses, responses_body
 from gateway_app.providers.openai.sse import Event, WholeAnswer
+from gateway_app.providers.openai.state import opaque
 from gateway_app.providers.openai.usage import newer, read_usage
 from responses_app.protocol import events
 from responses_app.protocol.items import CALLS, ContentPart, Item
@@ -93,7 +94,7 @@ class ResponsesAnswer(Answer):
             return
         annotation = event.get("annotation")
         if kind == events.ANNOTATION_ADDED and isinstance(annotation, dict):
-            yield from self.calls.emit(Annotation(annotation))
+            yield from self.calls.emit(Annotation(opaque(annotation)))
             return
         # Relays send usage in events of their own, and may leave out the terminal event.
         response = event.get("response")
@@ -183,7 +184,7 @@ class ResponsesAnswer(Answer):
             if given.get("status") != "incomplete":
                 yield from self.calls.finish(item.call_id)
         elif given["type"] not in _KNOWN_KINDS:
-            yield from self.calls.emit(OpaqueItem(given))
+            yield from self.calls.emit(OpaqueItem(opaque(given)))
         elif not item.received:
             for event in self._whole_item(given):
                 if isinstance(event, TextDelta):
@@ -209,7 +210,7 @@ class ResponsesAnswer(Answer):
             else:
                 yield self.text_delta(part["text"], part.get("logprobs"))
             for annotation in part.get("annotations") or ():
-                yield Annotation(annotation)
+                yield Annotation(opaque(annotation))
 
     def _end(self, kind: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
         self.usage = newer(self.usage, read_usage(response.get("usage")))

@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from gateway_app.agent.model_call import ENCRYPTED_REASONING, MODEL_PARAMETERS, ModelCall
+from gateway_app.providers.openai.call_ids import accepted_ids
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
 from gateway_app.providers.openai.extra_fields import chosen_fields
 from gateway_app.providers.openai.message_order import with_one_system_message, with_placed_notes
@@ -41,6 +42,7 @@ _ITEM_FIELDS = {
     "custom_tool_call": ("type", "call_id", "name", "input", *_CALL_CONTEXT),
     "custom_tool_call_output": ("type", "call_id", "output", "caller"),
 }
+CALL_ID_PATTERN = r".{1,64}"
 _NAMED_TOOL_TYPES = ("function", "custom", "mcp")
 
 
@@ -146,6 +148,16 @@ def _input_items(call: ModelCall, items: list[Item], identity: str) -> list[Item
             elif kind in OUTPUTS:
                 fields["output"] = _output(item["output"])
             sent.append(cast(Item, fields))
+    return _with_accepted_ids(sent)
+
+
+def _with_accepted_ids(items: list[Item]) -> list[Item]:
+    ids = accepted_ids([item["call_id"] for item in items if item.get("call_id")], CALL_ID_PATTERN)
+    sent: list[Item] = []
+    for item in items:
+        if item.get("call_id"):
+            item = item | {"call_id": ids[item["call_id"]]}
+        sent.append(item)
     return sent
 
 
