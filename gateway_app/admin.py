@@ -14,7 +14,7 @@ from gateway_app.models import RuntimeProcess
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.toolsets import check_toolset
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
-from responses_app.agent_profiles import AgentProfile
+from responses_app.agent_profiles import NO_FALLBACKS, AgentProfile
 from responses_app.models import Profile
 from responses_app.services.profiles import default_model, profile_of_row
 
@@ -47,6 +47,8 @@ class ProfileForm(forms.ModelForm):
             "Empty means the server's default provider.",
             "base_url": "Empty means the address of the provider, or of the server's model "
             "if no provider is set.",
+            "fallback_models": "Models to try when this one can't be reached. [] means those of "
+            f'the server, "{NO_FALLBACKS}" that no other model is tried.',
         }
 
     def clean(self) -> dict[str, Any]:
@@ -56,6 +58,8 @@ class ProfileForm(forms.ModelForm):
         values = dict(cleaned)
         if cleaned.get("model_options") is None:  # an empty field
             values["model_options"] = cleaned["model_options"] = {}
+        if cleaned.get("fallback_models") is None:
+            values["fallback_models"] = cleaned["fallback_models"] = []
         try:
             check_only_options(values["model_options"], "model_options")
             location = f"Profile {values['name']}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NO_CORE_PROMPT = "none"  # as the core_prompt of a profile
+NO_FALLBACKS = "none"  # as its fallback_models
 MCP_CALL = "mcp_call"
 FUNCTION_CALL = "function_call"
 AUTO = "auto"  # the form that the client reads
@@ -25,7 +26,7 @@ class AgentProfile:
     approval_wait: bool = False  # calls wait for an approval also where a client can't be asked
     # Settings that replace those of the server's first model.
     upstream: dict[str, Any] = field(default_factory=dict)
-    fallback_models: list[Any] | None = None
+    fallback_models: list[Any] | str | None = None  # None means those of the server
     context_window: int = 0  # in tokens; 0 means that of the server
     compact_share: float | None = None  # None means that of the server
     max_iterations: int = 0  # 0 means that of the server

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from gateway_app.agent.events import ModelEvent, ReasoningDelta, TextDelta
 from responses_app.protocol.items import TokenLogprob
 
+MAX_HELD_CHARS = 500  # models in JSON mode may send whitespace without end
 CLOSING_TAG_OF = {"<think>": "</think>", "[THINK]": "[/THINK]"}
 
 
@@ -54,7 +55,8 @@ class ThinkTags:
                 self._closing_tag = closing_tag
                 return self._reason(beginning[len(tag) :])
         self._held = text
-        if any(tag.startswith(beginning) for tag in CLOSING_TAG_OF):
+        may_begin_tag = any(tag.startswith(beginning) for tag in CLOSING_TAG_OF)
+        if may_begin_tag and len(text) <= MAX_HELD_CHARS:
             return []
         return self.release()
 

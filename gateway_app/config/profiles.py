@@ -11,6 +11,7 @@ from gateway_app.config.models import Model, read_fallbacks, read_model
 from responses_app.agent_profiles import (
     CLIENT_TOOL_MODES,
     NO_CORE_PROMPT,
+    NO_FALLBACKS,
     REPLACE,
     TOOL_ITEM_FORMS,
     AgentProfile,
@@ -30,10 +31,13 @@ def models_of(
         own = read_model(profile.upstream, own, providers, profile.location)
     elif profile.upstream:  # the server's model, with other options
         own = own | {"options": own["options"] | read_options(profile.upstream, profile.location)}
-    fallbacks = read_fallbacks(
-        profile.fallback_models, own, providers, f"{profile.location}: fallback_models"
-    )
-    return (own, *(fallbacks or models[1:]))
+    given = profile.fallback_models
+    if given is None:
+        return (own, *models[1:])
+    if given == NO_FALLBACKS:
+        return (own,)
+    place = f"{profile.location}: fallback_models"
+    return (own, *read_fallbacks(given, own, providers, place))
 
 
 def read_profiles(

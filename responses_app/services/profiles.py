@@ -105,6 +105,9 @@ def profile_of_row(row: Profile) -> AgentProfile:
     toolset = None
     if row.toolset is not None:
         toolset = tuple(row.toolset)
+    fallbacks = row.fallback_models
+    if fallbacks == []:  # the default of the field: not set
+        fallbacks = None
     return AgentProfile(
         name=row.name,
         location=f"Profile {row.name}",
@@ -115,7 +118,7 @@ def profile_of_row(row: Profile) -> AgentProfile:
         client_tools=row.client_tools,
         approval_wait=row.approval_wait,
         upstream=row.model_options | named,
-        fallback_models=row.fallback_models,
+        fallback_models=fallbacks,
         context_window=row.context_window or 0,
         compact_share=row.compact_share,
         max_iterations=row.max_iterations or 0,

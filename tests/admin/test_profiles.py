@@ -68,6 +68,19 @@ def test_an_empty_field_means_no_options(browser: Client) -> None:
     assert Profile.objects.get().model_options == {}
 
 
+def test_a_profile_without_fallbacks_is_saved(browser: Client, settings: Any) -> None:
+    settings.HERMES_MODELS = settings.HERMES_MODELS * 2
+    assert '"none" that no other model' in browser.get("/admin/responses_app/profile/add/").content.decode()
+    assert save(browser, fallback_models='"none"').status_code == 302
+    assert len(agent_of("coder").models()) == 1
+
+
+def test_an_empty_field_means_the_fallbacks_of_the_server(browser: Client, settings: Any) -> None:
+    settings.HERMES_MODELS = settings.HERMES_MODELS * 2
+    assert save(browser, fallback_models="").status_code == 302
+    assert len(agent_of("coder").models()) == 2
+
+
 def test_the_form_lists_the_providers(browser: Client) -> None:
     page = browser.get("/admin/responses_app/profile/add/").content.decode()
     for name in PRESETS:

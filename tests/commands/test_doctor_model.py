@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from django.core.management.base import CommandError
 from gateway_app.config.models import Model
 from responses_app.models import Profile
 from tests.support.answering_model import AnsweringModel
-from tests.support.server import free_port
+from tests.support.server import Server, free_port
 
 pytestmark = pytest.mark.django_db
 KINDS = ["text", "usage", "tool", "parallel", "structured", "image", "reasoning", "continue", "long"]
@@ -155,3 +156,10 @@ def test_an_unknown_profile_and_the_built_in_model_are_refused(doctor: Doctor, s
     assert grades == {"failed": "Profile broken.base_url is required when Profile broken.provider is azure."}
     grades, _ = doctor(settings.HERMES_MODELS[0] | {"provider": "builtin"})
     assert "there is nothing to try" in grades["failed"]
+
+
+def test_a_database_without_tables_is_a_finding_and_not_a_traceback(tmp_path: Path) -> None:
+    upstream = {"HERMES_PROVIDER": "custom", "HERMES_BASE_URL": "http://127.0.0.1:1/v1", "HERMES_MODEL": "m"}
+    done = Server(tmp_path, **upstream).managed("doctor", "--model")
+    assert done.returncode == 1
+    assert re.fullmatch(r"CommandError: database: \d+ migrations are missing -> Run .*\n", done.stderr.decode())

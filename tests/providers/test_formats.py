@@ -242,6 +242,13 @@ async def test_an_answer_that_is_no_document_passes_unchecked(providers: Provide
     assert providers.requests == 3
 
 
+async def test_a_json_object_is_checked_where_the_server_enforces_no_form(providers: Providers) -> None:
+    providers.stub.play(Text("Sure! Here is your JSON: {oops"), Finish())
+    providers.stub.play(Text(GOOD), Finish())
+    recorded = await record_round(providers.provider(CHAT, "deepseek"), call=formatted({"type": "json_object"}))
+    assert (recorded.text, providers.requests) == (GOOD, 2)
+
+
 async def test_a_held_answer_that_breaks_off_is_asked_for_again(providers: Providers) -> None:
     providers.stub.play(Text(GOOD[:9]), Cut())
     providers.stub.play(Text(GOOD), Finish())

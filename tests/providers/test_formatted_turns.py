@@ -8,7 +8,7 @@ from tests.support.chat_client import post as post_chat
 from tests.support.chat_client import user
 from tests.support.checker import check_log
 from tests.support.migrated_database import Database
-from tests.support.model_stub import Finish, ModelStub, Text
+from tests.support.model_stub import Call, Calls, Finish, ModelStub, Text
 from tests.support.scripted_requests import respond
 from tests.support.server import Server, events, streaming, text
 from tests.support.stored_rows import stored_rows
@@ -61,3 +61,15 @@ def test_a_document_that_stays_wrong_is_a_failure_on_every_surface(front: Server
     failed = post_chat(front, [user("hi")], tools=[], response_format=wanted)
     assert failed.status_code >= 500
     assert "is not of type 'integer'" in failed.json()["error"]["message"]
+
+
+def test_text_beside_a_call_is_no_part_of_the_document(front: Server, stub: ModelStub) -> None:
+    calculate = Call("c1", "calculate", ('{"expression": "1+1"}',))
+    stub.play(Text("Let me calculate that."), Calls((calculate,)), Finish("tool_calls"))
+    stub.play(Text(GOOD), Finish())
+    body = respond(front, text={"format": FORMAT})
+    assert (body["status"], text(body)) == ("completed", GOOD)
+    assert "Let me" not in str(body["output"])
+    [(deviations,)] = stored_rows(front, "response", "protocol_deviations", id=body["id"])
+    assert "text beside a call in place of a document" in str(deviations)
+    check_log(front, body["id"])

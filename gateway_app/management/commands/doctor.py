@@ -92,6 +92,9 @@ class Command(BaseCommand):
             raise CommandError(f"{failed} checks failed; their lines say what to do.")
 
     def _try_model(self, profile: str, timeout: float, limit: float) -> None:
+        for message in check_database():  # profiles are rows
+            if message.is_serious():
+                raise CommandError(f"{_subject(message)}: {_text(message)}")
         try:
             candidate = find_candidate(profile)
         except (UnknownProfile, ImproperlyConfigured) as error:

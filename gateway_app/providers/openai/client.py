@@ -4,7 +4,7 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
@@ -19,6 +19,7 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.upstream_limits import is_nearby
 from gateway_app.providers.openai.errors import MAX_MESSAGE_CHARS, refusal
 from gateway_app.providers.openai.sse import (
+    MAX_ANSWER_BYTES,
     Event,
     EventSplitter,
     WholeAnswer,
@@ -154,7 +155,7 @@ class UpstreamClient:
     ) -> WholeAnswer | None:
         if "json" not in answer.headers.get("content-type", ""):
             return None
-        body = parse(await answer.read())
+        body = parse(await _read(answer))
         if is_streamed and (self.upstream.is_openai or not {"choices", "output"} & body.keys()):
             raise ModelFailed("The model's server did not answer with a stream of events.")
         return WholeAnswer(body)
@@ -252,6 +253,18 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
     if not upstream.is_openai:
         sdk.organization = sdk.project = None
     return sdk
+
+
+async def _read(answer: openai.AsyncAPIResponse[Any]) -> bytes:
+    """The decompressed body; a server that sends without end must not take all memory."""
+    body = bytearray()
+    async with aclosing(answer.http_response.aiter_bytes()) as pieces:
+        async for piece in pieces:
+            body += piece
+            if len(body) > MAX_ANSWER_BYTES:
+                limit = f"{MAX_ANSWER_BYTES // 1_000_000} MB"
+                raise ModelFailed(f"The model's answer is longer than {limit}.", is_transient=True)
+    return bytes(body)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -123,7 +123,7 @@ class KnownForms:
         A server that has refused its best form may take another one and ignore the schema in it.
         """
         if form is FormatForm.JSON_OBJECT:
-            return wanted.kind == "json_object"
+            return wanted.kind == "json_object" and self._known[0] in _ENFORCING
         return form in _ENFORCING and form is self._known[0]
 
     def note_taken(self, wanted: TextFormat, form: FormatForm, failed: list[FormatForm]) -> None:

@@ -105,8 +105,9 @@ class FormattedAnswers:
         await asyncio.to_thread(check_schema, wanted.schema)
         spent = Usage()
         is_repaired = False
+        client_tools = {tool["name"] for tool in call.client_tools}
         while True:
-            answer = _HeldAnswer()
+            answer = _HeldAnswer(client_tools)
             try:
                 async with aclosing(self._ask(call, change)) as events:
                     async for event in events:
@@ -132,14 +133,16 @@ class FormattedAnswers:
 class _HeldAnswer:
     """One answer; its reasoning and its calls pass, its text waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, client_tools: set[str]) -> None:
         self.text = ""
         self.finish = ModelFinished("stop", Usage())
         self._texts: list[str] = []
         self._logprobs: list[TokenLogprob] = []
         self._behind_text: list[Annotation | ItemState] = []
         self._chars = 0
+        self._client_tools = client_tools
         self._is_no_document = False  # a refusal or a call
+        self._is_followed = False  # by the answer to the results of the server's tools
 
     def holds(self, event: ModelEvent) -> bool:
         if isinstance(event, TextDelta):
@@ -157,7 +160,11 @@ class _HeldAnswer:
             self._chars += len(event.text)
         elif isinstance(event, CallArguments):
             self._chars += len(event.delta)
-        elif isinstance(event, CallStarted | RefusalDelta):
+        elif isinstance(event, CallStarted):
+            self._is_no_document = True
+            if event.name not in self._client_tools:
+                self._is_followed = True
+        elif isinstance(event, RefusalDelta):
             self._is_no_document = True
         return False
 
@@ -182,9 +189,14 @@ class _HeldAnswer:
         return None
 
     def release(self, spent: Usage, *, is_rejected: bool) -> list[ModelEvent]:
-        """The text as one delta. A rejected one has used up the client's limit: it is incomplete."""
+        """The text as one delta. A rejected one has used up the client's limit: it is incomplete.
+
+        Text beside a call of the server's tools is left out: clients would find it before the document.
+        """
         events: list[ModelEvent] = []
-        if self.text:
+        if self.text and self._is_followed:
+            events.append(ProtocolDeviation("text beside a call in place of a document"))
+        elif self.text:
             events.append(TextDelta(self.text, tuple(self._logprobs)))
             events += self._behind_text
         finish = replace(self.finish, usage=spent)

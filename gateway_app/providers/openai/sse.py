@@ -12,6 +12,7 @@ from gateway_app.providers.openai.errors import error_in, failure_in
 Event = dict[str, Any]
 
 MAX_EVENT_BYTES = 32_000_000
+MAX_ANSWER_BYTES = 32_000_000  # of one that is not streamed
 VERY_UNLIKELY = -9999.0  # OpenAI's own log probability for a token of which it knows no more
 
 

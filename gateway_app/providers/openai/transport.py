@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import aclosing
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,8 @@ import httpx2
 KEEPALIVE_EXPIRY_SECS = 30.0
 # The pool checks each of them, for 25 µs, at the start and end of every request.
 MAX_IDLE_CONNECTIONS = 32
+# The SDK reads an error to its end, however long it is; only its first characters are of use.
+MAX_ERROR_BYTES = 1_000_000
 FRESH_CONNECTION = {"Connection": "close"}  # headers of a request with a connection of its own
 # An idle peer is probed after KEEPIDLE seconds, then KEEPCNT times every KEEPINTVL seconds. Without
 # the last option, data that the peer does not acknowledge is sent again for a quarter of an hour.
@@ -41,13 +44,39 @@ class Transport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.extensions["trace"] = _probe_new_connection
+        transport = self._kept
         if request.headers.get("connection") == FRESH_CONNECTION["Connection"]:
-            return await self._fresh.handle_async_request(request)
-        return await self._kept.handle_async_request(request)
+            transport = self._fresh
+        response = await transport.handle_async_request(request)
+        if response.is_success:
+            return response
+        return await with_limited_error(response)
 
     async def aclose(self) -> None:
         await self._kept.aclose()
         await self._fresh.aclose()
+
+
+async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
+    """The same error, decompressed and read; the limit is of the decompressed bytes."""
+    body = bytearray()
+    try:
+        async with aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > MAX_ERROR_BYTES:
+                    break
+    except httpx2.HTTPError:
+        pass  # the status counts, also where the rest of its explanation is lost
+    headers = response.headers.copy()
+    for name in ("content-encoding", "content-length", "transfer-encoding"):
+        headers.pop(name, None)
+    return httpx2.Response(
+        response.status_code,
+        headers=headers,
+        content=bytes(body[:MAX_ERROR_BYTES]),
+        extensions=response.extensions,
+    )
 
 
 def proxy_for(base_url: str) -> str | None:
