@@ -1,4 +1,4 @@
-.PHONY: help run test test-clients test-dialects test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-clients test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -30,6 +30,10 @@ $(CLIENTS)/.ready: tests/clients/requirements.txt tests/clients/package.json
 	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
 	@npm install --prefix $(CLIENTS) --silent --no-audit --no-fund
 	@touch $@
+
+# A real model on two real servers; it takes some minutes, and is no part of `make test`.
+test-model: .venv/.ready-dev .venv-model/.ready ## Run the tests against a real model: ONLY=part of a test's name
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/model $(if $(ONLY),-k "$(ONLY)")
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs: ## Install the programs that tests need, or name those that are missing
@@ -103,6 +107,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements.in -o requirements.txt
 	$(BIN)/$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
+	$(BIN)/$(LOCK) requirements-model.in -o requirements-model.txt
 
 .venv/.ready: requirements.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
@@ -113,4 +118,13 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 .venv/.ready-dev: requirements-dev.txt .venv/.ready
 	@echo "Installing what the tests and linters need ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# llama-cpp-python is compiled. pip keeps the result in its cache, so another environment does not compile it again.
+BUILD_JOBS ?= 1
+.venv-model/.ready: requirements-model.txt
+	@echo "Installing a model and its servers into .venv-model (a quarter of an hour to compile; BUILD_JOBS=2 is faster) ..."
+	@$(PYTHON) -m venv .venv-model
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(BUILD_JOBS) nice -n 19 .venv-model/bin/pip install --quiet --disable-pip-version-check \
+	  --require-hashes -r requirements-model.txt
 	@touch $@

@@ -74,11 +74,11 @@ class UpstreamRequest:
         self._provider = provider
         self._model = model
         self._began = time.monotonic()
-        self._has_event = False
+        self.has_event = False
 
     def note_event(self) -> None:
-        if not self._has_event:
-            self._has_event = True
+        if not self.has_event:
+            self.has_event = True
             seconds = upstream_first_event_seconds.labels(self._provider, self._model)
             seconds.observe(time.monotonic() - self._began)
 
@@ -98,5 +98,5 @@ class UpstreamRequest:
             code = str(getattr(error, "code", "server_error"))
             upstream_errors.labels(self._provider, self._model, code).inc()
             last_outcomes[upstream] = Outcome(time.time(), code)
-        elif self._has_event:
+        elif self.has_event:
             last_outcomes[upstream] = Outcome(time.time())

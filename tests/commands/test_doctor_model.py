@@ -67,6 +67,12 @@ def test_a_good_server_passes_every_trial(doctor: Doctor, model: AnsweringModel)
     assert "Recommended" not in printed
 
 
+def test_each_trial_has_a_connection_of_its_own(doctor: Doctor, model: AnsweringModel) -> None:
+    """llama-server closes a connection after two answers, and a trial on it would fail for that alone."""
+    doctor(configured(model.url))
+    assert {headers["connection"] for headers in model.asked_headers} == {"close"}
+
+
 def test_a_server_that_refuses_tools_is_a_failure_with_a_remedy(doctor: Doctor, model: AnsweringModel) -> None:
     model.has_tools = False
     grades, printed = doctor(configured(model.url))

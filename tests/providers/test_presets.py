@@ -1,5 +1,6 @@
 """Presets: a name stands for the address, the fields and the habits of a kind of server."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,3 +103,15 @@ def test_a_field_that_a_server_refuses_counts_as_ignored() -> None:
         for name, sent in (("mistral", {"frequency_penalty"}), ("gemini", {"seed"}), ("vllm", {*fields})):
             found = sent_fields(fields, PRESETS[name], "chat_completions", is_chat_request=is_chat_request)
             assert found == sent
+
+
+@pytest.mark.parametrize("name", ["llamacpp", "lmstudio"])
+def test_a_server_that_takes_no_named_choice_is_offered_the_named_tool_alone(name: str) -> None:
+    tools = ({"type": "function", "name": "look"}, {"type": "function", "name": "listen"})
+    call = replace(CALL, client_tools=tools, tool_choice={"type": "function", "name": "listen"})
+    body = chat_body(call, Upstream(name, "m"))
+    assert body["tool_choice"] == "required"
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["listen"]
+    later = chat_body(call.followed_by([]), Upstream(name, "m"))
+    assert later["tool_choice"] == "auto"
+    assert len(later["tools"]) == 2

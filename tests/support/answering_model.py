@@ -27,6 +27,7 @@ class AnsweringModel:
     continues: bool = True  # a message of the assistant at the end of a request
     is_silent: bool = False
     asked: list[dict[str, Any]] = field(default_factory=list)
+    asked_headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
@@ -112,6 +113,7 @@ def _handler(model: AnsweringModel) -> Callable[..., BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             model.asked.append(body)
+            model.asked_headers.append({name.lower(): value for name, value in self.headers.items()})
             model.wait_if_silent()
             refusal = model.refusal(body)
             if refusal:

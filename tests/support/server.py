@@ -98,6 +98,7 @@ class Server:
         }
         self.process: Process | None = None
         self.log_path = home / "server.log"
+        self.client_secs = 30.0  # how long a client waits for the next byte
         self.witnessed: list[list[bytes]] = []  # what the readers of each stored stream received
         self._clients: dict[str, openai.OpenAI] = {}
         self._http: httpx.Client | None = None
@@ -166,7 +167,7 @@ class Server:
 
     def http(self, key: str | None = None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {key or self.key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=NO_TLS)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=self.client_secs, verify=NO_TLS)
 
     def openai(self, key: str | None = None) -> openai.OpenAI:
         key = key or self.key

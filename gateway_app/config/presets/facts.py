@@ -46,6 +46,7 @@ class Preset:
     limit_field: str = "max_tokens"
     takes_unknown_fields: bool = True  # top_k, min_p and others of its own
     refused_fields: frozenset[str] = frozenset()
+    takes_named_choice: bool = True  # a tool_choice that names a function
     format_forms: tuple[FormatForm, ...] = (FormatForm.JSON_SCHEMA,)  # the best one first
     # -- messages
     empty_content: str | None = None  # of an assistant message that has calls and no text
@@ -62,6 +63,7 @@ class Preset:
     takes_files: bool = False  # PDF files and others, as OpenAI's `file` parts
     # -- answers
     writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
+    hides_stream_errors: bool = False  # an error before the first event is an empty stream
     continuation: Continuation = Continuation.NOTE
     continuation_url: str = ""  # continuations go to this address
     # A prompt that is too long is answered after its oldest part was dropped, without an error.

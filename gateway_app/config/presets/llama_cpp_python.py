@@ -9,5 +9,6 @@ LLAMA_CPP_PYTHON = Preset(
     format_forms=(FormatForm.OBJECT_WITH_SCHEMA, FormatForm.JSON_OBJECT, FormatForm.INSTRUCTIONS),
     empty_content="",  # its request model refuses null
     reasoning_return=ReasoningReturn.NEVER,
+    hides_stream_errors=True,  # it starts the stream first: too long a prompt ends it at once
     writes_calls_as_text=True,  # templates write them; the server parses none of them
 )

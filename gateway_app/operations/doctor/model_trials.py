@@ -74,7 +74,13 @@ Trial = Callable[[Subject], Awaitable[Finding]]
 
 def _call(subject: Subject, prompt: str | list[ContentPart], **fields: Any) -> ModelCall:
     items: list[Item] = [{"type": "message", "role": "user", "content": prompt}]
-    return ModelCall(model=subject.name, items=items, max_output_tokens=MAX_OUTPUT_TOKENS, **fields)
+    return ModelCall(
+        model=subject.name,
+        items=items,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+        is_retry=True,  # on a new connection: a kept one may be closed, and no trial is repeated
+        **fields,
+    )
 
 
 async def try_text(subject: Subject) -> Finding:

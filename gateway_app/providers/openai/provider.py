@@ -143,6 +143,9 @@ class OpenAIProvider:
                 failure = client.redacted(found)
             if client.upstream.preset.truncates_silently and _is_cut(call, answer.usage):
                 yield ProtocolDeviation(CUT_PROMPT)
+            is_empty = failure is None and not request.has_event
+            if is_empty and client.upstream.preset.hides_stream_errors:
+                raise _empty_stream()
             for model_event in answer.finish(failure):
                 yield model_event
 
@@ -173,6 +176,13 @@ def _is_cut(call: ModelCall, usage: Usage) -> bool:
 
 def _as_it_is(body: Body) -> Body:
     return body
+
+
+def _empty_stream() -> Refused:
+    """Asked without a stream, the upstream answers with the reason."""
+    refused = Refused("The model's stream was empty.", is_transient=True)
+    refused.is_about_streaming = True
+    return refused
 
 
 def _without_stream(body: Body, refused: Refused) -> tuple[Body, list[ProtocolDeviation]]:

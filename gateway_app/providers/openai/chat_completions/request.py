@@ -6,6 +6,7 @@ import orjson
 
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.config.presets.facts import Preset
 from gateway_app.providers.openai.chat_completions.message_rules import follow_rules
 from gateway_app.providers.openai.chat_completions.returned_state import ReturnedState
 from gateway_app.providers.openai.extra_fields import chosen_fields
@@ -45,7 +46,7 @@ def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
     for name in _SAME_NAMES:
         if call.parameters.get(name) is not None:
             body[name] = call.parameters[name]
-    body |= _tool_fields(call)
+    body |= _tool_fields(call, upstream.preset)
     body |= _text_fields(call.parameters.get("text") or {})
     if call.max_output_tokens is not None:
         body[upstream.preset.limit_field] = call.max_output_tokens
@@ -67,7 +68,7 @@ def _extra_fields(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
     return fields | chosen_fields(call.chat_extras, preset, mode, is_chat_request=True)
 
 
-def _tool_fields(call: ModelCall) -> dict[str, Any]:
+def _tool_fields(call: ModelCall, preset: Preset) -> dict[str, Any]:
     specs = call.tool_specs()
     choice = call.tool_choice
     allowed = call.allowed_tool_names()
@@ -76,6 +77,10 @@ def _tool_fields(call: ModelCall) -> dict[str, Any]:
         choice = call.choice_mode
     elif call.is_choice_of_upstream:
         choice = "auto"  # this protocol has no such tools
+    elif isinstance(choice, dict) and not preset.takes_named_choice:
+        # One tool that must be called is the same.
+        specs = [spec for spec in specs if spec["name"] == choice["name"]]
+        choice = "required"
     elif isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": call.wire_name(choice["name"])}}
     if not specs:
