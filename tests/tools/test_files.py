@@ -12,11 +12,9 @@ import pytest
 
 from gateway_app.agent.tools import ToolContext
 from gateway_app.tools import builtin_tools, search_files
-from gateway_app.tools.read_file import TOOL as READ_FILE
 from gateway_app.tools.support.output import MAX_RESULT_CHARS
 from gateway_app.tools.support.tree import is_match
 from gateway_app.tools.support.workspace import PathRefused, locate, opened_folder
-from responses_app.protocol.token_estimate import text_tokens
 from tests.support.tool_runs import text_of
 
 TOOLS = builtin_tools("off")
@@ -161,15 +159,6 @@ async def test_missing_files_and_folders_are_named(run: Run) -> None:
 async def test_a_wrong_argument_is_named(run: Run, name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         await run(name, **arguments)
-
-
-async def test_a_page_is_no_larger_than_the_window_takes(run: Run, workspace: Path) -> None:
-    await run("write_file", path="long", content="渡轮每天早上出发\n" * 500)
-    context = ToolContext(workspace, report=lambda _: None, max_tokens=600)
-    page = await text_of(READ_FILE.run({"path": "long"}, context))
-    assert text_tokens(page) <= 600
-    shown, _, note = page.rpartition("\n")
-    assert note.startswith(f"[cut: go on with read_file offset={shown.count(chr(10)) + 2};")
 
 
 async def test_a_long_file_is_read_page_by_page(run: Run, workspace: Path) -> None:
