@@ -19,7 +19,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECS, MAX_CPU_SECS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    logging.disable()  # a library's complaints about the document are of no use to anyone
+    logging.disable()  # warnings of a library about the document help no reader
     kind, address = sys.argv[1:3]
     try:
         found = READERS[kind](sys.stdin.buffer.read(), address)

@@ -56,7 +56,7 @@ def check_text(bench: Bench) -> None:
     greeting = "Grüße, **Welt** 🎉!\n\n1. eins\n2. zwei\n"
     bench.upstream.play(Text(greeting), Finish())
     bench.upstream.play(Text("Zwei."), Finish())
-    wanted = Wanted(system="Speak German.", late_system="Be brief.", limit_tokens=500, more=MORE)
+    wanted = Wanted(system="Speak German.", late_system="Be short.", limit_tokens=500, more=MORE)
     seen = bench.conversation.say("Hi", wanted)
     assert (seen.text, seen.error) == (greeting, None)
     sent = bench.upstream.bodies[0]

@@ -11,7 +11,7 @@ from tests.support.model_stub import Asked
 
 HEADERS = {"authorization": "Bearer k", "api-key": "k"}
 USER = {"role": "user", "content": "hi"}
-SYSTEM = {"role": "system", "content": "Be brief."}
+SYSTEM = {"role": "system", "content": "Be short."}
 TEXT = {"role": "assistant", "content": "Hello."}
 RESULT = {"role": "tool", "tool_call_id": "D00000001", "content": "42"}
 

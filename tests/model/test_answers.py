@@ -14,7 +14,7 @@ from tests.support.scripted_requests import respond
 from tests.support.server import Server, created_id, events, streaming, text
 
 KEEPALIVE = b": keepalive\n\n"
-STORY = "Tell me a long story about a fox."
+STORY = "Write a long story about a fox."
 SHORT: dict[str, Any] = {"temperature": 0, "max_output_tokens": 60}
 PERSON = {
     "type": "object",
@@ -44,7 +44,7 @@ def test_an_answer_at_temperature_0_is_the_same_again(hermes: Server) -> None:
     assert text(first) == text(again) != ""
 
 
-def test_a_chain_sends_the_model_what_was_said_before(hermes: Server, proxy: RecordingProxy) -> None:
+def test_a_chain_sends_the_model_the_turns_before(hermes: Server, proxy: RecordingProxy) -> None:
     first = respond(hermes, input="My name is Zebulon.", **SHORT)
     second = respond(hermes, input="What is my name?", previous_response_id=first["id"], **SHORT)
     assert second["status"] in ("completed", "incomplete")

@@ -13,7 +13,7 @@ from tests.support.scripted_requests import respond
 from tests.support.server import Server, created_id, events, streaming, text
 
 END_SECS = 300
-ASKED: dict[str, Any] = {"input": "Tell me a long story about a fox.", "temperature": 0, "max_output_tokens": 120}
+ASKED: dict[str, Any] = {"input": "Write a long story about a fox.", "temperature": 0, "max_output_tokens": 120}
 DELTAS_BEFORE_THE_CUT = 12
 MIN_REST_CHARS = 100
 KEEPALIVE = b": keepalive\n\n"

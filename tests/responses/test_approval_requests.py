@@ -164,10 +164,10 @@ def test_the_events_of_a_request_are_those_of_an_item(server: Server) -> None:
 def test_a_chat_is_denied_at_once_and_says_what_to_do(server: Server) -> None:
     asked_in_chat = {"messages": [{"role": "user", "content": script(call("client_guarded", text="in chat"))}]}
     with server.http() as client:
-        said = client.post("/v1/chat/completions", json=asked_in_chat).json()["choices"][0]["message"]["content"]
+        first = client.post("/v1/chat/completions", json=asked_in_chat).json()["choices"][0]["message"]["content"]
         operators = {"messages": [{"role": "user", "content": script(call("guarded", text="in chat"))}]}
         too = client.post("/v1/chat/completions", json=operators).json()["choices"][0]["message"]["content"]
-    for message in (said, too):
+    for message in (first, too):
         assert "needs an approval" in message
         assert "approval_wait" in message
     assert effects(server, "in chat") == 0

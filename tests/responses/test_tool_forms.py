@@ -43,7 +43,7 @@ def sdk(server: Server, **headers: str) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0, default_headers=headers)
 
 
-def heard(server: Server, last: str) -> list[str]:
+def received_texts(server: Server, last: str) -> list[str]:
     """The texts and outputs that the model was sent with this question."""
     found: list[str] = server.model_calls(last)[0]["texts"]
     return found
@@ -58,7 +58,7 @@ def test_openai_python_gets_mcp_items_and_sends_them_back(server: Server) -> Non
     ending: Any = {"role": "user", "content": script({"say": "openai next"})}
     second = client.responses.create(input=[*history, ending])
     assert second.output_text == "openai next"
-    assert "openai tool" in heard(server, '"openai next"')
+    assert "openai tool" in received_texts(server, '"openai next"')
     assert effects(server, "openai tool") == 1
 
 
@@ -72,7 +72,7 @@ async def test_openai_agents_takes_no_call_of_the_server_for_its_own(server: Ser
         history = [*first.to_input_list(), {"role": "user", "content": script({"say": "agents next"})}]
         second = await Runner.run(agent, history)  # type: ignore[arg-type]
     assert second.final_output == "agents next"
-    assert "agents tool" in heard(server, '"agents next"')
+    assert "agents tool" in received_texts(server, '"agents next"')
 
 
 async def test_openai_agents_answers_requests_for_approval(server: Server) -> None:
@@ -104,7 +104,7 @@ def test_langchain_goes_on_after_a_call_of_the_server(server: Server, form: str)
     last = f"langchain next {form}"
     second = model.invoke([question, first, ("user", script({"say": last}))])
     assert str(second.text) == last
-    assert f"langchain {form}" in heard(server, f'"{last}"')
+    assert f"langchain {form}" in received_texts(server, f'"{last}"')
 
 
 async def test_pydantic_ai_does_not_answer_calls_of_the_server(server: Server) -> None:
@@ -115,7 +115,7 @@ async def test_pydantic_ai_does_not_answer_calls_of_the_server(server: Server) -
         assert first.output == "The result is pydantic tool."
         second = await agent.run(script({"say": "pydantic next"}), message_history=first.all_messages())
     assert second.output == "pydantic next"
-    texts = heard(server, '"pydantic next"')
+    texts = received_texts(server, '"pydantic next"')
     assert "pydantic tool" in texts
     assert not any("Unknown tool" in sent for sent in texts)
 
@@ -135,7 +135,7 @@ def test_a_call_that_is_sent_back_without_its_output_gets_it(server: Server, for
         assert second.status_code == 200, second.text
         unknown = {"type": "function_call", "call_id": "call_x", "name": "effect", "arguments": "{}"}
         refused = client.post("/v1/responses", json={"input": [question, unknown]})
-    assert word in heard(server, f'"after {word}"')
+    assert word in received_texts(server, f'"after {word}"')
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[1].call_id")
 
 
@@ -148,7 +148,7 @@ def test_the_output_of_another_owners_call_is_not_filled_in(server: Server) -> N
         item = {"type": "mcp_call", "server_label": "hermes", "name": "effect", "arguments": "{}", "id": copied["id"]}
         stranger.post("/v1/responses", json={"input": [item, {"role": "user", "content": script({"say": "mine?"})}]})
     assert refused.status_code == 400
-    assert "private result" not in heard(server, '"mine?"')
+    assert "private result" not in received_texts(server, '"mine?"')
 
 
 def test_header_profile_and_setting_choose_the_form(server: Server) -> None:

@@ -78,7 +78,7 @@ def test_the_oldest_rounds_of_the_last_turn_are_dropped_whole() -> None:
 
 
 def test_rules_and_summaries_stay() -> None:
-    rule: Item = {"type": "message", "role": "developer", "content": "Be brief."}
+    rule: Item = {"type": "message", "role": "developer", "content": "Be short."}
     summary: Item = {"type": "message", "role": "user", "content": "what was", "compacted": "summary"}
     everything = [rule, summary, user(LONG), answer(LONG), user("last")]
     assert fitted(everything, 50) == [rule, summary, user("last")]
