@@ -71,6 +71,7 @@ class Dialect:
     # From the tokens of the request and the window: a refusal, or what is sent as it is. None: the oldest
     # messages are dropped, and nothing says so.
     overflow: Callable[[int, int], Refused | tuple[Step, ...]] | None
+    hides_stream_errors: bool = False  # of too long a request: its stream is empty
     broken_off: tuple[Step, ...]  # how an answer breaks off in its middle
     continuation: Continuation = Continuation.NOTE
     echoes_prefix: bool = False

@@ -26,10 +26,9 @@ SAMPLE = (
     ("openai", "cut", "chat"),
     ("openai-responses", "tools", "responses"),
 )
-# What belongs to the context window: these servers do not say that a request is too long.
+# What belongs to the context window: this server does not say that a request is too long.
 NOT_YET = {
     ("ollama", "overflow"): "the oldest messages are dropped, and only a low count of tokens shows it",
-    ("llama-cpp-python", "overflow"): "a stream without any output is a failure, and not known as an overflow",
 }
 
 

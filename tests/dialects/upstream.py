@@ -57,6 +57,8 @@ class DialectUpstream(ModelStub):
         window = self.dialect.window_tokens
         if self.dialect.overflow is None:
             return self._stream(asked, (Text("Hello."), Finish()), window)
+        if self.dialect.hides_stream_errors and asked.body.get("stream"):
+            return ()
         overflow = self.dialect.overflow(tokens, window)
         if not isinstance(overflow, Refused):
             return overflow

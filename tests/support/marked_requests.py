@@ -78,6 +78,7 @@ def marked_request(marker: Markers) -> dict[str, Any]:
     managed = {"type": "compaction", "compact_threshold": 100_000}
     return {
         "input": marked_items(marker),
+        "conversation_history": [{"role": "user", "content": marker("earlier message")}],
         "model": "hermes-agent",
         "instructions": marker("instructions"),
         "metadata": {marker("metadata key"): marker("metadata value")},

@@ -28,6 +28,13 @@ def _invalid(message: str) -> Refused:
     return Refused(f"[{{'type': 'literal_error', 'msg': \"{message}\"}}]", 500, fields)
 
 
+def _overflow(tokens: int, window: int) -> Refused:
+    """errors.py context_length_exceeded."""
+    message = f"This model's maximum context length is {window} tokens. However, you requested {tokens} tokens"
+    fields = {"type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
+    return Refused(message, 400, fields)
+
+
 def _has_format(body: Body, schema: Body) -> bool:
     return bool(body.get("response_format") == {"type": "json_object", "schema": schema})
 
@@ -54,8 +61,9 @@ LLAMA_CPP_PYTHON = Dialect(
         # llama_types.py ChatCompletionRequestResponseFormat
         formats(("text", "json_object"), lambda kind: _invalid("Input should be 'text' or 'json_object'")),
     ),
+    overflow=_overflow,
     # app.py get_event_publisher: the error is raised behind the head of the answer, which stays empty
-    overflow=lambda tokens, window: (),
+    hides_stream_errors=True,
     broken_off=(Raw(b"data: [DONE]\n\n"),),  # app.py: interrupt_requests, when another request comes
     has_format=_has_format,
     counts_tokens=False,
