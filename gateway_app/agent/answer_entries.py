@@ -1,5 +1,6 @@
 """The parts of an answer while they grow, and the items that they become."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.text_buffer import TextBuffer
 
 
-class Entry:
+class Entry(ABC):
     """A part of the answer that becomes an item, with the state that its provider gets back."""
 
     def __init__(self) -> None:
@@ -27,8 +28,9 @@ class Entry:
             item["provider_state"] = {"provider": self._provider, "state": self._state}
         return item
 
+    @abstractmethod
     def _as_plain_item(self) -> Item | None:
-        raise NotImplementedError
+        """Without the state; None for what no model gets back."""
 
 
 class Message(Entry):

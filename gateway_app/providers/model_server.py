@@ -122,7 +122,7 @@ def _get(client: "Client", url: str) -> Any:
         if response.status_code == 200:
             return response.json()
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
-        pass
+        return None  # most servers lack most of these routes
     return None
 
 
