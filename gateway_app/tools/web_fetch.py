@@ -106,5 +106,6 @@ def make_web_fetch(hosts: Sequence[str], web: PublicWeb | None = None) -> Tool:
         parameters=PARAMETERS,
         run=partial(web_fetch, web or PublicWeb(hosts)),
         is_replay_safe=True,
+        is_read_only=True,
         time_limit_secs=90,
     )

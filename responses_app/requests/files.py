@@ -9,11 +9,15 @@ from django.conf import settings
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import ContentPart
 from responses_app.requests.fields import Field, short_text, text
-from responses_app.requests.json_schema import STRING
+from responses_app.requests.json_schema import NULL, STRING
 from responses_app.requests.structures import object_of
 
 MAX_NAME_CHARS = 500
 MAX_FILE_BYTES = 7_000_000  # in base64 it still fits into the largest request body
+_DIGIT = "[A-Za-z0-9+/]"
+_DATA = (
+    f"(data:[^,]*;base64,)?({_DIGIT}{{4}})*({_DIGIT}{{2}}==|{_DIGIT}{{3}}=|{_DIGIT}{{4}})"
+)
 
 
 def _read_data(value: Any, name: str) -> str:
@@ -36,6 +40,14 @@ def _read_data(value: Any, name: str) -> str:
     return data
 
 
+def _refuse_id(value: Any, name: str) -> None:
+    raise InvalidRequest(
+        f"{name} is not supported: send the file as file_data.",
+        param=name,
+        code="unsupported_content_type",
+    )
+
+
 def _invalid(name: str, rule: str) -> InvalidRequest:
     return InvalidRequest(f"{name} {rule}.", param=name, code="invalid_file_data")
 
@@ -56,21 +68,18 @@ def _read_url(value: Any, name: str) -> str:
 _fields = object_of(
     {
         "filename": short_text(MAX_NAME_CHARS),
-        "file_data": Field(_read_data, STRING).described(
+        "file_data": Field(_read_data, STRING | {"pattern": f"^{_DATA}$"}).described(
             f"Base64 or a data: URL, at most {MAX_FILE_BYTES} bytes."
         ),
-        "file_url": Field(_read_url, STRING).described("Refused, unless HERMES_FILE_URLS is pass."),
+        "file_url": Field(_read_url, NULL).described(
+            "Refused, unless HERMES_FILE_URLS is pass; then it may stand in place of file_data."
+        ),
+        "file_id": Field(_refuse_id, NULL).described("Not supported."),
     }
 )
 
 
 def _read_file(value: Any, name: str) -> dict[str, Any]:
-    if isinstance(value, dict) and value.get("file_id") is not None:
-        raise InvalidRequest(
-            f"{name}.file_id is not supported: send the file as file_data.",
-            param=f"{name}.file_id",
-            code="unsupported_content_type",
-        )
     given = _fields(value, name)
     has_data = given.get("file_data") is not None
     if has_data == (given.get("file_url") is not None):
@@ -78,7 +87,7 @@ def _read_file(value: Any, name: str) -> dict[str, Any]:
     return given
 
 
-input_file = Field(_read_file, _fields.schema)
+input_file = Field(_read_file, _fields.schema | {"required": ["file_data"]})
 
 
 def as_part(given: dict[str, Any]) -> ContentPart:

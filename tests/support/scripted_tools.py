@@ -94,6 +94,14 @@ def make_tools(terminal_mode: str, limits: Limits) -> dict[str, Tool]:
     tools = (
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
+        Tool(
+            "parallel_effect",
+            "Leaves a trace, beside other calls.",
+            ANYTHING,
+            _effect,
+            is_replay_safe=True,
+            is_read_only=True,
+        ),
         Tool("look", "Waits for a gate and reads the traces.", ANYTHING, _look, is_replay_safe=True, is_read_only=True),
         Tool("guarded", "Leaves a trace, after consent.", ANYTHING, _effect, asks_approval=_always),
         Tool(
