@@ -8,16 +8,14 @@ from django.conf import settings
 
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import ContentPart
-from responses_app.requests.fields import Field, short_text, text
+from responses_app.requests.fields import Field, Fields, short_text, text
 from responses_app.requests.json_schema import NULL, STRING
 from responses_app.requests.structures import object_of
 
 MAX_NAME_CHARS = 500
 MAX_FILE_BYTES = 7_000_000  # in base64 it still fits into the largest request body
 _DIGIT = "[A-Za-z0-9+/]"
-_DATA = (
-    f"(data:[^,]*;base64,)?({_DIGIT}{{4}})*({_DIGIT}{{2}}==|{_DIGIT}{{3}}=|{_DIGIT}{{4}})"
-)
+_DATA = f"(data:[^,]*;base64,)?({_DIGIT}{{4}})*({_DIGIT}{{2}}==|{_DIGIT}{{3}}=|{_DIGIT}{{4}})"
 
 
 def _read_data(value: Any, name: str) -> str:
@@ -65,18 +63,17 @@ def _read_url(value: Any, name: str) -> str:
     return url
 
 
-_fields = object_of(
-    {
-        "filename": short_text(MAX_NAME_CHARS),
-        "file_data": Field(_read_data, STRING | {"pattern": f"^{_DATA}$"}).described(
-            f"Base64 or a data: URL, at most {MAX_FILE_BYTES} bytes."
-        ),
-        "file_url": Field(_read_url, NULL).described(
-            "Refused, unless HERMES_FILE_URLS is pass; then it may stand in place of file_data."
-        ),
-        "file_id": Field(_refuse_id, NULL).described("Not supported."),
-    }
-)
+_FIELDS: Fields = {
+    "filename": short_text(MAX_NAME_CHARS),
+    "file_data": Field(_read_data, STRING | {"pattern": f"^{_DATA}$"}).described(
+        f"Base64 or a data: URL, at most {MAX_FILE_BYTES} bytes."
+    ),
+    "file_url": Field(_read_url, NULL).described(
+        "Refused, unless HERMES_FILE_URLS is pass; then it may stand in place of file_data."
+    ),
+    "file_id": Field(_refuse_id, NULL).described("Not supported."),
+}
+_fields = object_of(_FIELDS)
 
 
 def _read_file(value: Any, name: str) -> dict[str, Any]:
@@ -87,7 +84,7 @@ def _read_file(value: Any, name: str) -> dict[str, Any]:
     return given
 
 
-input_file = Field(_read_file, _fields.schema | {"required": ["file_data"]})
+input_file = Field(_read_file, object_of(_FIELDS, ("file_data",)).schema)
 
 
 def as_part(given: dict[str, Any]) -> ContentPart:
