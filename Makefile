@@ -1,4 +1,4 @@
-.PHONY: help run test test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-clients test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,13 +14,26 @@ run: .venv/.ready ## Install what is missing, migrate the database and serve
 test: .venv/.ready-dev test-programs ## Run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal
 
-# A real model on two real servers; it takes some minutes, and is no part of `make test`.
-test-model: .venv/.ready-dev .venv-model/.ready ## Run the tests against a real model: ONLY=part of a test's name
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/model $(if $(ONLY),-k "$(ONLY)")
-
 # Stand-ins for twelve kinds of model servers; `make test` has a sample of it.
 test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal tests/dialects --all-dialects $(if $(ONLY),-k "$(ONLY)")
+
+# Pinned in tests/clients; installed beside the source, where git ignores it.
+CLIENTS := build/clients
+test-clients: .venv/.ready-dev $(CLIENTS)/.ready ## Drive client frameworks that are too large for the suite
+	$(BIN)/python -m tests.clients $(CLIENTS)
+
+$(CLIENTS)/.ready: tests/clients/requirements.txt tests/clients/package.json
+	@echo "Installing Haystack, CrewAI and promptfoo into $(CLIENTS) (a few minutes) ..."
+	@mkdir -p $(CLIENTS) && cp tests/clients/package.json $(CLIENTS)
+	@$(PYTHON) -m venv $(CLIENTS)/venv
+	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
+	@npm install --prefix $(CLIENTS) --silent --no-audit --no-fund
+	@touch $@
+
+# A real model on two real servers; it takes some minutes, and is no part of `make test`.
+test-model: .venv/.ready-dev .venv-model/.ready ## Run the tests against a real model: ONLY=part of a test's name
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/model $(if $(ONLY),-k "$(ONLY)")
 
 # The tests that need a program skip, with a reason, where it is missing.
 test-programs: ## Install the programs that tests need, or name those that are missing

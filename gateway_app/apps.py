@@ -7,3 +7,6 @@ class GatewayAppConfig(AppConfig):
 
     def ready(self) -> None:
         from gateway_app.operations.doctor import machine  # noqa: F401 - it registers its checks
+        from gateway_app.runtime.toolsets import check_profiles
+
+        check_profiles()

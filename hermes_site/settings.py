@@ -19,6 +19,7 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
+from gateway_app.config.web_hosts import read_web_hosts
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -113,6 +114,10 @@ HERMES_PROFILES = read_profiles(
 HERMES_CONTEXT_LENGTH = env.integer(
     "HERMES_CONTEXT_LENGTH", 0, low=0, high=100_000_000, config_path="model.context_length"
 )
+# Of the context window: a longer conversation is replaced by its summary; 0 means never.
+HERMES_COMPACT_SHARE = env.share("HERMES_COMPACT_SHARE", 0.8)
+HERMES_MAX_ITERATIONS = env.integer("HERMES_MAX_ITERATIONS", 90, low=1, high=10_000)
+HERMES_CONTEXT_LIMITS = "gateway_app.runtime.context_limits.limits_of"
 HERMES_CORE_PROMPT = env.choice("HERMES_CORE_PROMPT", "on", ("on", "off")) == "on"
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text(
@@ -124,7 +129,10 @@ if not API_SERVER_MODEL_NAME:
 # --- tools -----------------------------------------------------------------------------
 HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsandboxed", "off"))
 HERMES_TERMINAL_LIMITS = read_limits(env)
+HERMES_FILE_URLS = env.choice("HERMES_FILE_URLS", "refuse", ("refuse", "pass"))
+HERMES_WEB_FETCH = read_web_hosts(env.text("HERMES_WEB_FETCH"))
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
+HERMES_TOOL_ITEMS = env.choice("HERMES_TOOL_ITEMS", "auto", ("auto", "function_call", "mcp_call"))
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
 HERMES_UNSENT_FIELDS = "gateway_app.runtime.visibility.unsent_fields"
@@ -133,6 +141,7 @@ try:
     HERMES_MCP_SERVERS = read_mcp_servers(HERMES_CONFIG)
 except ValueError as error:
     raise ImproperlyConfigured(str(error)) from error
+HERMES_MCP_START_SECS = env.seconds("HERMES_MCP_START_SECS", 10, low=0, high=600)
 # The server_label values with which a request asks for the server's tools.
 HERMES_TOOL_LABELS = ("hermes", *[server.label for server in HERMES_MCP_SERVERS])
 

@@ -1,8 +1,10 @@
 """Context: the conversation in the form that models take."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from gateway_app.agent.approval_items import OWN_LABEL, as_function_call, with_requested_calls
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import (
     CALLS,
@@ -10,25 +12,30 @@ from responses_app.protocol.items import (
     OUTPUT_OF,
     OUTPUTS,
     SUMMARY,
+    Content,
+    ContentPart,
     Item,
     call_arguments,
     dangling_reasoning,
     is_from_model,
 )
 
-OWN_LABEL = "hermes"  # the server label of the built-in tools
-
 
 def build_items(
-    items: Iterable[Item], own_labels: Collection[str] = (OWN_LABEL,), pending: Collection[str] = ()
+    items: Iterable[Item],
+    own_labels: Collection[str] = (OWN_LABEL,),
+    pending: Collection[str] = (),
+    outputs: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[Item], tuple[Item, ...]]:
     """A conversation in the form that models take, and notes for the model.
 
     The caller adds the notes behind the outputs of the pending calls, which are about to run.
+    ``outputs`` are those of calls that the client was asked about.
     Items that only some upstreams understand are kept; each provider drops what its own does not.
     """
     calls_and_outputs: list[Item] = []
-    for index, item in enumerate(items):
+    requested = with_requested_calls(items, own_labels, pending, outputs)
+    for index, item in enumerate(requested):
         if item["type"] == "mcp_call" and item.get("server_label") in own_labels:
             call_id = item.get("id") or f"call_{index}"
             calls_and_outputs += _split_mcp_call(item, call_id)
@@ -39,23 +46,6 @@ def build_items(
         pairing.add(item)
     pairing.end_run()
     return without_dangling_reasoning(pairing.items), tuple(pairing.notes)
-
-
-def as_function_call(item: Item, call_id: str) -> Item:
-    """A call that clients see as an ``mcp_call``, as the model made it."""
-    label = item["server_label"]
-    name = item["name"]
-    if label != OWN_LABEL:
-        name = f"{label}.{name}"
-    call: Item = {
-        "type": "function_call",
-        "call_id": call_id,
-        "name": name,
-        "arguments": item["arguments"],
-    }
-    if "provider_state" in item:
-        call["provider_state"] = item["provider_state"]
-    return call
 
 
 def as_function_output(item: Item, call_id: str) -> Item:
@@ -164,6 +154,16 @@ def with_outputs(items: list[Item], outputs: list[Item]) -> list[Item]:
             ordered.append(answered.pop(item["call_id"]))
     ordered.reverse()
     return items[:end] + ordered
+
+
+def with_images(text: str, images: Collection[str]) -> Content:
+    """A tool's output with its images, which only models get: clients and logs have the text."""
+    if not images:
+        return text
+    parts: list[ContentPart] = [{"type": "input_text", "text": text}]
+    for url in images:
+        parts.append({"type": "input_image", "image_url": url})
+    return parts
 
 
 def without_dangling_reasoning(items: list[Item]) -> list[Item]:

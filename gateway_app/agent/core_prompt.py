@@ -40,6 +40,8 @@ RULES: tuple[tuple[frozenset[str], str], ...] = (
         frozenset(("terminal",)),
         "Use terminal to run programs, tests and version control, not to read or edit files.",
     ),
+    (frozenset(("todo",)), "Plan longer work with todo."),
+    (frozenset(("memory",)), "Keep lasting facts with memory."),
     (frozenset(("calculate",)), "Use calculate for arithmetic instead of working it out yourself."),
 )
 WORKSPACE_TOOLS = frozenset(

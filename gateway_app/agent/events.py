@@ -1,13 +1,13 @@
 """The events that providers send to the agent loop, and the loop to its caller."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway_app.agent.model_faults import ContextOverflow, ModelFault
+from gateway_app.agent.tools import ApprovalEvent
+from gateway_app.agent.usage import Usage as Usage
 from responses_app.protocol.items import Annotation as AnnotationBody
 from responses_app.protocol.items import CompactedContext, Item, TokenLogprob
-from responses_app.protocol.response_object import UsageBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,64 +114,6 @@ class CallFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    reasoning_tokens: int = 0
-    is_estimated: bool = False  # at least one of the counts is ours and not the upstream's
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.is_estimated or other.is_estimated,
-        )
-
-    @classmethod
-    def read(cls, stored: Mapping[str, int]) -> "Usage":
-        """From a log, without the fields that only another version knows."""
-        known: dict[str, Any] = {}
-        for counted in fields(cls):
-            if counted.name in stored:
-                known[counted.name] = stored[counted.name]
-        return cls(**known)
-
-    def or_estimate(self, input_tokens: int, output_tokens: int) -> "Usage":
-        """With these estimates for what the upstream did not count."""
-        if self.input_tokens and (self.output_tokens or not output_tokens):
-            return self
-        return replace(
-            self,
-            input_tokens=self.input_tokens or input_tokens,
-            output_tokens=self.output_tokens or output_tokens,
-            is_estimated=True,
-        )
-
-    def as_wire(self) -> UsageBody:
-        return {
-            "input_tokens": self.input_tokens,
-            "input_tokens_details": {
-                "cached_tokens": self.cached_tokens,
-                "cache_write_tokens": self.cache_write_tokens,
-            },
-            "output_tokens": self.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": self.reasoning_tokens},
-            "total_tokens": self.input_tokens + self.output_tokens,
-        }
-
-    def as_spent(self) -> UsageBody | None:
-        """For a response that was cut short; None if no model had answered yet."""
-        if self == Usage():
-            return None
-        return self.as_wire()
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerStarted:
     """Before the first output of a request: from here on it costs something.
 
@@ -187,8 +129,7 @@ class ModelFinished:
 
     reason: str
     usage: Usage
-    # The upstream's ids of the answer and its items.
-    upstream_ids: tuple[str, ...] = field(default=(), compare=False)
+    upstream_ids: tuple[str, ...] = field(default=(), compare=False)  # of answer and items
 
 
 # How a round can end before the answer is complete, and the reason that the response gives.
@@ -228,15 +169,26 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncation:
+    """The oldest turns or rounds of the conversation do not fit, and are not sent."""
+
+    dropped_items: int
+    kept_items: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     call_id: str
     output: str
     is_error: bool = False
+    images: tuple[str, ...] = ()  # data URLs, which only the model gets
 
 
 @dataclass(frozen=True, slots=True)
 class TurnParked:
     """Calls wait for an approval; the turn goes on from here once it is given."""
+
+    call_ids: tuple[str, ...] = ()  # those that the next step of the turn waits for
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +219,9 @@ Delta = (
 )
 ModelEvent = Delta | ModelFinished
 RoundEvent = Delta | AnswerStarted | RoundFinished
-AgentEvent = RoundEvent | Compaction | ToolFinished | TurnParked | TurnFinished
+AgentEvent = (
+    RoundEvent | Compaction | Truncation | ToolFinished | ApprovalEvent | TurnParked | TurnFinished
+)
 
 
 class ModelFailed(Exception):
@@ -292,4 +246,5 @@ class ModelFailed(Exception):
         self.usage = usage or Usage()  # what was spent before it failed
         self.model_fault = model_fault  # if another model may succeed
         self.overflow = overflow
+        self.is_empty = False  # the stream ended without any output: some servers refuse so
         self.patience_secs = 0.0  # how long a model that is not ready yet is waited for

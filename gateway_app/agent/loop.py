@@ -1,54 +1,43 @@
 """The agent loop: ask the model, run the tools it calls, ask again, until it is done."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from gateway_app.agent.answer_buffer import AnswerBuffer, follow
-from gateway_app.agent.compaction import compact, plan_compaction, summary_call
-from gateway_app.agent.context import with_outputs
+from gateway_app.agent.compaction import compact, plan_compaction
+from gateway_app.agent.context import as_note, with_images, with_outputs
 from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
+    ModelFailed,
     RoundEvent,
     RoundFinished,
     ToolFinished,
+    Truncation,
     TurnFinished,
     TurnParked,
     UpstreamAbandoned,
     Usage,
 )
-from gateway_app.agent.model_call import CutAt, ModelCall, Provider
+from gateway_app.agent.model_call import ModelCall, Provider
+from gateway_app.agent.overflow import call_after_overflow
+from gateway_app.agent.progress import TurnProgress as TurnProgress
+from gateway_app.agent.repeats import Repeats
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.tools import RunTool, ToolCall, ToolResult
-from responses_app.protocol.items import Item, all_call_ids
-
-MAX_ITERATIONS = 90
-TOO_MANY_CALLS = "Not carried out: this turn may call tools {limit} times (max_tool_calls)."
-
-
-@dataclass(frozen=True)
-class TurnProgress:
-    """What earlier attempts of a turn did; empty for a new turn."""
-
-    items: tuple[Item, ...] = ()  # the model's output, and the outputs of its calls
-    pending: tuple[ToolCall, ...] = ()  # whole calls without a result
-    usage: Usage = field(default_factory=Usage)  # estimated for answers that broke off
-    # The estimate of an answer that runs on at its upstream, which counts it when it is picked up.
-    open_usage: Usage = field(default_factory=Usage)
-    # The part of the usage that went into summaries; None if no summary was completed.
-    spent_on_summaries: Usage | None = None
-    tool_calls: int = 0  # of the server's tools, with results or without
-    rounds: int = 0
-    last_round: RoundFinished | None = None  # if no output follows it
-    cut_at: CutAt | None = None  # where the last message was cut, if it was
-    notes: tuple[Item, ...] = ()  # for the model, behind the outputs of the pending calls
-
-    @property
-    def is_message_cut(self) -> bool:
-        return self.cut_at is not None
+from gateway_app.agent.summaries import summary_call
+from gateway_app.agent.tool_round import ToolRound, always_given
+from gateway_app.agent.tools import ApprovalEvent, AskConsent, RunTool, ToolCall
+from gateway_app.agent.turn_limits import (
+    EMPTY,
+    TOO_MANY_CALLS,
+    TOO_MANY_ROUNDS,
+    limit_message,
+    without_server_tools,
+)
+from responses_app.protocol.items import Item, all_call_ids, item_text
+from responses_app.protocol.truncation import fitted
 
 
 async def run_turn(
@@ -57,29 +46,27 @@ async def run_turn(
     run_tool: RunTool,
     progress: TurnProgress,
     retries: int,
+    ask_consent: AskConsent = always_given,
 ) -> AsyncGenerator[AgentEvent]:
     """The rest of the turn; the call has everything up to there."""
     turn = _Turn(call, progress)
-    for _ in range(progress.rounds, MAX_ITERATIONS):
+    while True:
         if turn.must_ask:
-            async with aclosing(turn.compact(providers, retries)) as summary_events:
-                async for summary_event in summary_events:
-                    yield summary_event
+            async with aclosing(turn.make_room(providers, retries)) as room_events:
+                async for room_event in room_events:
+                    yield room_event
         next_call = turn.next_call()
         if next_call is not None:
-            answer = AnswerBuffer()
-            async with aclosing(ask(providers, next_call, retries, answer)) as events:
+            async with aclosing(turn.ask(providers, next_call, retries)) as events:
                 async for event in events:
-                    turn.note(event, answer)
                     yield event
         if turn.end is None:
-            async with aclosing(turn.run_tools(run_tool)) as results:
+            async with aclosing(turn.run_tools(run_tool, ask_consent)) as results:
                 async for result in results:
                     yield result
         if turn.end is not None:
             yield turn.end
             return
-    yield TurnFinished(turn.usage, "max_iterations")
 
 
 class _Turn:
@@ -98,9 +85,14 @@ class _Turn:
         self._pending = list(progress.pending)
         self._called = progress.tool_calls
         self._notes = progress.notes
+        self._rounds = progress.rounds
+        self._repeats = Repeats(progress.items)
+        self._is_refused = False  # the upstream refused this round's request as too long
+        self._is_asked_again = progress.is_asked_again
         last = progress.last_round
         if last is not None and last.reason != "tool_calls":
-            self._finish(last)
+            self._end(last, is_empty=progress.is_answer_empty)
+            self._add_items(self._call.items)
 
     @property
     def must_ask(self) -> bool:
@@ -111,14 +103,27 @@ class _Turn:
         limit = self._call.max_tool_calls
         return limit is not None and self._called > limit
 
-    async def compact(
+    @property
+    def _tools_are_over(self) -> bool:
+        """In the last round, the one that begins next or has just ended."""
+        return self._rounds >= self._call.max_iterations or self._repeats.must_stop
+
+    async def make_room(
         self, providers: Sequence[Provider], retries: int
     ) -> AsyncGenerator[AgentEvent]:
-        """Replace a conversation that is too long by its summary."""
+        """Shorten a conversation that is too long: by its oldest rounds, or to its summary."""
         if self._must_continue:  # the model continues a message that was cut off below that message
             self._must_continue = False
             return
-        plan = plan_compaction(self._call)
+        if self._call.budget.is_truncating and self._call.budget.window:
+            kept = fitted(self._call.items, self._call.room())
+            dropped = len(self._call.items) - len(kept)
+            if dropped:
+                self._replace_conversation(kept)
+                yield Truncation(dropped, len(kept))
+            if self._is_refused:
+                return
+        plan = plan_compaction(self._call, is_refused=self._is_refused)
         if plan is None:
             return
         asked = summary_call(self._call, plan.covered)
@@ -135,22 +140,55 @@ class _Turn:
         used = self._call.used_call_ids | all_call_ids(self._call.items)
         self._call = replace(self._call, items=items, used_call_ids=used)
 
+    async def ask(
+        self, providers: Sequence[Provider], call: ModelCall, retries: int
+    ) -> AsyncGenerator[RoundEvent]:
+        """One round; it has no end if the request is too long and the conversation can be shortened."""
+        answer = AnswerBuffer()
+        try:
+            async with aclosing(ask(providers, call, retries, answer)) as events:
+                async for event in events:
+                    self._note(event, answer)
+                    yield event
+        except ModelFailed as failure:
+            if answer.has_deltas or not self._shortens(failure):
+                raise
+
+    def _shortens(self, failure: ModelFailed) -> bool:
+        """May the round be tried once more, with a shorter conversation?"""
+        if self._is_refused or self._call.cut_at is not None:
+            return False
+        shorter = call_after_overflow(self._call, failure)
+        if shorter is None:
+            return False
+        self._call = shorter
+        self._is_refused = True
+        return True
+
     def next_call(self) -> ModelCall | None:
         """None if the model is not asked. One token limit applies to all rounds of the turn."""
         if not self.must_ask:
             return None
-        limit = self._call.max_output_tokens
+        call = self._call
+        if self._is_last_round():
+            call = without_server_tools(call)
+        limit = call.max_output_tokens
         if limit is None:
-            return self._call
+            return call
         tokens_left = limit - (self.usage.output_tokens - self._summary_tokens)
-        if self._call.resume is not None:  # its upstream was sent the limit, and counts by itself
+        if call.resume is not None:  # its upstream was sent the limit, and counts by itself
             tokens_left = max(1, tokens_left)
         if tokens_left <= 0:
             self.end = TurnFinished(self.usage, "max_output_tokens")
             return None
-        return replace(self._call, max_output_tokens=tokens_left)
+        return replace(call, max_output_tokens=tokens_left)
 
-    def note(self, event: RoundEvent, answer: AnswerBuffer) -> None:
+    def _is_last_round(self) -> bool:
+        """The model has no tools in it, so that the turn ends in words."""
+        is_at_limit = self._rounds + 1 >= self._call.max_iterations
+        return bool(self._call.tools) and (is_at_limit or self._repeats.must_stop)
+
+    def _note(self, event: RoundEvent, answer: AnswerBuffer) -> None:
         if isinstance(event, RoundFinished):
             self._end_round(event, answer)
         elif isinstance(event, UpstreamAbandoned):
@@ -160,63 +198,79 @@ class _Turn:
 
     def _end_round(self, finished: RoundFinished, answer: AnswerBuffer) -> None:
         self.usage += finished.usage
+        self._rounds += 1
+        self._is_refused = False
         self._pending = answer.calls()
         self._called += len(self._served())
         self._call = follow(self._call, answer)
         self._notes = finished.notes
         if finished.is_cut_short or not self._pending:
-            self._finish(finished)
+            self._end(finished, is_empty=not any(map(item_text, answer.items())))
 
-    async def run_tools(self, run_tool: RunTool) -> AsyncGenerator[ToolFinished]:
+    async def run_tools(
+        self, run_tool: RunTool, ask_consent: AskConsent
+    ) -> AsyncGenerator[ToolFinished | ApprovalEvent]:
         """Run the server's tools, each result as it comes; the client answers the other calls."""
         served = self._served()
         outputs: list[Item] = []
-        async with aclosing(self._results(served, run_tool)) as results:
+        refusal = self._refusal_of_calls(served)
+        if refusal:
+            for tool_call in served:
+                yield ToolFinished(tool_call.call_id, refusal, is_error=True)
+            return
+        calls = {tool_call.call_id: tool_call for tool_call in served}
+        tool_round = ToolRound(served, self._call.tools, run_tool, ask_consent)
+        async with aclosing(tool_round.results()) as results:
             async for result in results:
-                outputs.append(_output_item(result))
+                if isinstance(result, ToolFinished):
+                    noted = self._repeats.noted(calls[result.call_id], result.output)
+                    result = replace(result, output=noted)
+                    outputs.append(_output_item(result))
                 yield result
-        if self.end is None and len(outputs) < len(served):
-            self.end = TurnParked()
-        elif self.end is None and len(served) < len(self._pending):
+        if tool_round.waits_for:
+            self.end = TurnParked(tuple(tool_round.waits_for))
+        elif tool_round.has_requests or len(served) < len(self._pending):
             self.end = TurnFinished(self.usage)
-        items = with_outputs(self._call.items, outputs) + list(self._notes)
-        self._call = replace(self._call.followed_by([]), items=items)
+        self._call = self._call.followed_by([])
+        self._add_items(with_outputs(self._call.items, outputs))
         self._pending = []
 
-    async def _results(
-        self, served: list[ToolCall], run_tool: RunTool
-    ) -> AsyncGenerator[ToolFinished]:
-        if self._has_called_too_often:
-            self.end = TurnFinished(self.usage, "max_tool_calls")
-            output = TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
-            for tool_call in served:
-                yield ToolFinished(tool_call.call_id, output, is_error=True)
-            return
-        running: dict[asyncio.Future[ToolResult | None], ToolCall] = {}
-        for tool_call in served:
-            running[asyncio.ensure_future(run_tool(tool_call))] = tool_call
-        left = set(running)
-        try:
-            while left:
-                done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-                for task, tool_call in running.items():  # in the order of the calls
-                    if task not in done:
-                        continue
-                    result = task.result()
-                    if result is not None:
-                        yield ToolFinished(tool_call.call_id, result.output, result.is_error)
-        finally:
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+    def _add_items(self, items: list[Item]) -> None:
+        """With the notes behind them, once."""
+        self._call = replace(self._call, items=[*items, *self._notes])
+        self._notes = ()
 
     def _served(self) -> list[ToolCall]:
         return [call for call in self._pending if call.name not in self._client_names]
 
-    def _finish(self, last: RoundFinished) -> None:
-        incomplete_reason = INCOMPLETE_REASONS.get(last.reason)
-        self.end = TurnFinished(self.usage, incomplete_reason, last.message)
+    def _refusal_of_calls(self, served: list[ToolCall]) -> str:
+        """Why the calls of this round are not run; the turn ends with it."""
+        if self._has_called_too_often:
+            self.end = TurnFinished(self.usage, "max_tool_calls")
+            return TOO_MANY_CALLS.format(limit=self._call.max_tool_calls)
+        if self._tools_are_over:
+            self.end = TurnFinished(
+                self.usage, "max_iterations", limit_message(self._call, self._repeats)
+            )
+            return TOO_MANY_ROUNDS
+        return ""
+
+    def _end(self, last: RoundFinished, *, is_empty: bool) -> None:
+        """The model calls nothing more."""
+        is_missing = is_empty and last.reason == "stop" and self._called > 0
+        if is_missing and not self._is_asked_again:
+            self._is_asked_again = True
+            self._notes = (as_note(EMPTY),)
+            return
+        reason = INCOMPLETE_REASONS.get(last.reason)
+        message = last.message
+        # A model that called tools may have called more, if it had had them in its last round.
+        if reason is None and self._called and self._call.tools and self._tools_are_over:
+            reason = "max_iterations"
+            message = limit_message(self._call, self._repeats)
+        self.end = TurnFinished(self.usage, reason, message)
 
 
 def _output_item(finished: ToolFinished) -> Item:
-    return {"type": "function_call_output", "call_id": finished.call_id, "output": finished.output}
+    output = with_images(finished.output, finished.images)
+    return {"type": "function_call_output", "call_id": finished.call_id, "output": output}

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.approval_items import OWN_LABEL
+from gateway_app.agent.budget import Budget
 from gateway_app.agent.cut_message import with_rest
 from gateway_app.agent.events import ModelEvent, UpstreamPosition
 from gateway_app.agent.tools import Tool
@@ -33,6 +34,8 @@ MODEL_PARAMETERS = (
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"  # a value of `include`
 
+
+MAX_ITERATIONS = 90  # of one turn; each asks the model once
 
 # Models name a tool as their training data did: with a namespace, and Kimi with the call's number.
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
@@ -72,8 +75,10 @@ class ModelCall:
     tool_choice: Any = "auto"
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
+    max_iterations: int = MAX_ITERATIONS
     # In tokens: a longer conversation is replaced by its summary.
     compact_threshold: int | None = None
+    budget: Budget = field(default_factory=Budget)
     # Those of MODEL_PARAMETERS that the client sent.
     parameters: dict[str, Any] = field(default_factory=dict)
     # Fields of the request that only upstreams know: those of the Responses API, or of Chat Completions.
@@ -188,9 +193,18 @@ class ModelCall:
         text_format = text_options.get("format") or {}
         return bool(text_format.get("type", "text") != "text")
 
-    def input_tokens(self) -> int:
-        """An estimate."""
+    def estimate(self) -> int:
+        """Of its tokens, as ``token_estimate`` counts."""
         return estimate_tokens(self.items, self.instructions, self.tool_specs())
+
+    def input_tokens(self) -> int:
+        """The estimate in the tokens of the upstream."""
+        return self.budget.tokens(self.estimate())
+
+    def room(self) -> int:
+        """For the items, beside the instructions, the tools and the answer; as they are estimated."""
+        fixed = estimate_tokens([], self.instructions, self.tool_specs())
+        return self.budget.room(fixed, self.max_output_tokens)
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
         """The next call of the turn; a choice that forces a call applies to the first one only."""

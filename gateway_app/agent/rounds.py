@@ -53,7 +53,8 @@ async def ask(
     for number, provider in enumerate(providers):
         if number:
             yield current.fallback(number)
-        current.begin_provider(provider.identity, is_last=number == len(providers) - 1)
+        is_last = number == len(providers) - 1
+        current.begin_provider(provider.identity, is_first=number == 0, is_last=is_last)
         while not current.is_exhausted:
             request = current.begin_request()
             try:
@@ -83,6 +84,7 @@ class _Round:
         self.is_broken = False  # the last request
         self.is_finished = False
         self._has_started = False  # the answer to the last request
+        self._is_first = True  # the budget of the call is that of the first model
         self._is_last = True  # there is no model after this one
         self._provider = ""  # its identity
         self._call = call
@@ -98,9 +100,10 @@ class _Round:
         self._continued = 0
         self._dropped = DroppedCalls()
 
-    def begin_provider(self, identity: str, *, is_last: bool) -> None:
+    def begin_provider(self, identity: str, *, is_first: bool, is_last: bool) -> None:
         self._provider = identity
         self.is_exhausted = False
+        self._is_first = is_first
         self._is_last = is_last
         self.retries.begin()
         self._continued = 0
@@ -144,7 +147,12 @@ class _Round:
         return isinstance(event, ItemState) and not self._answer.has_deltas
 
     def end_request(self) -> None:
-        self._usage += self._spent(self._answer.finish.usage)
+        counted = self._answer.finish.usage
+        # The usage of a formatted answer is that of several requests.
+        if self._is_first and not counted.is_estimated and not self._call.is_formatted:
+            correction = self._request.budget.correction
+            correction.learn(self._request.estimate(), counted.input_tokens)
+        self._usage += self._spent(counted)
         self._has_deltas |= self._answer.has_deltas
 
     def fail_request(self, failure: ModelFailed) -> None:

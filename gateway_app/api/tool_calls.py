@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
+from gateway_app.runtime.unseen_calls import INTERNAL_TOOL_PREFIX
 from responses_app.models import Approver, Decision, ToolStatus
 from responses_app.protocol import events
 from responses_app.protocol.events import Event

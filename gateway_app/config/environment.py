@@ -74,6 +74,18 @@ class Env:
     def minutes(self, name: str, default: float, *, low: float, high: float) -> float:
         return self._number(name, default, low, high, "minutes")
 
+    def share(self, name: str, default: float) -> float:
+        raw = self.environ.get(name)
+        if raw is None:
+            return default
+        try:
+            value = float(raw)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 1:
+            raise ImproperlyConfigured(f"{name} must be a number from 0 to 1, not {raw!r}.")
+        return value
+
     def _number(self, name: str, default: float, low: float, high: float, unit: str) -> float:
         raw = self.environ.get(name)
         if raw is None:

@@ -57,6 +57,8 @@ OPTION_KEYS = (
     "extra_headers",
     "query",
     "upstream_resume",
+    "vision",
+    "files",
 )
 _MODEL_KEYS = (*UPSTREAM_KEYS, "default", "context_length", *OPTION_KEYS)
 _OPTION_SYNONYMS = {
@@ -95,8 +97,12 @@ PROFILE = Section(
         "instructions",
         "toolset",
         "tool_items",
+        "client_tools",
+        "approval_wait",
         "fallback_models",
         "context_length",
+        "compact_share",
+        "max_iterations",
         *UPSTREAM_KEYS,
         *OPTION_KEYS,
     ),

@@ -94,4 +94,6 @@ OPTIONS = {
     "extra_headers": _extra_headers,
     "query": _texts,
     "upstream_resume": _flag,
+    "vision": _flag,
+    "files": _flag,
 }

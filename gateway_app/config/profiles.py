@@ -1,6 +1,6 @@
 """``profiles`` of config.yaml, and the models that a profile uses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -9,14 +9,17 @@ from gateway_app.config.known_keys import PROFILE, UPSTREAM_KEYS
 from gateway_app.config.model_options import read_options
 from gateway_app.config.models import Model, read_fallbacks, read_model
 from responses_app.agent_profiles import (
+    CLIENT_TOOL_MODES,
     NO_CORE_PROMPT,
     NO_FALLBACKS,
+    REPLACE,
     TOOL_ITEM_FORMS,
     AgentProfile,
 )
 
 MAX_NAME_CHARS = 100
 MAX_CONTEXT_LENGTH = 100_000_000
+MAX_ITERATIONS = 10_000
 
 
 def models_of(
@@ -71,11 +74,6 @@ def _read(name: str, entry: Any) -> AgentProfile:
     problem = PROFILE.problem(entry, place)
     if problem:
         raise ImproperlyConfigured(f"{problem}.")
-    form = _text(entry, "tool_items", place)
-    if form and form not in TOOL_ITEM_FORMS:
-        raise ImproperlyConfigured(
-            f"{place}.tool_items must be one of {', '.join(TOOL_ITEM_FORMS)}."
-        )
     upstream: dict[str, Any] = read_options(entry, place)
     for field in UPSTREAM_KEYS:
         value = _text(entry, field, place)
@@ -87,10 +85,14 @@ def _read(name: str, entry: Any) -> AgentProfile:
         instructions=_text(entry, "instructions", place),
         core_prompt=_core_prompt(entry, place),
         toolset=read_toolset(entry, place),
-        tool_items=form,
+        tool_items=_choice(entry, "tool_items", TOOL_ITEM_FORMS, place),
+        client_tools=_choice(entry, "client_tools", CLIENT_TOOL_MODES, place) or REPLACE,
+        approval_wait=_boolean(entry, "approval_wait", place),
         upstream=upstream,
         fallback_models=entry.get("fallback_models"),
-        context_window=_tokens(entry, place),
+        context_window=_number(entry, "context_length", place, MAX_CONTEXT_LENGTH),
+        compact_share=_share(entry, place),
+        max_iterations=_number(entry, "max_iterations", place, MAX_ITERATIONS),
     )
 
 
@@ -109,10 +111,26 @@ def _text(entry: Mapping[str, Any], field: str, place: str) -> str:
     return value.strip()
 
 
-def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
+def _choice(entry: Mapping[str, Any], field: str, choices: Sequence[str], place: str) -> str:
+    value = _text(entry, field, place)
+    if value and value not in choices:
+        raise ImproperlyConfigured(f"{place}.{field} must be one of {', '.join(choices)}.")
+    return value
+
+
+def _boolean(entry: Mapping[str, Any], field: str, place: str) -> bool:
+    value = entry.get(field)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise ImproperlyConfigured(f"{place}.{field} must be true or false.")
+    return value
+
+
+def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...] | None:
     names = entry.get("toolset")
     if names is None:
-        return ()
+        return None
     if not isinstance(names, list):
         raise ImproperlyConfigured(
             f"{place}.toolset must be a list of names of tools or MCP servers."
@@ -123,11 +141,20 @@ def read_toolset(entry: Mapping[str, Any], place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _tokens(entry: Mapping[str, Any], place: str) -> int:
-    value = entry.get("context_length", 0)
+def _number(entry: Mapping[str, Any], field: str, place: str, high: int) -> int:
+    """0 and an absent value mean that of the server."""
+    value = entry.get(field, 0)
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= MAX_CONTEXT_LENGTH:
-        raise ImproperlyConfigured(
-            f"{place}.context_length must be a whole number from 0 to {MAX_CONTEXT_LENGTH}."
-        )
+    if not is_number or not 0 <= value <= high:
+        raise ImproperlyConfigured(f"{place}.{field} must be a whole number from 0 to {high}.")
     return int(value)
+
+
+def _share(entry: Mapping[str, Any], place: str) -> float | None:
+    value = entry.get("compact_share")
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise ImproperlyConfigured(f"{place}.compact_share must be a number from 0 to 1.")
+    return float(value)

@@ -10,8 +10,10 @@ from django.conf import settings
 from gateway_app.config.models import public_address
 from gateway_app.operations.doctor.remote import IN_MEMORY, layer_round_trip
 from gateway_app.providers.registry import silence_limits
+from gateway_app.runtime.agents import Agent
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.metrics import last_outcomes
+from responses_app.services.profiles import DEFAULT
 
 OK, DEGRADED = "ok", "degraded"
 LAYER_SECS = 1.0
@@ -39,7 +41,9 @@ def layer_check() -> dict[str, Any]:
 
 def model_check() -> dict[str, Any]:
     """From its last answer: a request of its own would cost tokens, or count to a rate limit."""
+    agent = Agent(settings.HERMES_PROFILES.get(DEFAULT))
     model = settings.HERMES_MODELS[0]
+    window = agent.window(may_ask=False)
     last = last_outcomes.get((model["provider"], model["model"]))
     is_failing = (
         last is not None and last.code in UPSTREAM_CODES and time.time() - last.at < UPSTREAM_SECS
@@ -52,6 +56,7 @@ def model_check() -> dict[str, Any]:
         asked_at=last and datetime.fromtimestamp(last.at, UTC).isoformat(),
         error=(last and last.code) or None,
         silence_limits=silence_limits(model),
+        context_window={"tokens": window.tokens or None, "source": str(window.source)},
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
 from gateway_app.runtime.agents import Agent, RequestTool, client_tools, hosted_tools
+from responses_app.agent_profiles import REPLACE
 from responses_app.protocol.items import ADDITIONAL_TOOLS, Item
 
 
@@ -15,9 +16,14 @@ class OfferedTools:
     """
 
     def __init__(
-        self, agent: Agent, requested: list[RequestTool] | None, items: Sequence[Item]
+        self,
+        agent: Agent,
+        requested: list[RequestTool] | None,
+        items: Sequence[Item],
+        mode: str = REPLACE,
     ) -> None:
         self._agent = agent
+        self._mode = mode  # whether the request's tools replace those of the agent
         self._requested = requested
         self._added: list[RequestTool] = []
         self.other_items: list[Item] = []
@@ -29,9 +35,9 @@ class OfferedTools:
 
     def of_server(self) -> tuple[Tool, ...]:
         if not self._added:
-            return self._agent.tools(self._requested)
+            return self._agent.tools(self._requested, self._mode)
         if self._requested is not None:
-            return self._agent.tools(self._requested + self._added)
+            return self._agent.tools(self._requested + self._added, self._mode)
         taken = {wire_name(tool["name"]) for tool in self.of_client()}
         own = self._agent.tools(None)
         return tuple(tool for tool in own if wire_name(tool.name) not in taken)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
 from functools import partial
 
 from django.conf import settings
@@ -11,8 +12,10 @@ from gateway_app.agent.compaction import run_compaction
 from gateway_app.agent.events import AgentEvent, UpstreamPosition
 from gateway_app.agent.loop import run_turn
 from gateway_app.agent.model_call import CancellingProvider
+from gateway_app.agent.tools import Tool
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.agents import agent_of
+from gateway_app.runtime.consent import asks_in_output
 from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext
@@ -33,10 +36,19 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         client_names={tool["name"] for tool in context.call.client_tools},
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
-        hidden=context.progress.hidden,
+        unseen=replace(context.progress.unseen, asks_client=_asking_tools(row, context.call.tools)),
         reasoning_form=row.reasoning_form,
         shows_encrypted=context.call.wants_encrypted_reasoning,
     )
+
+
+def _asking_tools(row: Response, tools: Iterable[Tool]) -> set[str]:
+    """Those whose calls the client may be asked about."""
+    asking: set[str] = set()
+    for tool in tools:
+        if tool.asks_approval is not None and asks_in_output(row, tool.approver):
+            asking.add(tool.name)
+    return asking
 
 
 def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGenerator[AgentEvent]:
@@ -47,14 +59,14 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         return run_compaction(providers, context.compaction, retries, progress.spent_on_summaries)
     tool_runner = ToolRunner(
         row,
-        context.call.tools,
+        context.call,
         workspace=context.agent.workspace(row.owner_id),
         note=log.note,
         known=context.ledger,
         noted=progress.noted,
-        offered=context.call.offered_names(),
+        approved=context.approved,
     )
-    return run_turn(providers, context.call, tool_runner.run, progress, retries)
+    return run_turn(providers, context.call, tool_runner.run, progress, retries, tool_runner.ask)
 
 
 async def cancel_upstream(row: Response, position: UpstreamPosition) -> None:

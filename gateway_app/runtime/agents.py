@@ -11,14 +11,17 @@ from urllib.parse import quote
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.approval_items import OWN_LABEL
+from gateway_app.agent.budget import Correction
 from gateway_app.agent.core_prompt import core_prompt
 from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
-from responses_app.agent_profiles import NO_CORE_PROMPT, AgentProfile
+from gateway_app.runtime.windows import Window, WindowSource, windows
+from gateway_app.tools.web_fetch import make_web_fetch
+from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
@@ -53,13 +56,32 @@ class Agent:
         core = self.core_prompt(datetime.now(UTC).date(), self.tools(None))
         return "\n\n".join(filter(None, (core, self.instructions)))
 
-    @property
-    def context_window(self) -> int:
-        """In tokens; 0 means unknown."""
-        window: int = settings.HERMES_CONTEXT_LENGTH
+    def window(self, *, may_ask: bool = True) -> Window:
+        """Of the model that answers first; its server may be asked, in the background."""
         if self.profile is not None and self.profile.context_window:
-            window = self.profile.context_window
-        return window
+            return Window(self.profile.context_window, WindowSource.PROFILE)
+        if settings.HERMES_CONTEXT_LENGTH:
+            return Window(settings.HERMES_CONTEXT_LENGTH, WindowSource.SETTING)
+        return windows.of_model(self.models()[0], may_ask=may_ask)
+
+    def correction(self) -> Correction:
+        """How the upstream of that model counts."""
+        return windows.correction(self.models()[0])
+
+    @property
+    def compact_share(self) -> float:
+        """Of the window: a longer conversation is compacted; 0 means never."""
+        if self.profile is not None and self.profile.compact_share is not None:
+            return self.profile.compact_share
+        share: float = settings.HERMES_COMPACT_SHARE
+        return share
+
+    @property
+    def max_iterations(self) -> int:
+        if self.profile is not None and self.profile.max_iterations:
+            return self.profile.max_iterations
+        limit: int = settings.HERMES_MAX_ITERATIONS
+        return limit
 
     def models(self) -> tuple[Model, ...]:
         """The model that answers, then those that take over where it fails."""
@@ -78,8 +100,11 @@ class Agent:
         folder = quote(name, safe="").replace(".", "%2E")  # a profile may be called `..`
         return home / "workspaces" / str(owner_id) / folder / TASK
 
-    def tools(self, requested: list[RequestTool] | None) -> tuple[Tool, ...]:
-        """Those the server runs: all of the profile's, or those of the MCP entries of a request."""
+    def tools(self, requested: list[RequestTool] | None, mode: str = REPLACE) -> tuple[Tool, ...]:
+        """Those the server runs: all of the profile's, or those of the MCP entries of a request.
+
+        A request whose mode is ``merge`` has both. A name that both have is the client's.
+        """
         own = [tool for tool in available_tools().values() if self._has(tool)]
         if requested is None:
             return tuple(own)
@@ -92,12 +117,30 @@ class Agent:
             entries = [entry for entry in mcp_entries if _names_tool(entry, tool)]
             if any(_requires_approval(entry, tool) for entry in entries):
                 found.append(_with_approval(tool))
-            elif entries:
+            elif entries or mode == MERGE:
                 found.append(tool)
         return tuple(found)
 
+    def server_labels(self, requested: list[RequestTool] | None) -> set[str]:
+        """The MCP servers whose tools a request may have, whether they are connected or not."""
+        labels = set()
+        for server in settings.HERMES_MCP_SERVERS:
+            if self._has_server(server.label):
+                labels.add(server.label)
+        if requested is None:
+            return labels
+        named = {entry.get("server_label") for entry in requested if entry["type"] == "mcp"}
+        if OWN_LABEL in named:
+            return labels
+        return labels & named
+
+    def _has_server(self, label: str) -> bool:
+        if self.profile is None or self.profile.toolset is None:
+            return True
+        return any(name.partition(".")[0] == label for name in self.profile.toolset)
+
     def _has(self, tool: Tool) -> bool:
-        if self.profile is None or not self.profile.toolset:
+        if self.profile is None or self.profile.toolset is None:
             return True
         return tool.name in self.profile.toolset or tool.server_label in self.profile.toolset
 
@@ -122,6 +165,9 @@ def _fixed_tools() -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for maker in settings.HERMES_TOOL_MAKERS:
         found |= import_string(maker)(settings.HERMES_TERMINAL, settings.HERMES_TERMINAL_LIMITS)
+    if settings.HERMES_WEB_FETCH:
+        web_fetch = make_web_fetch(settings.HERMES_WEB_FETCH)
+        found[web_fetch.name] = web_fetch
     return found
 
 

@@ -2,9 +2,11 @@
 
 from django.conf import settings
 
-from gateway_app.agent.compaction import CompactionTurn, summary_call, unreadable
+from gateway_app.agent.budget import Budget
+from gateway_app.agent.compaction import CompactionTurn, unreadable
 from gateway_app.agent.context import build_items
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.summaries import summary_call
 from gateway_app.runtime.resumption import ResumedTurn
 from gateway_app.runtime.turn_request import TurnRequest
 from responses_app.models import Response
@@ -14,7 +16,7 @@ from responses_app.services.history.context import read_context
 
 
 def build_compaction_turn(
-    row: Response, request: TurnRequest, progress: ResumedTurn
+    row: Response, request: TurnRequest, progress: ResumedTurn, budget: Budget
 ) -> CompactionTurn:
     """The user's messages are kept word for word; the model summarises everything."""
     newer = expand(row.owner_id, request.new_input)
@@ -23,7 +25,7 @@ def build_compaction_turn(
         older = read_context(row.owner_id, request.history)
         items = older.items + newer.items
     visible, _ = build_items(items, settings.HERMES_TOOL_LABELS)
-    call = ModelCall(row.model, visible, parameters=request.model_parameters())
+    call = ModelCall(row.model, visible, parameters=request.model_parameters(), budget=budget)
     return CompactionTurn(
         summary_call(call, visible, request.fields.get("instructions")),
         kept=tuple(_user_messages(items)[_message_count(progress) :]),

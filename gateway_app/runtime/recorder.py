@@ -1,29 +1,36 @@
 """Turns the events of the agent into the output of the response."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from gateway_app.agent import events as types
-from gateway_app.agent.context import OWN_LABEL
+from gateway_app.agent.approval_items import OWN_LABEL
 from gateway_app.agent.events import AgentEvent
-from gateway_app.agent.tools import Tool
+from gateway_app.agent.tools import ApprovalGiven, ApprovalRequested, Tool
+from gateway_app.runtime.unseen_calls import (
+    ALL_SEEN,
+    INTERNAL_TOOL_PREFIX,
+    HeldCall,
+    UnseenCalls,
+)
+from responses_app.agent_profiles import MCP_CALL
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import (
     CONTEXT_COMPACTED,
+    CONTEXT_TRUNCATED,
     ITEM_STATE,
     MODEL_FINISHED,
     MODEL_STARTED,
     PROTOCOL_DEVIATION,
     TOOL_CALLED,
+    TOOL_NAMED,
     UPSTREAM_ABANDONED,
     UPSTREAM_POSITION,
     Event,
 )
-from responses_app.protocol.items import CompactedContext
+from responses_app.protocol.items import APPROVAL_REQUEST, CompactedContext
 from responses_app.protocol.reasoning_items import RAW, SUMMARY
-
-INTERNAL_TOOL_PREFIX = "_"
 
 Seal = Callable[[CompactedContext], str]
 
@@ -38,7 +45,7 @@ class Recorder:
         client_names: set[str],
         form: str,
         seal: Seal,
-        hidden: Iterable[str] = (),
+        unseen: UnseenCalls = ALL_SEEN,
         *,
         reasoning_form: str = RAW,
         shows_encrypted: bool = False,
@@ -52,7 +59,9 @@ class Recorder:
         self._shows_encrypted = shows_encrypted  # the client asked for encrypted reasoning
         self._served: dict[str, str] = {}  # call id -> name
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
-        self._hidden: dict[str, list[str]] = {call_id: [] for call_id in hidden}
+        self._hidden: dict[str, list[str]] = {call_id: [] for call_id in unseen.hidden}
+        self._asks_client = unseen.asks_client
+        self._held = dict(unseen.held)
 
     def record(self, event: AgentEvent) -> None:
         _STEPS[type(event)](self, event)
@@ -108,18 +117,30 @@ class Recorder:
             self._builder.call_started(event.call_id, event.name, event.kind)
             return
         self._served[event.call_id] = event.name
-        if event.name.startswith(INTERNAL_TOOL_PREFIX):
+        is_internal = event.name.startswith(INTERNAL_TOOL_PREFIX)
+        if is_internal or event.name in self._asks_client:
             self._hidden[event.call_id] = []
             self._builder.message_started(None)  # text behind a hidden call is another message
-        elif self._form == "mcp_call":
-            label = OWN_LABEL
-            tool = self._tools.get(event.name)
-            if tool is not None and tool.server_label:
-                label = tool.server_label
-            name = event.name.removeprefix(f"{label}.")
+            return
+        if self._form == MCP_CALL:
+            label, name = self._label_and_name(event.name)
             self._builder.mcp_call_started(event.call_id, label, name)
         else:
             self._builder.call_started(event.call_id, event.name)
+        named: Event = {
+            "type": TOOL_NAMED,
+            "call_id": event.call_id,
+            "name": event.name,
+            "output_index": self._builder.output_index_of(event.call_id),
+        }
+        self._builder.add(named)
+
+    def _label_and_name(self, name: str) -> tuple[str, str]:
+        label = OWN_LABEL
+        tool = self._tools.get(name)
+        if tool is not None and tool.server_label:
+            label = tool.server_label
+        return label, name.removeprefix(f"{label}.")
 
     def _call_arguments(self, event: types.CallArguments) -> None:
         if event.call_id in self._hidden:
@@ -128,25 +149,83 @@ class Recorder:
             self._builder.call_arguments(event.call_id, event.delta)
 
     def _call_finished(self, event: types.CallFinished) -> None:
-        if event.call_id not in self._hidden:
-            self._builder.call_finished(event.call_id, is_cut=event.is_cut)
-        if event.call_id in self._served and not event.is_cut:
-            hidden = self._hidden.get(event.call_id)
-            called: Event = {
+        call_id = event.call_id
+        if call_id not in self._hidden:
+            self._builder.call_finished(call_id, is_cut=event.is_cut)
+        if call_id not in self._served or event.is_cut:
+            return
+        name = self._served[call_id]
+        if call_id not in self._hidden:
+            self._add_called(call_id, name)
+            return
+        arguments = "".join(self._hidden[call_id])
+        self._builder.add(
+            {
                 "type": TOOL_CALLED,
-                "call_id": event.call_id,
-                "name": self._served[event.call_id],
+                "call_id": call_id,
+                "name": name,
                 "output_index": None,
+                "arguments": arguments,
             }
-            if hidden is None:
-                called["output_index"] = self._builder.output_index_of(event.call_id)
-            else:
-                called["arguments"] = "".join(hidden)
-            self._builder.add(called)
+        )
+        if name in self._asks_client:
+            del self._hidden[call_id]
+            self._held[call_id] = HeldCall(name, arguments)
+
+    def _add_called(self, call_id: str, name: str) -> None:
+        self._builder.add(
+            {
+                "type": TOOL_CALLED,
+                "call_id": call_id,
+                "name": name,
+                "output_index": self._builder.output_index_of(call_id),
+            }
+        )
 
     def _tool_finished(self, event: types.ToolFinished) -> None:
+        self._show_held(event.call_id)
         if event.call_id not in self._hidden:
             self._builder.tool_output(event.call_id, event.output, is_error=event.is_error)
+
+    # -- approvals ----------------------------------------------------------------------
+    def _approval_given(self, event: ApprovalGiven) -> None:
+        self._show_held(event.call_id)
+
+    def _show_held(self, call_id: str) -> None:
+        held = self._held.pop(call_id, None)
+        if held is None:
+            return
+        if held.request_id is not None or self._form == MCP_CALL:
+            label, name = self._label_and_name(held.name)
+            self._builder.mcp_call_started(call_id, label, name, held.request_id)
+        else:
+            self._builder.call_started(call_id, held.name)
+        self._builder.call_arguments(call_id, held.arguments)
+        self._builder.call_finished(call_id)
+        self._add_called(call_id, held.name)
+
+    def _approval_requested(self, event: ApprovalRequested) -> None:
+        held = self._held.pop(event.call_id, None)
+        if held is None:  # an earlier attempt has asked
+            return
+        label, name = self._label_and_name(held.name)
+        index = self._builder.snapshot.item_count
+        self._builder.opaque(
+            {
+                "type": APPROVAL_REQUEST,
+                "server_label": label,
+                "name": name,
+                "arguments": held.arguments,
+            }
+        )
+        self._builder.add(
+            {
+                "type": TOOL_CALLED,
+                "call_id": event.call_id,
+                "name": held.name,
+                "output_index": index,
+            }
+        )
 
     # -- rounds -------------------------------------------------------------------------
     def _answer_started(self, event: types.AnswerStarted) -> None:
@@ -175,18 +254,19 @@ class Recorder:
         self._builder.compacted(self._seal(event.context))
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
+    def _truncation(self, event: types.Truncation) -> None:
+        truncated: Event = {"type": CONTEXT_TRUNCATED, "kept_items": event.kept_items}
+        truncated["dropped_items"] = event.dropped_items
+        self._builder.add(truncated)
+
     def _protocol_deviation(self, event: types.ProtocolDeviation) -> None:
         self._builder.add({"type": PROTOCOL_DEVIATION, "name": event.name})
 
     def _upstream_position(self, event: types.UpstreamPosition) -> None:
-        self._builder.add(
-            {
-                "type": UPSTREAM_POSITION,
-                "upstream": event.upstream,
-                "upstream_id": event.response_id,
-                "cursor": event.cursor,
-            }
-        )
+        moved: Event = {"type": UPSTREAM_POSITION, "upstream": event.upstream}
+        moved["upstream_id"] = event.response_id
+        moved["cursor"] = event.cursor
+        self._builder.add(moved)
 
     def _upstream_abandoned(self, event: types.UpstreamAbandoned) -> None:
         self._builder.add({"type": UPSTREAM_ABANDONED})
@@ -209,7 +289,10 @@ _STEPS: dict[type, Callable[[Recorder, Any], None]] = {
     types.CallArguments: Recorder._call_arguments,
     types.CallFinished: Recorder._call_finished,
     types.ToolFinished: Recorder._tool_finished,
+    ApprovalGiven: Recorder._approval_given,
+    ApprovalRequested: Recorder._approval_requested,
     types.AnswerStarted: Recorder._answer_started,
     types.RoundFinished: Recorder._round_finished,
     types.Compaction: Recorder._compaction,
+    types.Truncation: Recorder._truncation,
 }

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateway_app.agent.context import as_function_call, as_function_output
 from gateway_app.agent.events import RoundFinished, UpstreamPosition, Usage
 from gateway_app.agent.loop import TurnProgress
-from gateway_app.agent.model_call import CutAt, ResumePoint
-from gateway_app.agent.tools import ToolCall
+from gateway_app.agent.model_call import ResumePoint
+from gateway_app.runtime.model_items import ModelItems
 from gateway_app.runtime.open_round import OpenRound, is_answer
-from gateway_app.runtime.tool_runner import NOTED_ONCE, visible_output
+from gateway_app.runtime.tool_runner import NOTED_ONCE
+from gateway_app.runtime.unseen_calls import ALL_SEEN, UnseenCalls, from_log
 from gateway_app.runtime.upstream_log import UpstreamLog
+from gateway_app.runtime.visible_results import DEFAULT_CAP, ResultCap
 from responses_app.eventlog import Segment, decode_log, first_output_at, read_whole
 from responses_app.models import ToolEvent
 from responses_app.protocol.builder import OutputBuilder
@@ -26,19 +27,12 @@ from responses_app.protocol.events import (
     UPSTREAM_ABANDONED,
     Event,
 )
-from responses_app.protocol.item_states import ItemStates, with_states
+from responses_app.protocol.item_states import with_states
 from responses_app.protocol.items import (
-    CALLS,
-    COMPACTION,
-    OUTPUTS,
     Item,
     all_call_ids,
-    call_arguments,
-    output_ids,
+    item_text,
 )
-
-# Behind one of these a model knows by itself that its message before was cut.
-_ENDS_MESSAGE = CALLS | OUTPUTS | {"mcp_call", COMPACTION}
 
 _SPENT = (MODEL_STARTED, MODEL_FINISHED, CONTEXT_COMPACTED)
 
@@ -47,7 +41,7 @@ _SPENT = (MODEL_STARTED, MODEL_FINISHED, CONTEXT_COMPACTED)
 class ResumedTurn(TurnProgress):
     """The progress, and what the recorder and the tool runner need of earlier attempts."""
 
-    hidden: frozenset[str] = frozenset()  # ids of calls that clients do not see
+    unseen: UnseenCalls = ALL_SEEN
     noted: frozenset[tuple[str, str]] = frozenset()  # type and call id of events of NOTED_ONCE
     used_call_ids: frozenset[str] = frozenset()
     resume: ResumePoint | None = None  # of an answer that may still run at its upstream
@@ -86,15 +80,18 @@ def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
 
 
 def read_progress(
-    events: Iterable[Event], builder: OutputBuilder, ledger: Mapping[str, ToolEvent]
+    events: Iterable[Event],
+    builder: OutputBuilder,
+    ledger: Mapping[str, ToolEvent],
+    cap: ResultCap = DEFAULT_CAP,
 ) -> ResumedTurn:
     """``builder`` was built from these events, and has no open message or reasoning."""
     states = builder.snapshot.states
     output = with_states(builder.output, states.stored())
     log = _AttemptsLog(events, output)
-    model_items = _ModelItems(log, output, ledger, states)
-    hidden = {str(call["call_id"]) for call in log.hidden}
-    shown = set(log.shown.values())
+    model_items = ModelItems(log.steps, log.shown, output, ledger, states, cap)
+    unseen = from_log(log.hidden)
+    used = {*unseen.hidden, *unseen.held, *log.shown.values()}
     return ResumedTurn(
         items=tuple(model_items.items),
         pending=tuple(model_items.pending),
@@ -102,12 +99,14 @@ def read_progress(
         open_usage=log.open_usage,
         spent_on_summaries=log.spent_on_summaries,
         rounds=log.rounds,
-        tool_calls=len(log.shown) + len(hidden),
+        tool_calls=len(log.shown) + len(log.hidden),
         last_round=log.last_round,
+        is_answer_empty=log.is_answer_empty,
+        is_asked_again=log.answers > 1,
         cut_at=model_items.cut_at(output[log.round_start :]),
-        hidden=frozenset(hidden),
+        unseen=unseen,
         noted=frozenset(log.noted),
-        used_call_ids=frozenset(ledger) | all_call_ids(output) | hidden | shown,
+        used_call_ids=frozenset(ledger) | all_call_ids(output) | used,
         resume=log.upstream.resume_point(),
     )
 
@@ -130,6 +129,8 @@ class _AttemptsLog:
         self.rounds = 0
         self.round_start = 0  # the first item that came after the last whole round
         self.last_round: RoundFinished | None = None
+        self.is_answer_empty = False  # that of the last whole round
+        self.answers = 0  # rounds without calls
         self.shown: dict[int, str] = {}  # output index -> call id
         self.hidden: list[Event] = []
         # The index of an item, the event of a hidden call, or None where a round or attempt ends.
@@ -169,7 +170,7 @@ class _AttemptsLog:
             self.hidden.append(event)
             self.steps.append(event)
         elif kind == TOOL_CALLED:
-            self.shown[event["output_index"]] = event["call_id"]
+            self._read_shown(event["call_id"], event["output_index"])
         elif kind == UPSTREAM_ABANDONED:
             self._cut_round()
         elif kind == ATTEMPT_STARTED:
@@ -179,6 +180,16 @@ class _AttemptsLog:
             self.deviations.append(event["name"])
         elif kind in NOTED_ONCE:
             self.noted.add((kind, event["call_id"]))
+
+    def _read_shown(self, call_id: str, index: int) -> None:
+        """An item that a held call got later stands where the model made the call."""
+        self.shown[index] = call_id
+        for held in self.hidden:
+            if held["call_id"] == call_id:
+                self.hidden.remove(held)
+                self.steps.remove(index)
+                self.steps[self.steps.index(held)] = index
+                return
 
     def _read_spent(self, event: Event) -> None:
         kind = event["type"]
@@ -192,89 +203,14 @@ class _AttemptsLog:
             self.spent_on_summaries = spent + (self.spent_on_summaries or Usage())
             return
         self.rounds += 1
+        self.answers += event["reason"] == "stop"
+        self.is_answer_empty = not any(
+            map(_answer_text, self._output[self.round_start : self._item_count])
+        )
         self.steps.append(None)
         self.round_start = self._item_count
         self.last_round = RoundFinished(event["reason"], spent, event["message"])
 
 
-class _ModelItems:
-    """The output as the loop keeps it: calls as the model made them, outputs behind their round."""
-
-    def __init__(
-        self,
-        log: _AttemptsLog,
-        output: list[Item],
-        ledger: Mapping[str, ToolEvent],
-        states: ItemStates,
-    ) -> None:
-        self.items: list[Item] = []
-        self.pending: list[ToolCall] = []
-        self._states = states
-        self._answered = output_ids(output)
-        self._outputs: list[Item] = []
-        for step in [*log.steps, None]:
-            if step is None:
-                self.items += self._outputs
-                self._outputs = []
-            elif isinstance(step, int):
-                self._add(output[step], log.shown.get(step))
-            else:
-                self._add_hidden(step, ledger)
-
-    def cut_at(self, open_round: list[Item]) -> CutAt | None:
-        """Where the last message was cut; None if the model has nothing to go on with."""
-        if not self._ends_in_cut_message(open_round):
-            return None
-        last = self.items[-1]
-        has_reasoning = any(item["type"] == "reasoning" for item in open_round)
-        if has_reasoning or last["type"] != "message" or last.get("status") != "incomplete":
-            return CutAt.BEHIND
-        return CutAt.TEXT
-
-    def _ends_in_cut_message(self, open_round: list[Item]) -> bool:
-        """Reasoning behind the message makes no difference."""
-        for item in reversed(self.items):
-            if item["type"] == "message":
-                return is_answer(item) and item in open_round and not self.pending
-            if item["type"] in _ENDS_MESSAGE:
-                return False
-        return False
-
-    def _add(self, item: Item, call_id: str | None) -> None:
-        if item["type"] == "mcp_call" and call_id is not None:
-            output = None
-            if item["status"] != "in_progress":
-                output = as_function_output(item, call_id)
-            self._add_call(as_function_call(item, call_id), output)
-            return
-        self.items.append(item)
-        is_whole_call = item["type"] in CALLS and item["status"] == "completed"
-        if is_whole_call and item["call_id"] not in self._answered:
-            self.pending.append(ToolCall(item["call_id"], item["name"], call_arguments(item)))
-
-    def _add_hidden(self, event: Event, ledger: Mapping[str, ToolEvent]) -> None:
-        call: Item = {
-            "type": "function_call",
-            "call_id": event["call_id"],
-            "name": event["name"],
-            "arguments": event["arguments"],
-        }
-        state = self._states.of_hidden_call(event["call_id"])
-        if state is not None:
-            call["provider_state"] = state
-        known = ledger.get(event["call_id"])
-        output: Item | None = None
-        if known is not None and known.is_over:
-            output = {
-                "type": "function_call_output",
-                "call_id": event["call_id"],
-                "output": visible_output(known.output),
-            }
-        self._add_call(call, output)
-
-    def _add_call(self, call: Item, output: Item | None) -> None:
-        self.items.append(call)
-        if output is None:
-            self.pending.append(ToolCall(call["call_id"], call["name"], call["arguments"]))
-        else:
-            self._outputs.append(output)
+def _answer_text(item: Item) -> str:
+    return item_text(item) if is_answer(item) else ""

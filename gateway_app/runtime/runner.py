@@ -13,7 +13,8 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.slots import Slots
-from gateway_app.runtime.turn import StopCause, TurnRun
+from gateway_app.runtime.stop_causes import StopCause
+from gateway_app.runtime.turn import TurnRun
 from responses_app.database import database
 from responses_app.eventlog import Segment
 from responses_app.eventlog.store import event_store

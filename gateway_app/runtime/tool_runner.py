@@ -1,9 +1,11 @@
 """Runs tools through the ledger: the intent is stored before a call, its result right after it."""
 
 import asyncio
+import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,12 +14,18 @@ from typing import Any, TypeVar, cast
 from django.conf import settings
 
 from gateway_app.agent.arguments import read_arguments
+from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.tools import (
-    Tool,
+    Consent,
     ToolCall,
     ToolContext,
+    ToolOutput,
     ToolResult,
 )
+from gateway_app.runtime import consent
+from gateway_app.runtime.notes import notes_of
+from gateway_app.runtime.tool_progress import ToolProgress
+from gateway_app.runtime.visible_results import ResultCap
 from responses_app.database import database
 from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
@@ -35,66 +43,26 @@ from responses_app.protocol.events import (
     APPROVAL_REQUESTED,
     APPROVAL_RESOLVED,
     TOOL_FINISHED,
-    TOOL_OUTPUT,
     TOOL_STARTED,
     Event,
 )
 from responses_app.protocol.text_buffer import clean_text
+from responses_app.services.lifecycle.approval_requests import take_over
 from responses_app.services.lifecycle.tool_ledger import (
     Intent,
     end_call,
+    is_granted,
     ledger_call_id,
     record_intent,
+    request_approval,
     start_call,
 )
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# What the model and the client see of an output; the ledger keeps all of it.
-MAX_VISIBLE_CHARS = 50_000
-PROGRESS_SECS = 0.2  # between two events of one call
-MAX_PROGRESS_CHARS = 100_000  # of one call; its result is stored whole all the same
 # Events that each call has at most once, over all attempts.
 NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
-DENIED = "Denied: this call was not allowed, and was not carried out."
-EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
-CANT_WAIT = (
-    "Denied: this call needs an approval, and a response that is not stored can't wait for one."
-)
-
-
-class ToolProgress:
-    """What a tool prints while it runs, in few pieces: each is an event of the log."""
-
-    def __init__(self, call_id: str, note: Callable[[Event], None]) -> None:
-        self._call_id = call_id
-        self._note = note
-        self._pieces: list[str] = []
-        self._left = MAX_PROGRESS_CHARS
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_closed = False
-
-    def add(self, piece: str) -> None:
-        if self._is_closed or not piece or self._left <= 0:
-            return
-        self._pieces.append(piece[: self._left])
-        self._left -= len(piece)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PROGRESS_SECS, self._flush)
-
-    def close(self) -> None:
-        """The call is over: a tool that goes on printing adds nothing behind its end."""
-        self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._flush()
-
-    def _flush(self) -> None:
-        self._timer = None
-        text = "".join(self._pieces)
-        self._pieces = []
-        self._note({"type": TOOL_OUTPUT, "call_id": self._call_id, "text": clean_text(text)})
 
 
 class ToolRunner:
@@ -107,33 +75,36 @@ class ToolRunner:
     def __init__(
         self,
         row: Response,
-        tools: Iterable[Tool],
+        model_call: ModelCall,
         workspace: Path,
         note: Callable[[Event], None],
         known: dict[str, ToolEvent],
         noted: Collection[tuple[str, str]],
-        offered: Sequence[str] = (),
+        approved: Mapping[str, int],
     ) -> None:
         self._row = row
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.name: tool for tool in model_call.tools}
+        self._cap = ResultCap(model_call.budget.window, self._tools)
         self._workspace = workspace
         self._note = note
         self._known = known
         self._noted = noted  # types of NOTED_ONCE, with call ids
-        self._offered = offered  # names as the model knows them, also of the client's tools
+        self._approved = approved  # by the client, in another turn: see requested_calls
+        self._offered = model_call.offered_names()  # also those of the client's tools
 
     async def run(self, call: ToolCall) -> ToolResult | None:
         """The output of a call; a failure is an output too. None while it waits for approval."""
         known = self._known.get(ledger_call_id(self._row, call.call_id))
         if known is None:
             return await self._first_time(call)
-        if self._row.is_stored and not _is_same(known, call):
+        if self._is_other(known, call):
             return ToolResult(
                 "Error: another call of this turn has the same id; this one was not run.",
                 is_error=True,
             )
         if known.is_over:
-            return self._over(call, ToolStatus(known.status), known.output, known.secs)
+            status = ToolStatus(known.status)
+            return self._over(call, status, known.output, known.secs, known.image_urls)
         if known.status == ToolStatus.AWAITING_APPROVAL:
             return await self._waited(call, known)
         tool = self._tools.get(call.name)
@@ -141,40 +112,72 @@ class ToolRunner:
             return await self._end(call, ToolStatus.INTERRUPTED, INTERRUPTED)
         return await self._start(call)
 
+    async def ask(self, call: ToolCall) -> Consent:
+        """Ask for the approval that a call needs; all calls of a round ask before one runs."""
+        call_id = ledger_call_id(self._row, call.call_id)
+        known = self._known.get(call_id)
+        if known is None:
+            if call.call_id in self._approved:
+                return Consent.GIVEN
+            intent = await self._intent(call)
+            if not intent.approval_reason or intent.denial:
+                return Consent.GIVEN
+            if await database.read_with_retry(is_granted, self._row, intent):
+                return Consent.GIVEN
+            known = await self._write(partial(request_approval, self._row, intent))
+            self._known[call_id] = known
+        if known.status != ToolStatus.AWAITING_APPROVAL or self._is_other(known, call):
+            return Consent.GIVEN
+        if consent.asks_in_output(self._row, known.approver):
+            return Consent.REQUESTED
+        assert known.expires_at is not None
+        self._note_request(call, known, known.expires_at)
+        overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
+        is_overdue = await database.read_with_retry(overdue.exists)
+        if known.decision or is_overdue:
+            return Consent.GIVEN
+        return Consent.AWAITED
+
     # -- the ways of a call -------------------------------------------------------------
     async def _first_time(self, call: ToolCall) -> ToolResult | None:
-        patience = timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT)
-        reason = await self._approval_reason(call)
-        tool = self._tools.get(call.name)
-        intent = Intent(
-            call.call_id,
-            self._known_name(call),
-            call.arguments,
-            approval_reason=reason,
-            approval_time=patience,
-            approver=Approver.OPERATOR if tool is None else tool.approver,
-            can_keep_consent=tool is None or tool.can_keep_consent,
-        )
+        intent = await self._intent(call)
+        asked_id = self._approved.get(call.call_id)
+        if asked_id is not None:
+            if not await self._write(partial(take_over, self._row, intent, asked_id)):
+                return ToolResult(consent.USED_BEFORE, is_error=True)
+            return await self._run(call)
         recorded = await self._write(partial(record_intent, self._row, intent))
         if recorded.status is ToolStatus.DENIED:
-            return self._over(call, recorded.status, CANT_WAIT, 0.0)
-        if recorded.expires_at is not None:
+            return self._over(call, recorded.status, intent.denial, 0.0)
+        if recorded.expires_at is not None:  # a grant was withdrawn since the call asked
             self._note_request(call, intent, recorded.expires_at)
             return None
         return await self._run(call)
 
-    async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult | None:
-        assert known.expires_at is not None
-        self._note_request(call, known, known.expires_at)
-        overdue = ToolEvent.objects.overdue().filter(pk=known.pk)
-        if not known.decision and not await database.read_with_retry(overdue.exists):
-            return None
+    async def _intent(self, call: ToolCall) -> Intent:
+        tool = self._tools.get(call.name)
+        approver = Approver.OPERATOR
+        if tool is not None:
+            approver = Approver(tool.approver)
+        return Intent(
+            call.call_id,
+            self._known_name(call),
+            call.arguments,
+            approval_reason=await self._approval_reason(call),
+            approval_time=timedelta(seconds=settings.HERMES_APPROVAL_TIMEOUT),
+            approver=approver,
+            can_keep_consent=tool is None or tool.can_keep_consent,
+            denial=consent.denial_of(self._row, approver),
+        )
+
+    async def _waited(self, call: ToolCall, known: ToolEvent) -> ToolResult:
+        """The call has asked, and was decided or is overdue."""
         decision = known.decision or "expired"
         self._note_call(APPROVAL_RESOLVED, call, decision=decision, by=known.decided_by)
         if decision == Decision.DENY:
-            return await self._end(call, ToolStatus.DENIED, DENIED)
+            return await self._end(call, ToolStatus.DENIED, consent.DENIED)
         if decision == "expired":
-            return await self._end(call, ToolStatus.DENIED, EXPIRED)
+            return await self._end(call, ToolStatus.DENIED, consent.EXPIRED)
         return await self._start(call)
 
     async def _start(self, call: ToolCall) -> ToolResult:
@@ -192,17 +195,31 @@ class ToolRunner:
             progress.close()
         secs = time.monotonic() - began
         tool_seconds.labels(self._known_name(call), str(status)).observe(secs)
-        return await self._end(call, status, output, secs)
+        return await self._end(call, status, output.text, secs, output.images)
 
     async def _end(
-        self, call: ToolCall, status: ToolStatus, output: str, secs: float = 0.0
+        self,
+        call: ToolCall,
+        status: ToolStatus,
+        output: str,
+        secs: float = 0.0,
+        images: tuple[str, ...] = (),
     ) -> ToolResult:
-        await self._write(partial(end_call, self._row, call.call_id, status, output))
-        return self._over(call, status, output, secs)
+        stored_images = json.dumps(images) if images else ""
+        await self._write(partial(end_call, self._row, call.call_id, status, output, stored_images))
+        return self._over(call, status, output, secs, images)
 
-    def _over(self, call: ToolCall, status: ToolStatus, output: str, secs: float) -> ToolResult:
+    def _over(
+        self,
+        call: ToolCall,
+        status: ToolStatus,
+        output: str,
+        secs: float,
+        images: tuple[str, ...] = (),
+    ) -> ToolResult:
         self._note_call(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
-        return ToolResult(visible_output(output), status is not ToolStatus.COMPLETED)
+        visible = self._cap.visible(call.name, output)
+        return ToolResult(visible, status is not ToolStatus.COMPLETED, images)
 
     async def _write(self, step: Callable[[], T]) -> T:
         """Written behind the events that led to it, so that the log explains every row."""
@@ -237,6 +254,13 @@ class ToolRunner:
             return call.name
         return UNKNOWN_TOOL
 
+    def _is_other(self, known: ToolEvent, call: ToolCall) -> bool:
+        """Has another call of the turn this id? A tool may come or go, as an MCP server does."""
+        if not self._row.is_stored:
+            return False  # the ledger has no content
+        is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
+        return not is_same_tool or known.arguments != call.arguments
+
     async def _approval_reason(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
         if tool is None or tool.asks_approval is None:
@@ -251,36 +275,26 @@ class ToolRunner:
         offered = ", ".join(self._offered) or "none"
         return f"Error: there is no tool named {name!r}. The tools are: {offered}."
 
-    async def _execute(self, call: ToolCall, progress: ToolProgress) -> tuple[ToolStatus, str]:
+    async def _execute(
+        self, call: ToolCall, progress: ToolProgress
+    ) -> tuple[ToolStatus, ToolOutput]:
         tool = self._tools.get(call.name)
         if tool is None:
-            return ToolStatus.FAILED, self._unknown(call.name)
+            return ToolStatus.FAILED, ToolOutput(self._unknown(call.name))
         try:
             arguments = read_arguments(call.arguments, tool.parameters)
-            context = ToolContext(self._workspace, progress.add)
+            context = ToolContext(
+                self._workspace, progress.add, notes_of(self._row), self._cap.tokens
+            )
             async with asyncio.timeout(tool.time_limit_secs) as limit:
                 output = await tool.run(arguments, context)
-                return ToolStatus.COMPLETED, clean_text(str(output))
+            if isinstance(output, ToolOutput):
+                return ToolStatus.COMPLETED, replace(output, text=clean_text(output.text))
+            return ToolStatus.COMPLETED, ToolOutput(clean_text(str(output)))
         except Exception as error:  # the model gets the error, and the turn goes on
             if isinstance(error, TimeoutError) and limit.expired():
                 message = f"Error: {call.name} did not end within {tool.time_limit_secs:g} s."
-                return ToolStatus.FAILED, message
+                return ToolStatus.FAILED, ToolOutput(message)
             cause = type(error).__name__
             logger.info("%s: the tool %s failed (%s).", self._row.pk, call.name, cause)
-            return ToolStatus.FAILED, clean_text(f"Error: {error or cause}")
-
-
-def _is_same(known: ToolEvent, call: ToolCall) -> bool:
-    """A tool may come or go between two attempts, as an MCP server does."""
-    is_same_tool = known.name in (call.name, UNKNOWN_TOOL)
-    return is_same_tool and known.arguments == call.arguments
-
-
-def visible_output(output: str) -> str:
-    """An output as the model and the client see it."""
-    if len(output) <= MAX_VISIBLE_CHARS:
-        return output
-    half = MAX_VISIBLE_CHARS // 2
-    count = len(output) - 2 * half
-    cut = f"\n[... {count} characters are left out here; the server's ledger has them ...]\n"
-    return output[:half] + cut + output[-half:]
+            return ToolStatus.FAILED, ToolOutput(clean_text(f"Error: {error or cause}"))

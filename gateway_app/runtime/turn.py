@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -26,8 +25,10 @@ from gateway_app.agent.events import (
 )
 from gateway_app.runtime.agent_run import cancel_upstream, make_recorder, start_agent
 from gateway_app.runtime.mcp import wait_until_connected
+from gateway_app.runtime.missing_servers import deviation, wait_for_servers
 from gateway_app.runtime.open_round import OpenRound
 from gateway_app.runtime.resumption import EarlierAttempts
+from gateway_app.runtime.stop_causes import ContinuedElsewhere, StopCause
 from gateway_app.runtime.turn_context import TurnContext, build_turn_context
 from gateway_app.runtime.turn_log import (
     TurnEnd,
@@ -37,9 +38,10 @@ from gateway_app.runtime.turn_log import (
     failed,
     incomplete,
 )
+from gateway_app.runtime.windows import windows
 from responses_app.database import database
 from responses_app.eventlog import Fenced
-from responses_app.protocol.events import CONTEXT_TRUNCATED
+from responses_app.protocol.events import CONTEXT_TRUNCATED, PROTOCOL_DEVIATION
 from responses_app.protocol.failures import with_retry_after
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.services.lifecycle.approvals import park
@@ -49,18 +51,6 @@ from responses_app.services.lifecycle.failed_attempt import is_given_up
 logger = logging.getLogger(__name__)
 
 RECONNECT_SECS = 10.0  # for MCP servers whose calls a resumed turn may have to run
-
-
-class StopCause(StrEnum):
-    """Why a turn is interrupted from outside."""
-
-    CANCELLED = "cancelled"
-    UNATTENDED = "unattended"
-    SHUTDOWN = "shutdown"
-
-
-class ContinuedElsewhere(Exception):
-    """The turn goes on in another process, from the log."""
 
 
 class TurnRun:
@@ -78,6 +68,7 @@ class TurnRun:
         self._usage = Usage()  # of finished rounds, and of earlier attempts
         self._open_round = OpenRound()
         self._deviations: list[str] = []
+        self._waits_for: tuple[str, ...] = ()  # ids of calls that need a decision
         self._upstream: UpstreamPosition | None = None  # of an answer that runs there by itself
 
     # -- from outside -------------------------------------------------------------------
@@ -134,7 +125,12 @@ class TurnRun:
             await self._log.settle(end, self._deviations)
             if self._upstream is not None:
                 await cancel_upstream(self.row, self._upstream)
-        elif not await database.write_with_retry(partial(park, self.row), response_id=self.row.pk):
+        else:
+            await self._park()
+
+    async def _park(self) -> None:
+        step = partial(park, self.row, self._waits_for)
+        if not await database.write_with_retry(step, response_id=self.row.pk):
             raise Fenced(self.row.pk)
 
     async def _find_end(self, earlier: EarlierAttempts) -> TurnEnd | None:
@@ -184,15 +180,28 @@ class TurnRun:
         if self.row.attempt > 1:
             self._log.resume()
             await wait_until_connected(RECONNECT_SECS)
-        context = await database.read_with_retry(
-            build_turn_context, self.row, self._log.admitted_request, earlier
-        )
+        missing = await wait_for_servers(self.row, self._log.admitted_request)
+        for name in map(deviation, missing):
+            if name not in self._deviations:
+                self._log.note({"type": PROTOCOL_DEVIATION, "name": name})
+                self._deviations.append(name)
+        context = await self._read_context(earlier, missing)
+        is_unknown = context.call.budget.window == 0
+        if is_unknown and await windows.ask_first(context.agent.models()[0]):
+            context = await self._read_context(earlier, missing)
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})
         if context.progress.is_message_cut and context.call.is_formatted:
             # Two pieces do not make one JSON document.
             return TurnFinished(self._usage, IncompleteReason.SERVER_INTERRUPTED)
         return await self._drive(context)
+
+    async def _read_context(
+        self, earlier: EarlierAttempts, missing_servers: Sequence[str]
+    ) -> TurnContext:
+        return await database.read_with_retry(
+            build_turn_context, self.row, self._log.admitted_request, earlier, missing_servers
+        )
 
     async def _drive(self, context: TurnContext) -> TurnFinished | None:
         """The agent loop, up to the end of the turn or to a call that waits for approval."""
@@ -204,6 +213,7 @@ class TurnRun:
                 if isinstance(event, TurnFinished):
                     return event
                 if isinstance(event, TurnParked):
+                    self._waits_for = event.call_ids
                     return None
                 note = _NOTES.get(type(event))
                 if note is not None:

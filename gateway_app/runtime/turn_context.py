@@ -1,29 +1,34 @@
 """What a model is sent, read when its turn starts: the turn before it may have just ended."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from django.conf import settings
 
+from gateway_app.agent.budget import Budget
 from gateway_app.agent.compaction import CompactionTurn
 from gateway_app.agent.context import build_items
 from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.runtime.additional_tools import OfferedTools
-from gateway_app.runtime.agents import Agent, agent_of
+from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
+from gateway_app.runtime.notes import turn_facts
+from gateway_app.runtime.requested_calls import RequestedCalls, read_requested
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
+from gateway_app.runtime.stored_images import with_stored_images
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
+from gateway_app.runtime.unseen_calls import HeldCall
+from gateway_app.runtime.visible_results import ResultCap
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
-from responses_app.protocol.items import all_call_ids
-from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.items import Item, all_call_ids, output_ids
 from responses_app.services.history.compaction import expand
 from responses_app.services.history.context import Context, read_context
 
-# The length at which a conversation is compacted, where a request does not set it.
-COMPACT_SHARE = 0.8  # of the context window
-COMPACT_TOKENS = 100_000  # where the window is not known
+DEFAULT_SHARE = 0.8  # of the window, where a request asks for compaction and the server does not
+COMPACT_TOKENS = 100_000  # where a request asks for compaction, and the window is not known
 
 
 @dataclass(frozen=True)
@@ -36,23 +41,30 @@ class TurnContext:
     ledger: dict[str, ToolEvent]
     kept_items: int | None = None  # of the turns before, where the oldest of them did not fit
     compaction: CompactionTurn | None = None  # where the turn is a compaction
+    # Call id -> the event of the ledger that has the client's approval of an earlier turn's call.
+    approved: Mapping[str, int] = field(default_factory=dict)
 
 
 def build_turn_context(
-    row: Response, admitted: AdmittedRequest | None, earlier: EarlierAttempts
+    row: Response,
+    admitted: AdmittedRequest | None,
+    earlier: EarlierAttempts,
+    missing_servers: Sequence[str] = (),
 ) -> TurnContext:
     ledger = {}
     progress = ResumedTurn()
     if row.attempt > 1:
         for event in ToolEvent.objects.filter(response_id=row.pk):
             ledger[event.call_id] = event
-        progress = read_progress(earlier.events, earlier.builder, ledger)
     request = read_request(row, admitted)
     agent = agent_of(row.model)
+    if row.attempt > 1:
+        cap = ResultCap(agent.window().tokens, available_tools())
+        progress = read_progress(earlier.events, earlier.builder, ledger, cap)
     if request.is_compaction:
-        compaction = build_compaction_turn(row, request, progress)
+        compaction = build_compaction_turn(row, request, progress, _budget(request, agent))
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
-    return _model_context(row, request, progress, agent, ledger)
+    return _model_context(row, request, progress, agent, ledger, missing_servers)
 
 
 def _model_context(
@@ -61,26 +73,33 @@ def _model_context(
     progress: ResumedTurn,
     agent: Agent,
     ledger: dict[str, ToolEvent],
+    missing_servers: Sequence[str],
 ) -> TurnContext:
     fields = request.fields
     tools = fields.get("tools")
-    own_tools = agent.tools(tools)
+    own_tools = agent.tools(tools, row.client_tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    instructions = read_instructions(row, request, core_prompt, agent.instructions)
-    newer = expand(row.owner_id, [*request.new_input, *progress.items])
+    facts = turn_facts(row, {tool.name for tool in own_tools}, missing_servers)
+    instructions = read_instructions(row, request, core_prompt, agent.instructions, facts)
+    newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     older = Context([])
+    budget = _budget(request, agent)
     if not newer.replaces_all:
         room = None
-        if fields.get("truncation") == "auto" and agent.context_window:
-            room = agent.context_window - estimate_tokens(newer.items, instructions, tools or [])
+        if budget.is_truncating and budget.window and not _answers_earlier_calls(newer.items):
+            room = budget.room(0)  # the loop drops more, where the rest of the request is long
         older = read_context(row.owner_id, request.history, room)
     context_items = older.items + newer.items
+    requested = read_requested(row, context_items, ledger)
+    progress = _with_requested(progress, requested)
     pending = {call.call_id for call in progress.pending}
-    items, notes = build_items(context_items, settings.HERMES_TOOL_LABELS, pending)
+    items, notes = build_items(
+        context_items, settings.HERMES_TOOL_LABELS, pending, requested.outputs
+    )
     if progress.is_message_cut:
         items = with_joined_end(items)
-    offered = OfferedTools(agent, tools, items)
+    offered = OfferedTools(agent, tools, items, row.client_tools)
     call = ModelCall(
         model=row.model,
         items=offered.other_items,
@@ -95,7 +114,9 @@ def _model_context(
         tool_choice=fields.get("tool_choice") or "auto",
         max_output_tokens=fields.get("max_output_tokens"),
         max_tool_calls=fields.get("max_tool_calls"),
-        compact_threshold=_compact_threshold(request, agent),
+        max_iterations=agent.max_iterations,
+        compact_threshold=_compact_threshold(request, agent, budget),
+        budget=budget,
         parameters=request.model_parameters(),
         cut_at=progress.cut_at,
         resume=progress.resume,
@@ -104,12 +125,42 @@ def _model_context(
     kept_items = None
     if older.is_cut:
         kept_items = len(older.items)
-    return TurnContext(agent, call, replace(progress, notes=notes), ledger, kept_items)
+    progress = replace(progress, notes=notes)
+    return TurnContext(agent, call, progress, ledger, kept_items, approved=requested.approved)
 
 
-def _compact_threshold(request: TurnRequest, agent: Agent) -> int | None:
+def _with_requested(progress: ResumedTurn, requested: RequestedCalls) -> ResumedTurn:
+    """Calls that the client has approved run before the model is asked."""
+    held = dict(progress.unseen.held)
+    for call in requested.pending:
+        held[call.call_id] = HeldCall(call.name, call.arguments, request_id=call.call_id)
+    pending = (*progress.pending, *requested.pending)
+    return replace(progress, pending=pending, unseen=replace(progress.unseen, held=held))
+
+
+def _budget(request: TurnRequest, agent: Agent) -> Budget:
+    is_truncating = request.fields.get("truncation") == "auto"
+    is_managed = bool(request.fields.get("context_management"))
+    return Budget(
+        window=agent.window().tokens,
+        is_truncating=is_truncating,
+        is_compacting=is_managed or (agent.compact_share > 0 and not is_truncating),
+        correction=agent.correction(),
+    )
+
+
+def _compact_threshold(request: TurnRequest, agent: Agent, budget: Budget) -> int | None:
+    """A request that drops its oldest turns is not compacted, unless it asks for that too."""
+    share = agent.compact_share
     entries = request.fields.get("context_management")
-    if not entries:
+    if entries:
+        by_window = int(budget.window * (share or DEFAULT_SHARE))
+        return int(entries[0].get("compact_threshold") or by_window or COMPACT_TOKENS)
+    if not budget.is_compacting or not budget.window:
         return None
-    by_window = int(agent.context_window * COMPACT_SHARE)
-    return int(entries[0].get("compact_threshold") or by_window or COMPACT_TOKENS)
+    return int(budget.window * share)
+
+
+def _answers_earlier_calls(items: list[Item]) -> bool:
+    """Do they hold the output of a call that they do not hold?"""
+    return bool(output_ids(items) - all_call_ids(items))

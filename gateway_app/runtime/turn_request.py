@@ -70,14 +70,18 @@ def read_request(row: Response, admitted: AdmittedRequest | None) -> TurnRequest
 
 
 def read_instructions(
-    row: Response, request: TurnRequest, core_prompt: str, profile_instructions: str
+    row: Response,
+    request: TurnRequest,
+    core_prompt: str,
+    profile_instructions: str,
+    facts: str,
 ) -> str | None:
     """All texts for the model; a request without its own inherits along its chain."""
     requested = request.fields.get("instructions")
     if requested is None and row.conversation_id is None and not row.is_history_resent:
         requested = inherited_instructions(row.previous_id)
     of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
-    parts = filter(None, (core_prompt, profile_instructions, of_session, requested))
+    parts = filter(None, (core_prompt, profile_instructions, of_session, requested, facts))
     return "\n\n".join(parts) or None
 
 

@@ -5,10 +5,12 @@ from gateway_app.config.terminal_limits import Limits
 from gateway_app.tools import (
     calculate,
     list_files,
+    memory,
     patch,
     read_file,
     search_files,
     terminal,
+    todo,
     write_file,
 )
 from gateway_app.tools.support.limits import DEFAULT_LIMITS
@@ -23,6 +25,8 @@ def builtin_tools(terminal_mode: str, limits: Limits = DEFAULT_LIMITS) -> dict[s
         patch.TOOL,
         list_files.TOOL,
         search_files.TOOL,
+        todo.TOOL,
+        memory.TOOL,
         terminal.make_terminal(terminal_mode, limits),
     )
     return {tool.name: tool for tool in tools if tool is not None}

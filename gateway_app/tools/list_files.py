@@ -86,4 +86,6 @@ TOOL = Tool(
     parameters=PARAMETERS,
     run=list_files,
     is_replay_safe=True,
+    is_read_only=True,
+    rest_hint="call list_files again with path set to one of the folders, or with a pattern.",
 )

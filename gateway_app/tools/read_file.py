@@ -1,4 +1,4 @@
-"""Read a text file of the workspace, a page at a time."""
+"""Read a text file of the workspace, a page at a time, or look at an image."""
 
 import asyncio
 import os
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext, ToolOutput
+from gateway_app.tools.support.images import MAX_IMAGE_BYTES, as_image_url, image_kind
 from gateway_app.tools.support.schema import checked, parameters_of
 from gateway_app.tools.support.workspace import (
     PATH,
@@ -14,12 +15,14 @@ from gateway_app.tools.support.workspace import (
     explained,
     opened_file,
 )
+from responses_app.protocol.token_estimate import text_tokens
 
 MAX_LINES = 2000
 MAX_CHARS = 40_000  # so that the model sees all of it, with the note how to go on
 MAX_LINE_BYTES = 2000
 MAX_SCANNED_BYTES = 1 << 30  # a sparse file can be larger than any disk
 SNIFFED_BYTES = 8192
+NOTE_TOKENS = 100  # for the notes at the end
 
 PARAMETERS = parameters_of(
     {"path": PATH},
@@ -35,19 +38,27 @@ PARAMETERS = parameters_of(
 )
 
 
-async def read_file(arguments: dict[str, Any], context: ToolContext) -> str:
+async def read_file(arguments: dict[str, Any], context: ToolContext) -> str | ToolOutput:
     values = checked(arguments, PARAMETERS)
     return await asyncio.to_thread(
-        _read, context.workspace, values["path"], values["offset"], values["limit"]
+        _read,
+        context.workspace,
+        values["path"],
+        values["offset"],
+        values["limit"],
+        context.max_tokens,
     )
 
 
-def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
+def _read(workspace: Path, path: str, offset: int, limit: int, max_tokens: int) -> str | ToolOutput:
     with explained(path), opened_file(workspace, path) as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(SNIFFED_BYTES)
         if not start:
             return "[the file is empty]"
+        kind = image_kind(start)
+        if kind:
+            return _image(file, kind, size)
         if is_binary(start):
             begin = start[:16].hex(" ")
             return f"[a binary file of {size} bytes, which begins with {begin}; it is not shown]"
@@ -55,20 +66,30 @@ def _read(workspace: Path, path: str, offset: int, limit: int) -> str:
         before = _skip(file, offset - 1)
         if before < offset - 1 or file.tell() >= size:
             return f"[the file ends before line {offset}: it has {before} lines]"
-        return _page(file, offset, limit, size)
+        return _page(file, offset, limit, size, max_tokens - NOTE_TOKENS)
 
 
-def _page(file: BinaryIO, offset: int, limit: int, size: int) -> str:
+def _image(file: BinaryIO, kind: str, size: int) -> str | ToolOutput:
+    if size > MAX_IMAGE_BYTES:
+        return f"[an image, {kind}, {size} bytes; over {MAX_IMAGE_BYTES} bytes it is not shown]"
+    file.seek(0)
+    url = as_image_url(kind, file.read(MAX_IMAGE_BYTES))
+    return ToolOutput(f"[an image, {kind}, {size} bytes]", (url,))
+
+
+def _page(file: BinaryIO, offset: int, limit: int, size: int, room: int) -> str:
     shown: list[str] = []
-    chars, has_crlf = 0, False
+    chars, tokens, has_crlf = 0, 0, False
     for number, (line, is_cut) in enumerate(_lines(file), offset):
         has_crlf = has_crlf or line.endswith(b"\r")
         content = line.decode(errors="replace").rstrip("\r")
         text = f"{number}|{content}"
         if is_cut:
             text += " [line cut]"
-        if len(shown) == limit or chars + len(text) > MAX_CHARS:
-            shown.append(f"[cut: go on with offset={number}; the file has {size} bytes]")
+        tokens += text_tokens(text) + 1
+        is_full = chars + len(text) > MAX_CHARS or tokens > room
+        if len(shown) == limit or (shown and is_full):
+            shown.append(f"[cut: go on with read_file offset={number}; the file has {size} bytes]")
             break
         shown.append(text)
         chars += len(text) + 1
@@ -130,9 +151,12 @@ TOOL = Tool(
         "Each line comes as NUMBER|TEXT; the number and the bar "
         f"are not in the file. At most {MAX_LINES} lines and {MAX_CHARS} characters at once: "
         "go on with offset. "
-        f"Lines over {MAX_LINE_BYTES} bytes are cut. Binary files are only described."
+        f"Lines over {MAX_LINE_BYTES} bytes are cut. Images (PNG, JPEG, GIF, WebP) "
+        "are shown if you can see; other binary files are only described."
     ),
     parameters=PARAMETERS,
     run=read_file,
     is_replay_safe=True,
+    is_read_only=True,
+    rest_hint="call read_file again with the same path, and offset and limit for the lines between.",
 )

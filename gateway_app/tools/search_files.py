@@ -90,4 +90,6 @@ TOOL = Tool(
     parameters=PARAMETERS,
     run=search_files,
     is_replay_safe=True,
+    is_read_only=True,
+    rest_hint="call search_files again with a narrower pattern or path, or a smaller max_results.",
 )

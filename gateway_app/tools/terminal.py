@@ -77,6 +77,8 @@ def make_terminal(mode: str, limits: Limits = DEFAULT_LIMITS) -> Tool | None:
         can_keep_consent=is_sandboxed,
         # The tool stops a command itself, earlier, and returns its output up to then.
         time_limit_secs=MAX_TIMEOUT_SECS + 30,
+        rest_hint="call terminal again with a command whose output goes to a file (COMMAND > out.txt "
+        "2>&1), then read_file with path out.txt and offset and limit.",
     )
 
 

@@ -77,6 +77,8 @@ class ResponseAdmin(ResponseActions):
                     "ignored",
                     "protocol_deviations",
                     "tool_items",
+                    "client_tools",
+                    "approvals",
                     "reasoning_form",
                 ),
                 "classes": ("collapse",),

@@ -31,7 +31,7 @@ class ToolEventAdmin(ReadOnlyAdmin):
     list_filter = ("status", "decision", "started_at")
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
-    list_defer = ("arguments", "output")
+    list_defer = ("arguments", "output", "images")
     sortable_by = ("started_at",)
     ordering = ("-started_at",)
     fields = (

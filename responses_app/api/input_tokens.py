@@ -33,7 +33,8 @@ class InputTokensView(ApiView):
         instructions = admission.echo.get("instructions")
         if instructions is None:
             instructions = inherited_instructions(previous_id)
-        tokens = estimate_tokens(items, instructions, admission.echo.get("tools", []))
+        estimated = estimate_tokens(items, instructions, admission.echo.get("tools", []))
+        tokens = admission.limits.tokens(estimated)
         headers = {}
         if admission.ignored:
             headers[IGNORED_HEADER] = ignored_value(admission.ignored)

@@ -9,6 +9,7 @@ from responses_app.models.idempotency import (
 )
 from responses_app.models.input_items import InputItem, opening_excerpt, question_excerpt
 from responses_app.models.keys import ApiKey, hash_key
+from responses_app.models.notes import Note, NoteKind
 from responses_app.models.profiles import Profile
 from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
 from responses_app.models.segments import EventSegment
@@ -21,8 +22,10 @@ from responses_app.models.sessions import (
     TurnPolicy,
 )
 from responses_app.models.tool_events import (
+    OPEN_CALLS,
     UNKNOWN_TOOL,
     ApprovalGrant,
+    ApprovalMode,
     Approver,
     Decision,
     ToolEvent,
@@ -36,10 +39,12 @@ __all__ = [
     "MAX_SESSION_ID_CHARS",
     "MAX_SESSION_KEY_CHARS",
     "MAX_TITLE_CHARS",
+    "OPEN_CALLS",
     "RETRY_LIFETIME",
     "UNKNOWN_TOOL",
     "ApiKey",
     "ApprovalGrant",
+    "ApprovalMode",
     "Approver",
     "Conversation",
     "ConversationItem",
@@ -48,6 +53,8 @@ __all__ = [
     "IdempotencyKey",
     "InputItem",
     "Kind",
+    "Note",
+    "NoteKind",
     "Profile",
     "Response",
     "ResponseQuerySet",

@@ -3,8 +3,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from responses_app.agent_profiles import CLIENT_TOOL_MODES, REPLACE
 from responses_app.models.response_queries import Kind, ResponseQuerySet, is_held, is_parked
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
+from responses_app.models.tool_events import ApprovalMode
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.reasoning_items import FORMS as REASONING_FORMS
 from responses_app.protocol.reasoning_items import SUMMARY
@@ -126,6 +128,21 @@ class Response(models.Model):
         default=0, help_text="Messages that it added to the transcript of its session."
     )
     tool_items = models.CharField(max_length=20, default="function_call")
+    # The defaults of these two are what older versions did.
+    client_tools = models.CharField(
+        max_length=20,
+        choices=[(mode, mode) for mode in CLIENT_TOOL_MODES],
+        default=REPLACE,
+        db_default=REPLACE,
+        help_text="Whether its tools replace those of the agent or are merged with them.",
+    )
+    approvals = models.CharField(
+        max_length=10,
+        choices=ApprovalMode.choices,
+        default=ApprovalMode.WAIT,
+        db_default=ApprovalMode.WAIT,
+        help_text="What a call that needs an approval does.",
+    )
     # The default is the form of every response that older versions made.
     reasoning_form = models.CharField(
         max_length=10,

@@ -1,3 +1,5 @@
+import json
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -37,6 +39,14 @@ class Approver(models.TextChoices):
         return self is Approver.OPERATOR or approver == self
 
 
+class ApprovalMode(models.TextChoices):
+    """What a call does that needs an approval."""
+
+    WAIT = "wait"  # for the decision; the turn goes on after it
+    REQUEST = "request"  # a call that the client decides ends the turn with a request to it
+    DENY = "deny"  # its API has no way to ask
+
+
 ONE_TIME_DECISIONS = (Decision.ONCE, Decision.DENY)
 
 
@@ -47,10 +57,13 @@ def decisions_for(*, can_keep_consent: bool) -> tuple[Decision, ...]:
 
 
 class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
-    def end(self, response_id: str, call_id: str, status: ToolStatus, output: str) -> bool:
+    def end(
+        self, response_id: str, call_id: str, status: ToolStatus, output: str, images: str = ""
+    ) -> bool:
         """Record the result of an open call; False when it is over already."""
         mine = self.filter(response_id=response_id, call_id=call_id, status__in=OPEN_CALLS)
-        return mine.update(status=status, output=output, finished_at=timezone.now()) == 1
+        ended = mine.update(status=status, output=output, images=images, finished_at=timezone.now())
+        return ended == 1
 
     def start(self, response_id: str, call_id: str, attempt: int) -> bool:
         """An open call runs now: one that was approved, or one that may run again."""
@@ -70,7 +83,7 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
     def erase(self) -> int:
         """Keep the tools, their statuses and times; the ids of calls are text of the model."""
         numbered = Concat(models.Value("erased_"), Cast("pk", models.CharField()))
-        return self.update(arguments="", output="", approval_reason="", call_id=numbered)
+        return self.update(arguments="", output="", images="", approval_reason="", call_id=numbered)
 
     def undecided(self) -> "ToolEventQuerySet":
         return self.filter(status=ToolStatus.AWAITING_APPROVAL, decision="")
@@ -86,6 +99,12 @@ class ToolEvent(models.Model):
     name = models.CharField(max_length=200)
     arguments = models.TextField(blank=True)
     output = models.TextField(blank=True)
+    images = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The images of its output, as a JSON array of data URLs.",
+    )
     status = models.CharField(max_length=20, choices=ToolStatus.choices, default=ToolStatus.RUNNING)
     attempt = models.PositiveIntegerField()
     started_at = models.DateTimeField(default=timezone.now)
@@ -140,6 +159,12 @@ class ToolEvent(models.Model):
     @property
     def is_over(self) -> bool:
         return self.status not in OPEN_CALLS
+
+    @property
+    def image_urls(self) -> tuple[str, ...]:
+        if not self.images:
+            return ()
+        return tuple(json.loads(self.images))
 
     @property
     def secs(self) -> float:

@@ -166,8 +166,10 @@ class OutputBuilder:
         call: Any = {"type": kind, "call_id": call_id, "name": name, ARGUMENTS_OF[kind]: ""}
         self._add_item(call)
 
-    def mcp_call_started(self, call_id: str, server_label: str, name: str) -> None:
-        """A call and its result as one item, which no client takes for a call of its own."""
+    def mcp_call_started(
+        self, call_id: str, server_label: str, name: str, request_id: str | None = None
+    ) -> None:
+        """A call and its result as one item; no client takes it for its own."""
         self._close_content()
         index = self._add_item(
             {
@@ -175,7 +177,7 @@ class OutputBuilder:
                 "server_label": server_label,
                 "name": name,
                 "arguments": "",
-                "approval_request_id": None,
+                "approval_request_id": request_id,
                 "output": None,
                 "error": None,
             }
@@ -198,8 +200,7 @@ class OutputBuilder:
         else:
             self._close_item(index, "completed")
 
-    def output_index_of(self, call_id: str) -> int | None:
-        """None for a call that the output does not show."""
+    def output_index_of(self, call_id: str) -> int | None:  # None: the output does not show it
         return self._calls.get(call_id)
 
     def tool_output(self, call_id: str, text: str, *, is_error: bool = False) -> None:

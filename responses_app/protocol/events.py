@@ -36,6 +36,7 @@ class Event(TypedDict, total=False):
     # -- internal events
     call_id: str
     attempt: int
+    dropped_items: int
     kept_items: int
     reason: str
     message: str
@@ -117,6 +118,7 @@ UPSTREAM_POSITION = "hermes.upstream.position"  # of an answer that runs at its 
 UPSTREAM_ABANDONED = "hermes.upstream.abandoned"
 CONTEXT_COMPACTED = "hermes.context.compacted"
 CONTEXT_TRUNCATED = "hermes.context.truncated"
+TOOL_NAMED = "hermes.tool.named"  # the model has begun to write the call of a server's tool
 # Beside an item: what its provider needs back with it. The output never has it.
 ITEM_STATE = "hermes.item.state"
 TOOL_CALLED = "hermes.tool.called"  # the call of a server's tool is whole: it may run now

@@ -14,6 +14,8 @@ ITEM_PREFIXES = {
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
     "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
     "compaction": "cmp",
 }
 _ITEM_ID = re.compile(r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index>[0-9a-f]{4})")

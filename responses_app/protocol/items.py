@@ -19,6 +19,9 @@ class ContentPart(TypedDict, total=False):
     image_url: str | None
     detail: str
     prompt_cache_breakpoint: dict[str, Any]
+    filename: str
+    file_data: str  # base64, or a data URL with it
+    file_url: str
 
 
 Content = str | list[ContentPart]
@@ -50,6 +53,8 @@ class Item(TypedDict, total=False):
     server_label: str
     tools: list[dict[str, Any]]  # of an ADDITIONAL_TOOLS item
     approval_request_id: str | None
+    approve: bool
+    reason: str | None
     error: Any  # of an mcp_call: OpenAI's object, or a plain text of another server
     compacted: str  # see MARK
     is_note: bool  # a message of the server to the model; never stored
@@ -62,6 +67,19 @@ CALLS = frozenset(OUTPUT_OF)
 OUTPUTS = frozenset(OUTPUT_OF.values())
 # Where each kind of call keeps what the model wrote.
 ARGUMENTS_OF = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
+
+# -- approvals --------------------------------------------------------------------------
+APPROVAL_REQUEST = "mcp_approval_request"
+APPROVAL_RESPONSE = "mcp_approval_response"
+
+
+def request_id_of(item: Item) -> str:
+    """The id of a request for approval, in the request or in an item that refers to it.
+
+    A request that a client sent back has an id of its own.
+    """
+    return item.get("approval_request_id") or item.get("id") or ""
+
 
 # -- items of the client that are neither messages nor outputs ---------------------------
 ADDITIONAL_TOOLS = "additional_tools"

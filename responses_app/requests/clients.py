@@ -7,13 +7,12 @@ response gets the same events.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from responses_app.agent_profiles import FUNCTION_CALL, MCP_CALL
 from responses_app.protocol.reasoning_items import FORMS, RAW, SUMMARY
 from responses_app.requests.fields import choice
 
 REASONING_HEADER = "X-Hermes-Reasoning"
 reasoning_form = choice(*FORMS).described("How the model's raw reasoning appears in the output.")
-MCP_CALL = "mcp_call"
-FUNCTION_CALL = "function_call"
 
 Header = Callable[[str], str | None]
 

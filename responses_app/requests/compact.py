@@ -13,7 +13,6 @@ from responses_app.requests.input_items import is_kept, read_input
 from responses_app.requests.model_name import resolve_model
 from responses_app.requests.tools import is_own_call
 from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.profiles import find_profile
 
 NAMES = ("instructions", "previous_response_id", "prompt_cache_key", "service_tier", "store")
 # Read as they are where a response is created.
@@ -55,6 +54,5 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
         ignored=tuple(ignored),
         kind=Kind.COMPACTION,
         previous_id=echo.get("previous_response_id"),
-        context_window=create.context_window_of(find_profile(model)),
         is_stored=echo.get("store", True),
     )

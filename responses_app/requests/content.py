@@ -1,4 +1,4 @@
-"""Content parts: text, images and refusals."""
+"""Content parts: text, images, files and refusals."""
 
 import re
 from typing import Any
@@ -7,6 +7,7 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Content, ContentPart
 from responses_app.requests import json_schema
 from responses_app.requests.fields import Field, an_object, choice, schemas_of, text, wrong_type
+from responses_app.requests.files import as_part, input_file
 from responses_app.requests.json_schema import STRING, Schema, any_of, array_of, ref
 from responses_app.requests.structures import array, object_of
 
@@ -50,6 +51,7 @@ _image_part = object_of(
 )
 _INPUT_PARTS: dict[str, Field[dict[str, Any]]] = dict.fromkeys(TEXT_TYPES, _text_part)
 _INPUT_PARTS["input_image"] = _image_part
+_INPUT_PARTS["input_file"] = input_file
 _OUTPUT_PARTS = _INPUT_PARTS | {"refusal": object_of({"refusal": text}, ("refusal",))}
 
 SCHEMAS: dict[str, Schema] = {
@@ -100,13 +102,15 @@ def _read_part(part: Any, own_type: str, name: str) -> ContentPart:
         parts = _OUTPUT_PARTS
     if kind not in parts:
         raise InvalidRequest(
-            f"{name}.type is {kind!r}; this server takes text and images.",
+            f"{name}.type is {kind!r}; this server takes text, images and files.",
             param=f"{name}.type",
             code="unsupported_content_type",
         )
     read = parts[kind].read(given, name)
     if kind == "refusal":
         return {"type": "refusal", "refusal": read["refusal"]}
+    if kind == "input_file":
+        return as_part(read)
     kept: ContentPart = {"type": "input_image"}
     if kind in TEXT_TYPES:
         kept = {"type": own_type, "text": read["text"]}

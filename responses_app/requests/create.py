@@ -6,10 +6,12 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from responses_app.agent_profiles import AgentProfile
 from responses_app.http.principals import Principal
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import Item, request_id_of
 from responses_app.requests import options
+from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.fields import (
     Field,
     boolean,
@@ -34,8 +36,10 @@ from responses_app.requests.items import MAX_ID_CHARS
 from responses_app.requests.model_name import model_name, resolve_model
 from responses_app.requests.structures import metadata
 from responses_app.requests.tool_choice import check_choice, is_hosted_choice, tool_choice
-from responses_app.requests.tools import added_tools, hosted_tool_names, read_form, tools
+from responses_app.requests.tools import added_tools, hosted_tool_names, tools
 from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.approval_requests import is_answer
+from responses_app.services.lifecycle.approvals import ApprovalNotAllowed
 from responses_app.services.profiles import find_profile
 
 SERVICE_TIERS = ("auto", "default", "flex", "priority", "scale", "fast", "ultrafast")
@@ -95,7 +99,7 @@ def read_create(
     body: dict[str, Any],
     principal: Principal,
     session_id: str | None = None,
-    tool_form: str | None = None,
+    chosen: ClientOptions = PLAIN_OPTIONS,
 ) -> CreateRequest:
     """Check a request before anything is stored; the last two arguments come from headers."""
     given = without_nulls(body)
@@ -106,10 +110,12 @@ def read_create(
     items = read_input(given["input"], principal.owner_id)
     past = other.get(HISTORY, [])
     check_compactions(past, principal.owner_id, HISTORY)
+    _check_authority(past + items, principal)
     _check_together(given, echo)
     model = resolve_model(given.get("model"), principal)
     check_choice(echo.get("tool_choice"), echo.get("tools"), model, added_tools(past + items))
     profile = find_profile(model)
+    tools_mode = chosen.tools_mode(echo.get("tools"), echo.get("tool_choice"), profile)
     ignored = [*_unsent_fields(model, given), *_ignored_fields(given, echo)]
     ignored += ignored_in_items(past, HISTORY) + ignored_in_items(items, "input")
     admission = Admission(
@@ -124,8 +130,10 @@ def read_create(
         previous_id=echo.get("previous_response_id"),
         conversation=other.get("conversation"),
         session_id=session_id,
-        tool_items=read_form(tool_form, echo.get("tools"), profile),
-        context_window=context_window_of(profile),
+        tool_items=chosen.tool_form(echo.get("tools"), profile),
+        client_tools=tools_mode,
+        may_wait_for_approval=chosen.may_wait(profile),
+        limits=context_limits(model, echo.get("tools")),
         is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
@@ -139,11 +147,19 @@ def without_input(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in ("input", HISTORY)}
 
 
-def context_window_of(profile: AgentProfile | None) -> int:
-    if profile is not None and profile.context_window:
-        return profile.context_window
-    window: int = settings.HERMES_CONTEXT_LENGTH
-    return window
+def context_limits(model: str, requested: list[Any] | None) -> ContextLimits:
+    """Only the gateway knows its prompt, its tools and the window of the model."""
+    limits: ContextLimits = import_string(settings.HERMES_CONTEXT_LIMITS)(model, requested)
+    return limits
+
+
+def _check_authority(items: list[Item], principal: Principal) -> None:
+    """With HERMES_AUTH=off, a command of the agent could approve its own calls."""
+    if principal.authority is not None:
+        return
+    for item in items:
+        if is_answer(item):
+            raise ApprovalNotAllowed(request_id_of(item))
 
 
 def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:

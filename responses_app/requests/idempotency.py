@@ -10,11 +10,15 @@ import orjson
 from responses_app.http.session_key import SESSION_KEY_HEADER
 from responses_app.models import MAX_KEY_CHARS
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests.client_options import (
+    APPROVAL_HEADER,
+    CLIENT_TOOLS_HEADER,
+    FORM_HEADER,
+)
 from responses_app.requests.clients import REASONING_HEADER
 from responses_app.requests.fields import Field, optional, text, without_nulls
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.json_schema import STRING
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.idempotency import RequestIdentity
 
 KEY_HEADER = "Idempotency-Key"
@@ -22,7 +26,14 @@ _KEY = re.compile(f"[!-~]{{1,{MAX_KEY_CHARS}}}")  # visible ASCII
 REPLAYED_HEADER = "Idempotency-Replayed"
 RETRY_HEADER = "x-stainless-retry-count"
 # Headers that change what a body asks for.
-MEANINGFUL_HEADERS = (SESSION_HEADER, SESSION_KEY_HEADER, FORM_HEADER, REASONING_HEADER)
+MEANINGFUL_HEADERS = (
+    SESSION_HEADER,
+    SESSION_KEY_HEADER,
+    FORM_HEADER,
+    CLIENT_TOOLS_HEADER,
+    APPROVAL_HEADER,
+    REASONING_HEADER,
+)
 
 
 def read_identity(

@@ -5,6 +5,8 @@ from typing import Any, cast
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import (
     ADDITIONAL_TOOLS,
+    APPROVAL_REQUEST,
+    APPROVAL_RESPONSE,
     ARGUMENTS_OF,
     COMPACTION,
     COMPACTION_TRIGGER,
@@ -114,6 +116,14 @@ def _as_sent(item: dict[str, Any]) -> Item:
     return cast(Item, kept)
 
 
+def _request(item: dict[str, Any]) -> Item:
+    """With its id in another field, too: it becomes an item of this turn's input."""
+    kept = _as_sent(item)
+    if "id" in kept:
+        kept["approval_request_id"] = kept["id"]
+    return kept
+
+
 def _call(item: dict[str, Any]) -> Item:
     kind = item["type"]
     status = "completed"
@@ -218,12 +228,21 @@ _compaction_fields = object_of(
     ("encrypted_content",),
 )
 _reference_fields = object_of({"id": item_id}, ("id",))
+_approval_request = object_of(
+    {"server_label": text, "name": text, "arguments": text}, ("server_label", "name", "arguments")
+)
+_approval_response = object_of(
+    {"approval_request_id": item_id, "approve": boolean, "reason": text},
+    ("approval_request_id", "approve"),
+)
 _ITEMS: dict[str, Field[Item]] = {
     "function_call": _function_call.then(_call),
     "custom_tool_call": _custom_call.then(_call),
     "function_call_output": _call_output_fields.then(_call_output),
     "custom_tool_call_output": _call_output_fields.then(_call_output),
     "mcp_call": _mcp_call.then(_as_sent),
+    APPROVAL_REQUEST: _approval_request.then(_request),
+    APPROVAL_RESPONSE: _approval_response.then(_as_sent),
     "reasoning": _reasoning_fields.then(_reasoning),
     COMPACTION: _compaction_fields.then(_compaction),
     ADDITIONAL_TOOLS: _additional_tools_fields.then(_additional_tools),

@@ -7,9 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from responses_app.agent_profiles import TOOL_ITEM_FORMS, AgentProfile
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import ADDITIONAL_TOOLS, Item
+from responses_app.protocol.items import (
+    ADDITIONAL_TOOLS,
+    APPROVAL_REQUEST,
+    APPROVAL_RESPONSE,
+    Item,
+)
 from responses_app.requests.fields import Field, an_object, boolean, choice, text
 from responses_app.requests.json_schema import STRING
 from responses_app.requests.structures import (
@@ -20,11 +24,10 @@ from responses_app.requests.structures import (
     one_of_types,
     texts,
 )
+from responses_app.services.lifecycle.approval_requests import is_answer
 
 Tool = dict[str, Any]
 
-FORM_HEADER = "X-Hermes-Tool-Items"
-tool_form = choice(*TOOL_ITEM_FORMS).described("The item type of the server's own tool calls.")
 MAX_TOOLS = 512
 CLIENT_TOOLS = ("function", "custom")  # the client runs them and gets the calls
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -160,22 +163,14 @@ def hosted_tool_names(tools: list[Tool], name: str) -> list[str]:
 
 
 def is_own_call(item: Item) -> bool:
-    """Whether it is a call of such a tool, which a model gets as the function call it made."""
-    return item["type"] == "mcp_call" and item["server_label"] in settings.HERMES_TOOL_LABELS
+    """Whether it is of a call of such a tool, which a model gets as the function call it made."""
+    if item["type"] == APPROVAL_RESPONSE:
+        return is_answer(item)
+    is_call = item["type"] in ("mcp_call", APPROVAL_REQUEST)
+    return is_call and item["server_label"] in settings.HERMES_TOOL_LABELS
 
 
 def server_tool_names(model: str, tools: list[Tool] | None) -> set[str]:
     """The tools that the server offers for a request; only the gateway has the list."""
     names: set[str] = import_string(settings.HERMES_TOOL_NAMES)(model, tools)
     return names
-
-
-def read_form(header: str | None, tools: list[Tool] | None, profile: AgentProfile | None) -> str:
-    """The item type of the server's tool calls: from the header, the profile or the request."""
-    if header is not None:
-        return tool_form(header, FORM_HEADER)
-    if profile is not None and profile.tool_items:
-        return profile.tool_items
-    if any(is_own(tool) for tool in tools or ()):
-        return "mcp_call"
-    return "function_call"

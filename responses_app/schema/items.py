@@ -46,6 +46,10 @@ PARTS = union(
         ),
         "input_text": shape({"text": STRING}),
         "input_image": shape({"image_url": STRING, "detail": STRING}, ("detail",)),
+        "input_file": shape(
+            {"filename": STRING, "file_data": STRING, "file_url": STRING},
+            ("filename", "file_data", "file_url"),
+        ),
         "refusal": shape({"refusal": STRING}),
     },
 )

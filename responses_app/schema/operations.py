@@ -6,6 +6,14 @@ from typing import Any, NamedTuple
 
 from responses_app.http.session_key import NO_CONTROLS, SESSION_KEY_HEADER
 from responses_app.models import MAX_SESSION_KEY_CHARS
+from responses_app.requests.client_options import (
+    APPROVAL_HEADER,
+    CLIENT_TOOLS_HEADER,
+    FORM_HEADER,
+    approval_wait,
+    client_tools_mode,
+    tool_form,
+)
 from responses_app.requests.clients import REASONING_HEADER, reasoning_form
 from responses_app.requests.headers import (
     ESTIMATED,
@@ -31,7 +39,6 @@ from responses_app.requests.json_schema import (
     string,
     whole_number,
 )
-from responses_app.requests.tools import FORM_HEADER, tool_form
 from responses_app.schema.builders import (
     Operation,
     header,
@@ -72,11 +79,20 @@ REQUEST_HEADERS: dict[str, Schema] = {
         "What happens if another turn of the session runs."
     ).schema,
     FORM_HEADER: tool_form.schema,
+    CLIENT_TOOLS_HEADER: client_tools_mode.schema,
+    APPROVAL_HEADER: approval_wait.schema,
     REASONING_HEADER: reasoning_form.schema,
     KEY_HEADER: idempotency_key.schema,
     LAST_EVENT_HEADER: string("Continue after this event.", pattern=EVENT_PATTERN),
 }
-GENERATING = (TURN_POLICY_HEADER, KEY_HEADER, FORM_HEADER, REASONING_HEADER)
+GENERATING = (
+    TURN_POLICY_HEADER,
+    KEY_HEADER,
+    FORM_HEADER,
+    CLIENT_TOOLS_HEADER,
+    APPROVAL_HEADER,
+    REASONING_HEADER,
+)
 RESPONSE_HEADERS: dict[str, Schema] = {
     REQUEST_ID_HEADER: string("Names this request in the server's log."),
     SESSION_HEADER: string("The session it belongs to."),

@@ -102,6 +102,9 @@ _all_enabled = CompiledQuery(_enabled_names)
 def profile_of_row(row: Profile) -> AgentProfile:
     fields = {"provider": row.provider, "base_url": row.base_url, "model": row.upstream_model}
     named = {name: value for name, value in fields.items() if value}
+    toolset = None
+    if row.toolset is not None:
+        toolset = tuple(row.toolset)
     fallbacks = row.fallback_models
     if fallbacks == []:  # the default of the field: not set
         fallbacks = None
@@ -110,9 +113,13 @@ def profile_of_row(row: Profile) -> AgentProfile:
         location=f"Profile {row.name}",
         instructions=row.instructions,
         core_prompt=row.core_prompt.strip(),
-        toolset=tuple(row.toolset),
+        toolset=toolset,
         tool_items=row.tool_items,
+        client_tools=row.client_tools,
+        approval_wait=row.approval_wait,
         upstream=row.model_options | named,
         fallback_models=fallbacks,
         context_window=row.context_window or 0,
+        compact_share=row.compact_share,
+        max_iterations=row.max_iterations or 0,
     )

@@ -10,7 +10,7 @@ from django.utils import timezone
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog.store import event_store
-from responses_app.models import ApprovalGrant, Conversation, Response, Session
+from responses_app.models import ApprovalGrant, Conversation, Note, Response, Session
 from responses_app.protocol.errors import (
     InvalidRequest,
     SessionExists,
@@ -91,6 +91,7 @@ def _mark_deleted(session: Session) -> list[str]:
     ):
         raise SessionNotFound(session.public_id)
     ApprovalGrant.objects.filter(session=session).delete()
+    Note.objects.filter(session=session).delete()
     for conversation in Conversation.objects.filter(session=session):
         conversation.session = Session.objects.opened(session.owner_id, None, CONVERSATIONS)
         conversation.save(update_fields=["session"])

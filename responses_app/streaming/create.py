@@ -14,7 +14,8 @@ class CreateResponseConsumer(GeneratingConsumer):
         principal = await self.principal()
         session_id = self.session_id
         fields = await parse_body(body)
-        request = await database.read(read_create, fields, principal, session_id, self.tool_form)
+        options = self.client_options
+        request = await database.read(read_create, fields, principal, session_id, options)
         admitted = await self.admit(request.admission, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

@@ -12,6 +12,7 @@ from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.protocol.errors import ApiError, ResponseDeleted
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
+from responses_app.requests.client_options import ClientOptions, read_client_options
 from responses_app.requests.clients import read_reasoning_form
 from responses_app.requests.headers import (
     IGNORED_HEADER,
@@ -24,7 +25,6 @@ from responses_app.requests.headers import (
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
 from responses_app.requests.json_body import run_beside_loop
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.admit import admit
 from responses_app.services.lifecycle.cancel import leave
@@ -45,8 +45,8 @@ class GeneratingConsumer(HttpConsumer):
         return read_session_id(self.header(SESSION_HEADER))
 
     @property
-    def tool_form(self) -> str | None:
-        return self.header(FORM_HEADER)
+    def client_options(self) -> ClientOptions:
+        return read_client_options(self.header)
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
         """Headers give the session key, the turn policy, the idempotency key and the client."""
@@ -71,6 +71,7 @@ class GeneratingConsumer(HttpConsumer):
             names.append(SESSION_HEADER)
         for turn in admitted.skipped_turns:
             names.append(f"deleted turn {turn}")
+        names += admitted.left_out
         if names:
             headers.append((IGNORED_HEADER.lower().encode(), ignored_value(names).encode()))
         if admitted.is_replayed:

@@ -12,7 +12,14 @@ from responses_app.agent_profiles import AgentProfile
 from responses_app.models import Profile
 
 pytestmark = pytest.mark.django_db
-GOOD = {"name": "coder", "toolset": "[]", "fallback_models": "[]", "model_options": "{}", "is_enabled": "on"}
+GOOD = {
+    "name": "coder",
+    "toolset": "null",
+    "client_tools": "replace",
+    "fallback_models": "[]",
+    "model_options": "{}",
+    "is_enabled": "on",
+}
 
 
 @pytest.fixture
@@ -30,6 +37,15 @@ def test_a_good_profile_is_saved(browser: Client) -> None:
     upstream = {"provider": "custom", "upstream_model": "m", "base_url": "https://models.example/v1"}
     assert save(browser, **upstream, toolset='["terminal"]').status_code == 302
     assert Profile.objects.get().toolset == ["terminal"]
+
+
+@pytest.mark.parametrize(("written", "stored"), [("", None), ("null", None), ("[]", [])])
+def test_an_empty_toolset_is_all_tools_and_an_empty_list_is_none(
+    browser: Client, written: str, stored: list[str] | None
+) -> None:
+    assert save(browser, toolset=written).status_code == 302
+    assert Profile.objects.get().toolset == stored
+    assert bool(agent_of("coder").tools(None)) is (stored is None)
 
 
 def test_options_of_the_model_are_saved_and_go_with_its_requests(browser: Client) -> None:
@@ -83,6 +99,7 @@ def test_the_form_lists_the_providers(browser: Client) -> None:
         ("provider", "custom", "base_url is required"),
         ("toolset", '{"terminal": true}', "toolset must be a list"),
         ("toolset", "[7]", "toolset[0] must be text"),
+        ("toolset", '["calculate", "terminl"]', "toolset[1] is &#x27;terminl&#x27;, which is no tool; write terminal."),
         ("fallback_models", '"another"', "fallback_models must be a list"),
         ("fallback_models", '[{"who": "knows"}]', "who is not one of"),
     ],

@@ -23,6 +23,8 @@ from responses_app.models import (
     Conversation,
     IdempotencyKey,
     InputItem,
+    Note,
+    NoteKind,
     Profile,
     Response,
     Session,
@@ -108,6 +110,7 @@ def fill_small(owner: User, now: datetime) -> None:
     RuntimeProcess.objects.bulk_create(
         RuntimeProcess(id=f"{n}", host="h", pid=n, pid_started="1", role="web", heartbeat_at=now) for n in range(60)
     )
+    Note.objects.bulk_create(Note(owner=owner, kind=NoteKind.MEMORY, text=f"note {n}") for n in range(60))
 
 
 def queries(browser: Client, path: str, **params: Any) -> list[str]:
@@ -144,11 +147,12 @@ SMALL_LISTS = (
     "responses_app/apikey",
     "responses_app/profile",
     "responses_app/approvalgrant",
+    "responses_app/note",
     "gateway_app/runtimeprocess",
 )
 MODELS = (
     *(Response, Session, ToolEvent, Conversation, IdempotencyKey),
-    *(ApiKey, Profile, ApprovalGrant, RuntimeProcess),
+    *(ApiKey, Profile, ApprovalGrant, RuntimeProcess, Note),
 )
 
 

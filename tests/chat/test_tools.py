@@ -178,7 +178,8 @@ def test_full_detail_shows_a_failure_in_the_same_words_in_either_form(server: Se
 def test_a_call_that_waits_for_consent_says_so_and_how_to_decide(server: Server) -> None:
     asked = scripted(call("guarded", command="rm  -r x"))
     usage = {"include_usage": True}
-    with streamed(server, asked, stream_options=usage) as (answer, received):
+    wait = {"X-Hermes-Approval-Wait": "true"}
+    with streamed(server, asked, stream_options=usage, headers=wait) as (answer, received):
         completion = StreamedCompletion(answer.headers)
         for frame in received:
             completion.note(frame)

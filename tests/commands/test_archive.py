@@ -54,11 +54,11 @@ def fill(server: Server) -> dict[str, str]:
 # Version 1 of the format has these columns of a response. Archives of earlier versions are imported by them;
 # those lack is_usage_estimated.
 RESPONSE_COLUMNS = """
-    accessed_at attempt cancel_requested_at cancel_requested_by context_hash crashes created_at deleted_at
-    error finished_at first_output_ms id ignored incomplete_reason input_tokens is_background is_history_resent
-    is_history_spoken is_stored is_usage_estimated kind last_position last_sequence message_count model on_disconnect
-    output output_tokens quirks reasoning_form request requested_by session_key spoken_hash started_at status tool_calls
-    tool_items total_ms turn usage waits_for_turn
+    accessed_at approvals attempt cancel_requested_at cancel_requested_by client_tools context_hash crashes
+    created_at deleted_at error finished_at first_output_ms id ignored incomplete_reason input_tokens is_background
+    is_history_resent is_history_spoken is_stored is_usage_estimated kind last_position last_sequence message_count
+    model on_disconnect output output_tokens quirks reasoning_form request requested_by session_key spoken_hash
+    started_at status tool_calls tool_items total_ms turn usage waits_for_turn
 """
 
 

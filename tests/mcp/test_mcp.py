@@ -28,6 +28,7 @@ from tests.support.mcp_harness import (
     raw,
 )
 from tests.support.server import free_port
+from tests.support.tool_runs import text_of
 
 Start = Callable[..., StartedToolset]
 
@@ -83,6 +84,7 @@ async def test_results_are_text(started_toolset: StartedToolset) -> None:
         "kept",
         "[link to file:///big.bin, unknown type, 7 bytes]",
     ]
+    assert started_toolset.images == ("data:image/png;base64,aGVsbG8=",)
 
 
 async def test_progress_is_reported_as_it_comes(started_toolset: StartedToolset) -> None:
@@ -124,7 +126,7 @@ async def test_a_server_killed_in_mid_call_is_an_error_and_comes_back(
         http_server.kill()
         http_server.start()
     await eventually(lambda: "files.add" in started_toolset.names())
-    assert await old.run({"a": 1, "b": 1}, ToolContext(Path(), print)) == "2"
+    assert await text_of(old.run({"a": 1, "b": 1}, ToolContext(Path(), print))) == "2"
     assert await started_toolset.pid() != pid
 
 

@@ -104,7 +104,7 @@ def test_upstreams_see_a_name_without_a_dot(make_server: Callable[..., Server], 
     stub.play(Calls((Call("call_1", "demo-add", ('{"a": 1, "b": 4}',)),)), Finish("tool_calls"))
     stub.play(Text("five"), Finish())
     body = server.openai().responses.create(model="hermes-agent", input="x")
-    assert body.output[0].type == "function_call"
-    assert body.output[0].name == "demo.add"
+    assert body.output[0].type == "mcp_call"
+    assert (body.output[0].server_label, body.output[0].name) == ("demo", "add")
     assert stub.asked[-1].body["messages"][-2]["tool_calls"][0]["function"]["name"] == "demo-add"
     assert stub.asked[-1].body["messages"][-1]["content"] == "5"

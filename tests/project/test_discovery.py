@@ -107,7 +107,11 @@ def test_a_key_sees_and_uses_only_its_profiles(database: Database, tmp_path: Pat
         ({"a": {"instructions": 7}}, "profiles.a.instructions"),
         ({"a": {"toolset": "calculate"}}, "profiles.a.toolset"),
         ({"a": {"toolset": [7]}}, "profiles.a.toolset[0]"),
+        ({"a": {"toolset": ["calculat"]}}, "profiles.a.toolset[0] is 'calculat', which is no tool; write calculate."),
+        ({"a": {"toolset": ["other.read"]}}, "profiles.a.toolset[0] is 'other.read', which is no tool and no MCP"),
         ({"a": {"tool_items": "both"}}, "profiles.a.tool_items"),
+        ({"a": {"client_tools": "both"}}, "profiles.a.client_tools"),
+        ({"a": {"approval_wait": "yes"}}, "profiles.a.approval_wait"),
         ({"a": {"context_length": -1}}, "profiles.a.context_length"),
         ({"a": {"provider": "oracle"}}, "profiles.a.provider"),
         ({"a": {"provider": "openai", "model": "m"}}, "profiles.a.api_key"),
@@ -121,6 +125,15 @@ def test_a_bad_profile_stops_the_start_and_is_named(tmp_path: Path, profiles: An
     done = check_settings(tmp_path)
     assert done.returncode != 0
     assert f"config.yaml: {place}" in done.stderr.splitlines()[-1]
+
+
+def test_a_toolset_may_name_tools_that_are_off_and_mcp_servers_that_are_down(tmp_path: Path) -> None:
+    toolset = ["terminal", "files", "files.read_file", "search"]
+    servers = {"files": {"command": "no-such-program"}, "search": {"url": "https://x.example/mcp", "enabled": False}}
+    config = {"profiles": {"a": {"toolset": toolset}}, "mcp_servers": servers}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    done = check_settings(tmp_path, HERMES_TERMINAL="off")
+    assert done.returncode == 0, done.stderr
 
 
 def test_capabilities_promise_what_is_there_and_nothing_else(server: Server) -> None:

@@ -11,6 +11,7 @@ TESTS = ROOT / "tests"
 # Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade or an archive.
 RAW_SQL = (
     "tests/eventlog/",
+    "tests/project/test_upgraded_profiles.py",
     "tests/faults/",
     "tests/golden/",
     "tests/support/",

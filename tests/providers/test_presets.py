@@ -97,6 +97,14 @@ def test_a_field_that_a_server_refuses_is_not_sent() -> None:
     assert "stream_options" not in body
 
 
+def test_a_field_that_a_server_refuses_counts_as_ignored() -> None:
+    fields = ("seed", "frequency_penalty")
+    for is_chat_request in (True, False):
+        for name, sent in (("mistral", {"frequency_penalty"}), ("gemini", {"seed"}), ("vllm", {*fields})):
+            found = sent_fields(fields, PRESETS[name], "chat_completions", is_chat_request=is_chat_request)
+            assert found == sent
+
+
 @pytest.mark.parametrize("name", ["llamacpp", "lmstudio"])
 def test_a_server_that_takes_no_named_choice_is_offered_the_named_tool_alone(name: str) -> None:
     tools = ({"type": "function", "name": "look"}, {"type": "function", "name": "listen"})
@@ -107,11 +115,3 @@ def test_a_server_that_takes_no_named_choice_is_offered_the_named_tool_alone(nam
     later = chat_body(call.followed_by([]), Upstream(name, "m"))
     assert later["tool_choice"] == "auto"
     assert len(later["tools"]) == 2
-
-
-def test_a_field_that_a_server_refuses_counts_as_ignored() -> None:
-    fields = ("seed", "frequency_penalty")
-    for is_chat_request in (True, False):
-        for name, sent in (("mistral", {"frequency_penalty"}), ("gemini", {"seed"}), ("vllm", {*fields})):
-            found = sent_fields(fields, PRESETS[name], "chat_completions", is_chat_request=is_chat_request)
-            assert found == sent

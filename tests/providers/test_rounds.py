@@ -123,7 +123,7 @@ async def test_a_long_context_may_take_longer(providers: Providers, mode: str) -
     providers.stub.play(StreamStyle(has_opening=False), Gate(opened), Text("At last."), Finish())
     later = threading.Timer(4 * STALE_SECS, opened.set)
     later.start()
-    long = replace(CALL, instructions="word " * 50_000)
+    long = replace(CALL, instructions="word " * 50_001)
     recorded = await record_round(providers.provider(mode, stale_secs=STALE_SECS), call=long)
     assert (recorded.text, providers.requests) == ("At last.", 1)
 

@@ -91,17 +91,18 @@ def test_consent_lasts_for_the_session_or_always_and_for_the_same_arguments(serv
     assert effects(server, "lasting") == 4
 
 
-def test_parallel_calls_wait_apart_and_the_others_run(server: Server) -> None:
+def test_calls_behind_one_that_waits_ask_at_once_and_run_in_their_order(server: Server) -> None:
     response_id = start_background(
         server, call("guarded", text="first"), call("effect", text="free"), call("guarded", text="2nd")
     )
     first, second = until_waiting(server, response_id, 2)
-    assert effects(server, "free") == 1
-    decide(server, response_id, "deny", request_id=second["request_id"])
-    until_waiting(server, response_id, 1)
+    decide(server, response_id, "once", request_id=second["request_id"])
+    until_parked(server, response_id)
+    assert (effects(server, "first"), effects(server, "2nd"), effects(server, "free")) == (0, 0, 0)
     decide(server, response_id, "once", request_id=first["request_id"])
     body = server.ended(response_id)
-    assert (effects(server, "first"), effects(server, "2nd"), effects(server, "free")) == (1, 0, 1)
+    traces = (server.home / "effects.txt").read_text().splitlines()
+    assert [trace for trace in traces if trace in ("first", "free", "2nd")] == ["first", "free", "2nd"]
     assert [item["type"] for item in body["output"]].count("function_call_output") == 3
     check_log(server, response_id)
 

@@ -21,7 +21,7 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 
 def ask(client: httpx.Client, *steps: dict[str, Any], **fields: Any) -> str:
     body = {"input": script(*steps), "background": True, **fields}
-    answer = client.post("/v1/responses", json=body)
+    answer = client.post("/v1/responses", json=body, headers={"X-Hermes-Approval-Wait": "true"})
     assert answer.status_code == 200, answer.text
     response_id: str = answer.json()["id"]
     return response_id

@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from responses_app.protocol.items import Item
-from responses_app.protocol.token_estimate import newest_that_fit
+from responses_app.protocol.truncation import newest_that_fit
 from tests.support.checker import check_log
 from tests.support.long_conversations import (
     LONG,

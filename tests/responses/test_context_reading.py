@@ -8,9 +8,11 @@ from django.utils import timezone
 
 from responses_app.eventlog.store import event_store
 from responses_app.models import InputItem, Response
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import KEPT, CompactedContext, Item
-from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.truncation import newest_that_fit
 from responses_app.services.history.chain import ChainHistory, ids_before, turns_before
 from responses_app.services.history.chain_values import ContextSize, inherited_instructions
 from responses_app.services.history.compaction import expand, seal_compaction
@@ -104,7 +106,7 @@ def admitted(chain: Chain, reads: ReadAhead, previous_id: str, window: int = 0) 
         model="m",
         items=[message("user", "next")],
         previous_id=previous_id,
-        context_window=window,
+        limits=ContextLimits(window),
     )
     response_id = new_response_id()
     with transaction.atomic():

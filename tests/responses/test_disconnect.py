@@ -143,6 +143,7 @@ def test_an_unstored_response_can_be_cancelled_while_it_runs(server: Server) -> 
 def test_who_leaves_during_a_slow_admission_has_left_all_the_same(make_server: Callable[..., Server]) -> None:
     """The server ends the request's task long before the database answers."""
     server = make_server(HERMES_LEASE_SECS="60")
+    server.openai().responses.create(input="hi")  # the first request of a process takes longer to read
     with _writes_blocked(server):
         body = json.dumps({"input": script({"gate": "never"}), "store": False, "stream": True}).encode()
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
@@ -150,7 +151,7 @@ def test_who_leaves_during_a_slow_admission_has_left_all_the_same(make_server: C
             with server.http() as client:  # five requests later, the first is read and waits for the database
                 assert {client.get("/v1/responses/resp_x?stream=true").status_code for _ in range(5)} == {404}
         time.sleep(DAPHNE_PATIENCE_SECS + 2)
-    eventually(lambda: stored_rows(server, "response", "status") == [("cancelled",)], what="the stop")
+    eventually(lambda: ("cancelled",) in stored_rows(server, "response", "status"), what="the stop")
     assert "Traceback" not in server.log
     assert "killed" not in server.log
 

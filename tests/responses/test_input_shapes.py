@@ -151,7 +151,7 @@ BAD_ITEMS: list[tuple[dict[str, Any], str]] = [
     ({"type": "reasoning", "summary": "text"}, "input[0].summary"),
     ({"type": 5}, "input[0].type"),
     ({"role": "user", "content": "x", "phase": 1}, "input[0].phase"),
-    (with_part(type="input_file", file_id="f"), "input[0].content[0].type"),
+    (with_part(type="input_file", file_id="f"), "input[0].content[0].file_id"),
     (with_part(type="input_audio", data="x"), "input[0].content[0].type"),
     (with_part(type="input_image", file_id="f"), "input[0].content[0].image_url"),
     (with_part(type="input_image", image_url="file:///etc"), "input[0].content[0].image_url"),

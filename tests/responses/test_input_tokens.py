@@ -22,9 +22,12 @@ def test_history_instructions_and_tools_count(server: Server) -> None:
     client = server.openai()
     short = count(server, input="hi")
     assert client.responses.input_tokens.count(model="hermes-agent", input="hi").input_tokens == short
-    assert count(server, input="hi" * 400) > short + 150
+    assert count(server, input="hi " * 400) > short + 350
     assert count(server, input="hi", instructions="Be kind. " * 20) > short
-    assert count(server, input="hi", tools=[{"type": "function", "name": "f"}]) > short
+    without_tools = count(server, input="hi", tools=[])
+    assert short > without_tools + 50  # the tools that the server offers
+    assert count(server, input="hi", tools=[{"type": "function", "name": "f"}]) > without_tools
+    assert count(server, input="渡" * 1000) > short + 900
     previous = client.responses.create(model="hermes-agent", input="write 100 words").id
     assert count(server, input="hi", previous_response_id=previous) > short + 100
     client.responses.create(model="hermes-agent", input="write 100 words", conversation="counted")

@@ -70,7 +70,7 @@ def run(node_client: Path, server: Server) -> Run:
         pytest.param(script({"think": "one two "}, {"say": "three"}), ["reasoning", "message"], id="reasoning"),
         pytest.param(
             REASONING_TEXT_AND_CALL,
-            ["reasoning", "message", "function_call", "function_call_output", "message"],
+            ["reasoning", "message", "mcp_call", "message"],
             id="server-tool",
         ),
     ],
@@ -165,3 +165,10 @@ def test_the_ai_sdk_chats_beside_tools_of_the_server(run: Run) -> None:
     assert "error" not in seen["parts"]
     assert seen["tokens"] > 0
     assert seen["answered"] == "The result is windy in sample."
+
+
+def test_the_ai_sdk_goes_on_after_a_call_of_the_server(server: Server, run: Run) -> None:
+    asked = script({"call": "effect", "arguments": {"text": "ai tool"}})
+    seen = run("serverTool", asked, script({"say": "ai next"}), program="ai.mjs")
+    assert seen == {"first": "The result is ai tool.", "second": "ai next"}
+    assert "ai tool" in server.model_calls('"ai next"')[0]["texts"]

@@ -101,13 +101,14 @@ def test_words_before_a_whole_call_are_not_continued(make_server: Callable[..., 
 
 
 EFFECT = Call("c1", "effect", ('{"text": "done"}',))
-SLOW = Call("c2", "safe_effect", ('{"text": "safe", "gate": "slow"}',))
+BESIDE = Call("c1", "parallel_effect", ('{"text": "done"}',))
+SLOW = Call("c2", "parallel_effect", ('{"text": "safe", "gate": "slow"}',))
 GUARDED = Call("c2", "guarded", ('{"text": "allowed"}',))
 MCP = {"tools": [{"type": "mcp", "server_label": "hermes"}]}
 
 
 @CHAT_ONLY
-@pytest.mark.parametrize(("calls", "fields"), [((EFFECT, SLOW), {}), ((SLOW, EFFECT), MCP)])
+@pytest.mark.parametrize(("calls", "fields"), [((EFFECT, SLOW), {}), ((SLOW, BESIDE), MCP)])
 def test_words_beside_calls_come_before_their_outputs(
     front: Server, stub: ModelStub, calls: tuple[Call, ...], fields: dict[str, Any]
 ) -> None:

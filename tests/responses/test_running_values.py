@@ -61,11 +61,11 @@ def test_rows_hold_what_a_walk_finds_and_a_migration_finds_it_again(
 def test_what_leaves_a_conversation_is_no_longer_counted(
     make_server: Callable[..., Server],
 ) -> None:
-    server = make_server(HERMES_CONTEXT_LENGTH="2000")
+    server = make_server(HERMES_CONTEXT_LENGTH="2000", HERMES_COMPACT_SHARE="0")
     client = server.openai()
     items: Any = [{"type": "message", "role": "user", "content": f"own {LONG}"}]
     conversation = client.conversations.create(items=items)
-    ask: dict[str, Any] = {"model": "hermes-agent", "conversation": conversation.id}
+    ask: dict[str, Any] = {"model": "hermes-agent", "conversation": conversation.id, "tools": []}
     with pytest.raises(openai.BadRequestError) as refused:
         client.responses.create(input=f"too much {LONG}", **ask)
     assert refused.value.code == "context_length_exceeded"

@@ -166,7 +166,7 @@ def test_a_tool_that_is_not_there_answers_with_those_that_are(front: Front) -> N
 def start_slow_and_fast(front: Front) -> str:
     """The second call ends first; the first one needs a repair."""
     slow, fast = '{"text": "safe slow", "gate": "slow",}', '{"text": "fast"}'
-    front.stub.play(calls(slow, fast, name="safe_effect"), Finish("tool_calls"))
+    front.stub.play(calls(slow, fast, name="parallel_effect"), Finish("tool_calls"))
     response_id: str = respond(front.server, background=True)["id"]
     eventually(lambda: outputs(front.server.body(response_id)) == ["fast"], what="the result of the second call")
     return response_id

@@ -4,15 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.checker import check_log
 from tests.support.scripted_requests import call, effects, run_script
 from tests.support.server import (
     Server,
-    created_id,
-    events,
     eventually,
     script,
-    streaming,
     text,
 )
 from tests.support.stored_rows import stored_rows, tool_calls
@@ -58,18 +54,6 @@ def test_obvious_types_are_fitted_and_others_named(server: Server) -> None:
 def test_broken_arguments_are_reported_to_the_model(server: Server) -> None:
     body = run_script(server, {"call": "effect", "arguments": ["not", "an object"]})
     assert "must be one JSON object: they are an array" in body["output"][1]["output"]
-
-
-def test_parallel_calls_run_in_parallel(server: Server) -> None:
-    """Each waits for a gate that is opened only when both have begun."""
-    both = script(call("effect", text="left", gate="both"), call("effect", text="right", gate="both"))
-    with streaming(server, input=both) as (_, received):
-        response_id = created_id(next(received))
-        eventually(lambda: effects(server, "left") and effects(server, "right"), what="both calls to begin")
-        server.open_gate("both")
-        kinds = [event["item"]["type"] for event in events(list(received)) if event["type"].endswith("item.done")]
-    assert kinds == ["function_call", "function_call", "function_call_output", "function_call_output", "message"]
-    check_log(server, response_id)
 
 
 def test_a_long_output_is_stored_whole_and_shown_cut(server: Server) -> None:
@@ -175,10 +159,22 @@ def test_a_turn_has_a_time_limit(make_server: Callable[..., Server]) -> None:
     assert text(body) == "kept "
 
 
-def test_a_loop_that_never_ends_is_ended(server: Server) -> None:
+def test_a_loop_that_never_ends_is_ended_in_words(server: Server) -> None:
     body = run_script(server, call("again"))
-    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_iterations"})
-    assert len(tool_calls(server, body["id"])) == 90
+    assert (body["status"], body["incomplete_details"]["reason"]) == ("incomplete", "max_iterations")
+    assert len(tool_calls(server, body["id"])) == 89
+    assert text(body)
+
+
+def test_the_rounds_of_a_turn_are_limited_by_the_server_and_by_its_profile(make_server: Callable[..., Server]) -> None:
+    server = make_server(HERMES_MAX_ITERATIONS="4")
+    body = run_script(server, call("again"))
+    assert len(tool_calls(server, body["id"])) == 3
+    made = "from responses_app.models import Profile; Profile.objects.create(name='hasty', max_iterations=2)"
+    server.manage("shell", "-c", made)
+    body = run_script(server, call("again"), model="hasty")
+    assert len(tool_calls(server, body["id"])) == 1
+    assert body["incomplete_details"]["reason"] == "max_iterations"
 
 
 def test_files_written_in_one_turn_are_there_in_the_next(server: Server) -> None:

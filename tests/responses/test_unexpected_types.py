@@ -7,9 +7,9 @@ import orjson
 import pytest
 from django.contrib.auth.models import User
 
-from gateway_app.agent.compaction import summary_call
 from gateway_app.agent.context import build_items
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.summaries import summary_call
 from gateway_app.api.chat.requests import read_chat
 from gateway_app.api.runs.requests import read_run
 from gateway_app.api.sessions.turn_request import read_chat as read_session_chat

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway_app.runtime.tool_runner import ToolProgress
+from gateway_app.runtime.tool_progress import ToolProgress
 from responses_app.protocol.events import Event
 from tests.support.checker import check_log
 from tests.support.server import Server, eventually, script

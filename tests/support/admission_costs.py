@@ -14,6 +14,7 @@ from gateway_app.runtime.resumption import read_attempts
 from gateway_app.runtime.turn_context import build_turn_context
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import CompactedContext
 from responses_app.services.history.compaction import seal_compaction
@@ -112,13 +113,13 @@ def admissions(led: Chain, resent: Chain) -> dict[str, list[int]]:
     by_name = {"session_id": led.session.public_id}
     asked = {
         "chain": admission(led, previous_id=led.ids[-1]),
-        "chain, window known": admission(led, previous_id=led.ids[-1], context_window=WIDE),
+        "chain, window known": admission(led, previous_id=led.ids[-1], limits=ContextLimits(WIDE)),
         "session": admission(led, **by_name),
         "session, unstored": admission(led, **by_name, is_stored=False),
         "conversation": admission(led, conversation=led.conversation.pk),
-        "conversation, window known": admission(led, conversation=led.conversation.pk, context_window=WIDE),
+        "conversation, window known": admission(led, conversation=led.conversation.pk, limits=ContextLimits(WIDE)),
         "resent": admission(resent, items=repeating),
-        "resent, window known": admission(resent, items=repeating, context_window=WIDE),
+        "resent, window known": admission(resent, items=repeating, limits=ContextLimits(WIDE)),
     }
     return {name: cost_of_admission(one) for name, one in asked.items()}
 

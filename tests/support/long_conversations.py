@@ -10,7 +10,7 @@ from tests.support.model_stub import ModelStub
 from tests.support.server import Server
 
 THRESHOLD = 1000
-LONG = "word " * 900  # about 1,125 tokens
+LONG = "word " * 1200  # about 1,200 tokens
 MANAGED: dict[str, Any] = {"context_management": [{"type": "compaction", "compact_threshold": THRESHOLD}]}
 SUMMARY = "[Summary of the conversation"  # so begins what a model is shown of one
 COMPACT = "/v1/responses/compact"

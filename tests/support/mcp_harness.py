@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway_app.agent.tools import Tool, ToolContext
+from gateway_app.agent.tools import Tool, ToolContext, ToolOutput
 from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset, ServerState
@@ -72,12 +72,16 @@ class StartedToolset:
     def __init__(self, toolset: McpToolset) -> None:
         self.toolset = toolset
         self.reported: list[str] = []
+        self.images: tuple[str, ...] = ()  # of the last call
 
     def tool(self, name: str) -> Tool:
         return {tool.name: tool for tool in self.toolset.tools()}[name]
 
     async def call(self, name: str, **arguments: Any) -> str:
-        return await self.tool(name).run(arguments, ToolContext(Path(), self.reported.append))
+        output = await self.tool(name).run(arguments, ToolContext(Path(), self.reported.append))
+        assert isinstance(output, ToolOutput)
+        self.images = output.images
+        return output.text
 
     async def pid(self) -> int:
         number: int = json.loads(await self.call("files.whoami"))["pid"]

@@ -73,7 +73,8 @@ class Asked:
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
-    connection: int
+    connection: int = 0
+    is_lookup: bool = False
     hung_up: threading.Event = field(default_factory=threading.Event)
 
 
@@ -83,6 +84,7 @@ class ModelStub:
         self.asked: list[Asked] = []
         self.connections = 0
         self.url = ""
+        self.reports: dict[str, Any] = {}  # path -> what a GET of it gets; of any other, 404
         self.refuse: Rule | None = None
         self._scripts: list[Sequence[Step]] = []
         self._started = threading.Event()
@@ -124,9 +126,16 @@ class ModelStub:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        number = self.connections = self.connections + 1
+        number = 0  # a connection that only asks for reports is not counted
         try:
-            while (asked := await _read_request(reader, number)) is not None:
+            while (asked := await _read_request(reader)) is not None:
+                if asked.is_lookup:
+                    report = _report(self.reports.get(asked.path))
+                    await _Playing(asked, (report,), reader, writer, self._server.close).play()
+                    continue
+                if not number:
+                    number = self.connections = self.connections + 1
+                asked.connection = number
                 self.asked.append(asked)
                 script = self._next_script(asked)
                 try:
@@ -146,7 +155,13 @@ class ModelStub:
         return self._scripts.pop(0) if self._scripts else HELLO
 
 
-async def _read_request(reader: asyncio.StreamReader, connection: int) -> Asked | None:
+def _report(found: Any) -> Answer:
+    if found is None:
+        return Answer(404, b"{}")
+    return Answer(200, json.dumps(found).encode())
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
     line = await reader.readline()
     if not line:
         return None
@@ -155,7 +170,9 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Asked 
         name, _, value = header.partition(":")
         headers[name.lower()] = value.strip()
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(line.split()[1].decode(), headers, json.loads(body or b"{}"), connection)
+    method, path, _ = line.decode().split()
+    is_lookup = method == "GET" and not path.partition("?")[0].rpartition("/")[0].endswith("/responses")
+    return Asked(path, headers, json.loads(body or b"{}"), is_lookup=is_lookup)
 
 
 @dataclass(frozen=True)

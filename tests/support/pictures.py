@@ -93,7 +93,9 @@ class Demo:
         self.keys = {name: server.manage("createkey", name, "--owner", owner) for name, owner in owners.items()}
 
     def ask(self, asked: str, session: str = "", key: str = "", path: str = "/v1/responses", **more: Any) -> str:
-        headers = {"X-Hermes-Session-Id": session} if session else {}
+        headers = {"X-Hermes-Approval-Wait": "true"}
+        if session:
+            headers["X-Hermes-Session-Id"] = session
         with self.server.http(self.keys.get(key)) as client:
             answer = client.post(path, json={"input": asked, **more}, headers=headers)
         body = answer.json()

@@ -18,6 +18,7 @@ from django.conf import settings
 from gateway_app.agent.answer_buffer import with_note
 from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.turn_limits import LAST_ROUND
 from gateway_app.providers.builtin.provider import compose
 from gateway_app.providers.builtin.script import (
     Call,
@@ -74,6 +75,8 @@ def _texts(call: ModelCall) -> list[str]:
 
 
 def _script(call: ModelCall) -> list[Step]:
+    if call.items and call.items[-1].get("content") == LAST_ROUND:
+        return [Say("That is all I know.")]
     last, reply = question_and_reply(call)
     asked = item_text(last)
     if not asked.startswith('{"script"'):

@@ -1,6 +1,7 @@
 """Tools that leave traces, wait, fail and ask: one line in ``effects.txt`` for each time one really ran."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,17 @@ async def _effect(arguments: dict[str, Any], context: ToolContext) -> str:
     if gate := arguments.get("gate"):
         await passed(home, gate)
     return str(arguments.get("text", "done"))
+
+
+async def _look(arguments: dict[str, Any], context: ToolContext) -> str:
+    """The traces so far; ``mark`` leaves a file that says that the call has begun."""
+    home = _home(context)
+    if mark := arguments.get("mark"):
+        (home / f"looking-{mark}").touch()
+    if gate := arguments.get("gate"):
+        await passed(home, gate)
+    traces = home / "effects.txt"
+    return traces.read_text() if traces.exists() else ""
 
 
 async def _explode(arguments: dict[str, Any], context: ToolContext) -> str:
@@ -66,7 +78,8 @@ def _trace(home: Path, text: str) -> None:
 
 
 async def _again(arguments: dict[str, Any], context: ToolContext) -> str:
-    return '{"script": [{"call": "again", "arguments": {}}]}'
+    number = arguments.get("number", 0) + 1
+    return json.dumps({"script": [{"call": "again", "arguments": {"number": number}}]})
 
 
 def _always(arguments: dict[str, Any]) -> str:
@@ -81,6 +94,15 @@ def make_tools(terminal_mode: str, limits: Limits) -> dict[str, Tool]:
     tools = (
         Tool("effect", "Leaves a trace.", ANYTHING, _effect),
         Tool("safe_effect", "Leaves a trace, and may run again.", ANYTHING, _effect, is_replay_safe=True),
+        Tool(
+            "parallel_effect",
+            "Leaves a trace, beside other calls.",
+            ANYTHING,
+            _effect,
+            is_replay_safe=True,
+            is_read_only=True,
+        ),
+        Tool("look", "Waits for a gate and reads the traces.", ANYTHING, _look, is_replay_safe=True, is_read_only=True),
         Tool("guarded", "Leaves a trace, after consent.", ANYTHING, _effect, asks_approval=_always),
         Tool(
             "client_guarded",

@@ -15,6 +15,7 @@ from gateway_app.tools import builtin_tools, search_files
 from gateway_app.tools.support.output import MAX_RESULT_CHARS
 from gateway_app.tools.support.tree import is_match
 from gateway_app.tools.support.workspace import PathRefused, locate, opened_folder
+from tests.support.tool_runs import text_of
 
 TOOLS = builtin_tools("off")
 Run = Callable[..., Awaitable[str]]
@@ -35,11 +36,10 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(workspace: Path) -> Run:
-    context = ToolContext(workspace, report=lambda _: None)
+    context = ToolContext(workspace, report=print)
 
     async def run(name: str, **arguments: Any) -> str:
-        async with asyncio.timeout(30):
-            return await TOOLS[name].run(arguments, context)
+        return await asyncio.wait_for(text_of(TOOLS[name].run(arguments, context)), 30)
 
     return run
 
@@ -165,7 +165,7 @@ async def test_a_long_file_is_read_page_by_page(run: Run, workspace: Path) -> No
     await run("write_file", path="long", content="".join(f"line {n}\n" for n in range(1, 5001)))
     first = await run("read_file", path="long")
     assert first.count("\n") == 2000
-    assert first.endswith("2000|line 2000\n[cut: go on with offset=2001; the file has 48893 bytes]")
+    assert first.endswith("2000|line 2000\n[cut: go on with read_file offset=2001; the file has 48893 bytes]")
     assert await run("read_file", path="long", offset=5000, limit=5) == "5000|line 5000"
     assert await run("read_file", path="long", offset=5001) == "[the file ends before line 5001: it has 5000 lines]"
     (workspace / "no-end").write_text("a\nb")

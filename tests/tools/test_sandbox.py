@@ -11,6 +11,7 @@ from gateway_app.tools import builtin_tools
 from gateway_app.tools.support.limits import DEFAULT_LIMITS
 from gateway_app.tools.support.sandbox import bubblewrap, wrapped
 from gateway_app.tools.terminal import make_terminal
+from tests.support.tool_runs import text_of
 
 Shell = Callable[[str], Awaitable[str]]
 
@@ -28,7 +29,9 @@ def workspace(tmp_path: Path) -> Path:
 def sandbox(workspace: Path) -> Shell:
     if bubblewrap() is None:
         pytest.skip("bubblewrap does not work: apt-get install bubblewrap")
-    return lambda command: terminal("sandboxed").run({"command": command}, ToolContext(workspace, report=print))
+    return lambda command: text_of(
+        terminal("sandboxed").run({"command": command}, ToolContext(workspace, report=print))
+    )
 
 
 async def test_the_sandbox_shows_the_system_and_the_workspace_alone(

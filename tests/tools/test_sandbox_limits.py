@@ -21,6 +21,7 @@ from gateway_app.tools.support import cgroups, seccomp
 from gateway_app.tools.support.private_files import PrivateFiles
 from gateway_app.tools.support.sandbox import bubblewrap
 from tests.support.server import ROOT, Server, script
+from tests.support.tool_runs import text_of
 
 pytestmark = pytest.mark.skipif(bubblewrap() is None, reason="bubblewrap does not work: apt-get install bubblewrap")
 needs_group = pytest.mark.skipif(cgroups.usable_parents() is None, reason="no control group can be made here")
@@ -48,7 +49,7 @@ FORKS = (
 
 async def run(workspace: Path, command: str, limits: Limits) -> str:
     terminal = builtin_tools("sandboxed", limits)["terminal"]
-    return await terminal.run({"command": command}, ToolContext(workspace, report=print))
+    return await text_of(terminal.run({"command": command}, ToolContext(workspace, report=print)))
 
 
 @pytest.mark.any_database

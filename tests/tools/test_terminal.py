@@ -14,6 +14,7 @@ from gateway_app.agent.tools import Tool, ToolContext
 from gateway_app.tools import builtin_tools
 from gateway_app.tools.support.output import MAX_REPORTED_CHARS, MAX_RESULT_CHARS
 from gateway_app.tools.support.sandbox import bubblewrap
+from tests.support.tool_runs import text_of
 
 Shell = Callable[..., Coroutine[Any, Any, str]]
 needs_bubblewrap = pytest.mark.skipif(
@@ -64,7 +65,7 @@ def shell(mode: str, workspace: Path, viewer: Viewer) -> Shell:
 
     async def shell(command: str, **arguments: Any) -> str:
         async with asyncio.timeout(30):
-            return await terminal(mode).run({"command": command, **arguments}, context)
+            return await text_of(terminal(mode).run({"command": command, **arguments}, context))
 
     return shell
 

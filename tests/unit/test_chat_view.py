@@ -8,7 +8,7 @@ import pytest
 from gateway_app.api.chat.renderers import ChatView
 from responses_app.eventlog import Numbering, Segment
 from responses_app.protocol.builder import OutputBuilder
-from responses_app.protocol.events import TOOL_CALLED, Event
+from responses_app.protocol.events import TOOL_CALLED, TOOL_NAMED, Event
 from responses_app.protocol.response_object import initial_body
 from responses_app.protocol.status import Status
 
@@ -94,3 +94,42 @@ def test_an_end_without_a_start_says_nothing() -> None:
     log.serve("c1", "terminal", starts=0)
     log.serve("c2", "_internal")
     assert progress(rendered(log.end(), 2)) == []
+
+
+def write(log: Log, name: str, chars: int) -> None:
+    """The model writes the arguments of a call, eight characters at a time."""
+    log.builder.call_started("c1", name)
+    index = log.builder.output_index_of("c1")
+    log.builder.add({"type": TOOL_NAMED, "call_id": "c1", "name": name, "output_index": index})
+    for _ in range(chars // 8):
+        log.builder.call_arguments("c1", "12345678")
+
+
+@pytest.mark.parametrize("is_detailed", [False, True])
+def test_long_arguments_show_progress_while_they_are_written(is_detailed: bool) -> None:
+    log = Log()
+    write(log, "write_file", 2000)
+    log.builder.call_finished("c1")
+    index = log.builder.output_index_of("c1")
+    log.builder.add({"type": TOOL_CALLED, "call_id": "c1", "name": "write_file", "output_index": index})
+    log.builder.add({"type": STARTED, "call_id": "c1", "name": "write_file"})
+    events = log.end(Status.CANCELLED)
+    whole = rendered(events, len(events), is_detailed=is_detailed)
+    assert progress(whole) == [("c1", "running")] * 5 + [("c1", "completed")]
+    assert b'"argumentChars":64,' in whole or b'"argumentChars":64}' in whole
+    for size in (1, 3):
+        assert rendered(events, size, is_detailed=is_detailed) == whole
+
+
+def test_short_arguments_show_none() -> None:
+    log = Log()
+    write(log, "terminal", 40)
+    log.builder.call_finished("c1")
+    assert progress(rendered(log.end(), 2)) == []
+
+
+def test_a_call_that_was_cut_off_in_its_arguments_is_over_too() -> None:
+    log = Log()
+    write(log, "write_file", 100)
+    log.builder.call_finished("c1", is_cut=True)
+    assert progress(rendered(log.end(), 2)) == [("c1", "running"), ("c1", "completed")]

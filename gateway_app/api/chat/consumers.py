@@ -29,7 +29,8 @@ class ChatConsumer(GeneratingConsumer):
         is_detailed = wants_detail(self.header(DETAIL_HEADER))
         session_id = self.session_id
         fields = await parse_body(body)
-        request = await database.read(read_chat, fields, principal, session_id, self.tool_form)
+        options = self.client_options
+        request = await database.read(read_chat, fields, principal, session_id, options)
         admitted = await self._admit(request, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

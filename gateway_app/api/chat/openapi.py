@@ -158,6 +158,7 @@ _PROGRESS: dict[str, Schema] = _REPORT | {
     "emoji": STRING,
     "label": STRING,
     "status": enum(("running", "completed")),
+    "argumentChars": INTEGER,
     "input": ANYTHING,
     "output": STRING,
 }
@@ -170,8 +171,8 @@ SCHEMAS: dict[str, Schema] = {
     "ChatCompletionChunk": shape(_CHUNK, ("usage", "hermes")),
     "ToolProgress": shape(
         _PROGRESS,
-        ("usage", "emoji", "label", "input", "output"),
-        "A tool that the server runs starts or ends. "
+        ("usage", "emoji", "label", "argumentChars", "input", "output"),
+        "A tool that the server runs starts or ends, or the model writes its arguments. "
         f"input and output are there with {DETAIL_HEADER}: full.",
     ),
     "ChatApprovalRequest": shape(

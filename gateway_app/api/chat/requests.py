@@ -28,6 +28,7 @@ from gateway_app.runtime.visibility import unsent_fields
 from responses_app.http.principals import Principal
 from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.create import CreateRequest, read_create
 from responses_app.requests.fields import (
     Field,
@@ -69,7 +70,10 @@ class ChatRequest:
 
 
 def read_chat(
-    body: Fields, principal: Principal, session_id: str | None = None, tool_form: str | None = None
+    body: Fields,
+    principal: Principal,
+    session_id: str | None = None,
+    chosen: ClientOptions = PLAIN_OPTIONS,
 ) -> ChatRequest:
     """Check a request before anything is stored; null means the same as absent."""
     given = without_nulls(body)
@@ -88,7 +92,7 @@ def read_chat(
         fields["instructions"] = instructions
     items = [one.item for one in sent]
     try:
-        read = read_create(fields | {"input": items}, principal, session_id, tool_form)
+        read = read_create(fields | {"input": items}, principal, session_id, chosen)
     except InvalidRequest as error:
         raise chat_error(error, given, sent) from None
     ignored = _ignored(given, read, sent)

@@ -27,7 +27,8 @@ class CreateRunConsumer(GeneratingConsumer):
         principal = await self.principal()
         session_id = self.session_id
         fields = await parse_body(body)
-        admission = await database.read(read_run, fields, principal, session_id, self.tool_form)
+        options = self.client_options
+        admission = await database.read(read_run, fields, principal, session_id, options)
         admitted = await self.admit(admission, fields)
         started = {
             "run_id": run_id_of(admitted.response_id),

@@ -7,6 +7,7 @@ from responses_app.http.principals import Principal
 from responses_app.models import Kind
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests import create
+from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.fields import (
     Field,
     boolean,
@@ -57,7 +58,7 @@ def read_run(
     body: dict[str, Any],
     principal: Principal,
     session_header: str | None = None,
-    tool_form: str | None = None,
+    client_options: ClientOptions = PLAIN_OPTIONS,
 ) -> Admission:
     """A response's request in the form of Hermes. The session: body, then chain, then header."""
     given = without_nulls(body)
@@ -70,7 +71,7 @@ def read_run(
     unused = sorted(given.keys() & IGNORED_FIELDS.keys())
     taken = OWN_FIELDS | IGNORED_FIELDS
     fields = {name: value for name, value in given.items() if name not in taken}
-    admission = create.read_create(fields | own, principal, tool_form=tool_form).admission
+    admission = create.read_create(fields | own, principal, chosen=client_options).admission
     session = chosen
     if chosen is None and admission.previous_id is None and admission.conversation is None:
         session = session_header

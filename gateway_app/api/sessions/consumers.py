@@ -43,7 +43,7 @@ class SessionConsumer(GeneratingConsumer):
 
         def read() -> Admission:
             session = find_session(principal.owner_id, self.path_args["session_id"])
-            return read_chat(fields, principal, session, self.tool_form)
+            return read_chat(fields, principal, session, self.client_options)
 
         admission = await database.read(read)
         admitted = await self.admit(admission, fields)

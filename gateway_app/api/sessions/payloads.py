@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from gateway_app.api.sessions.renderers import outcome_fields, runtime_fields
 from gateway_app.api.sessions.transcript import session_messages
 from gateway_app.api.tool_calls import shortened
-from gateway_app.runtime.recorder import INTERNAL_TOOL_PREFIX
+from gateway_app.runtime.unseen_calls import INTERNAL_TOOL_PREFIX
 from responses_app.models import InputItem, Response, Session, SessionQuerySet, ToolEvent
 from responses_app.protocol.ids import run_id_of
 from responses_app.protocol.items import Item

@@ -10,11 +10,14 @@ from responses_app.models import Kind, Session
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests import create
 from responses_app.requests.chat_content import as_content
+from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.fields import Field, ignored, read_fields, text, without_nulls
 from responses_app.requests.input_items import HISTORY, INPUT_SCHEMA, read_input
 from responses_app.requests.json_schema import NULL, any_of, array_of, ref
 from responses_app.requests.messages import as_items
 from responses_app.services.lifecycle.admission import Admission
+
+_PART_KEYS = ("text", "image_url", "file", "file_data", "file_url")
 
 
 def _read_turn_input(value: Any, name: str) -> Any:
@@ -26,7 +29,7 @@ def _read_turn_input(value: Any, name: str) -> Any:
 
 def _is_part(entry: Any) -> bool:
     """A message has ``content`` instead of these."""
-    return isinstance(entry, dict) and ("text" in entry or "image_url" in entry)
+    return isinstance(entry, dict) and not entry.keys().isdisjoint(_PART_KEYS)
 
 
 def _read_other_history(value: Any, name: str) -> None:
@@ -53,7 +56,10 @@ SYNONYMS = {"message": "input", "system_message": "instructions"}
 
 
 def read_chat(
-    body: dict[str, Any], principal: Principal, session: Session, tool_form: str | None = None
+    body: dict[str, Any],
+    principal: Principal,
+    session: Session,
+    chosen: ClientOptions = PLAIN_OPTIONS,
 ) -> Admission:
     """A turn of a session: its history is the session's, its new messages are in the body."""
     given = without_nulls(body)
@@ -69,7 +75,7 @@ def read_chat(
     for name, value in (given | own).items():
         if name not in unused:
             fields[SYNONYMS.get(name, name)] = value
-    admission = create.read_create(fields, principal, session.public_id, tool_form).admission
+    admission = create.read_create(fields, principal, session.public_id, chosen).admission
     return replace(admission, kind=Kind.SESSION_CHAT, ignored=admission.ignored + tuple(unused))
 
 

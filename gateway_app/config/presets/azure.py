@@ -12,4 +12,5 @@ AZURE = Preset(
     call_id_pattern=r".{1,40}",  # 400 string_above_max_length
     reasoning_return=ReasoningReturn.NEVER,
     takes_system_items=True,
+    takes_files=True,
 )

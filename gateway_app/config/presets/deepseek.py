@@ -11,4 +11,5 @@ DEEPSEEK = Preset(
     reasoning_return=ReasoningReturn.REQUIRED,
     continuation=Continuation.PREFIX,
     continuation_url="https://api.deepseek.com/beta",
+    sees=False,
 )

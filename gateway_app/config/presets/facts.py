@@ -58,11 +58,16 @@ class Preset:
     # models whose names begin with the pattern.
     placeholder_extras: Mapping[str, Any] = field(default_factory=dict)
     placeholder_models: str = ""
+    # -- content
+    sees: bool | None = None  # whether its models see images; None: that depends on the model
+    takes_files: bool = False  # PDF files and others, as OpenAI's `file` parts
     # -- answers
     writes_calls_as_text: bool = False  # <tool_call>{...}</tool_call> at the end of a message
     hides_stream_errors: bool = False  # an error before the first event is an empty stream
     continuation: Continuation = Continuation.NOTE
     continuation_url: str = ""  # continuations go to this address
+    # A prompt that is too long is answered after its oldest part was dropped, without an error.
+    truncates_silently: bool = False
     echoes_prefix: bool = False  # the continued text begins with the prefix again
     # -- the Responses API
     takes_system_items: bool = False  # also behind other items, beside the instructions

@@ -8,4 +8,5 @@ LMSTUDIO = Preset(
     base_url="http://127.0.0.1:1234/v1",
     takes_named_choice=False,  # it answers 400
     writes_calls_as_text=True,  # a call that its parser rejects stays in the text
+    truncates_silently=True,
 )

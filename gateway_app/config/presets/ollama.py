@@ -1,4 +1,4 @@
-"""Ollama. Sources: ollama/ollama openai/openai.go, server/routes.go, docs/api/openai-compatibility.mdx."""
+"""Ollama. Sources: ollama/ollama openai/openai.go, server/{routes,prompt}.go, docs/api/openai-compatibility.mdx."""
 
 from gateway_app.config.presets.facts import Preset
 
@@ -7,4 +7,5 @@ OLLAMA = Preset(
     title="Ollama",
     base_url="http://127.0.0.1:11434/v1",
     reasoning_field="reasoning",  # reasoning_content is not read
+    truncates_silently=True,
 )

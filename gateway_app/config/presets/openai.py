@@ -13,4 +13,5 @@ OPENAI = Preset(
     reasoning_return=ReasoningReturn.NEVER,
     takes_system_items=True,
     resumes_background=True,
+    takes_files=True,
 )

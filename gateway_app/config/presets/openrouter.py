@@ -9,4 +9,5 @@ OPENROUTER = Preset(
     needs_key=True,
     format_forms=(FormatForm.JSON_SCHEMA, FormatForm.JSON_OBJECT, FormatForm.INSTRUCTIONS),
     reasoning_field="reasoning",
+    takes_files=True,
 )

@@ -10,7 +10,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway_app.config.models import describe
-from gateway_app.operations.doctor.context_length import Report, ask_server
 from gateway_app.operations.doctor.database import check_database
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.operations.doctor.model import (
@@ -21,7 +20,13 @@ from gateway_app.operations.doctor.model import (
     try_model,
 )
 from gateway_app.operations.doctor.model_trials import Finding
-from gateway_app.operations.doctor.remote import check_layer, check_mcp, check_upstreams
+from gateway_app.operations.doctor.remote import (
+    check_layer,
+    check_mcp,
+    check_upstreams,
+    check_windows,
+)
+from gateway_app.providers.model_server import Report, ask_server
 
 TIMEOUT_SECS = 5.0
 MODEL_LIMIT_SECS = 300.0
@@ -142,6 +147,7 @@ def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[CheckMessage
     yield from check_database()
     if not is_offline:
         yield from check_upstreams(timeout_secs)
+        yield from check_windows(timeout_secs)
         yield from check_mcp(timeout_secs)
         yield from check_layer(timeout_secs)
 

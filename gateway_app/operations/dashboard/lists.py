@@ -82,7 +82,7 @@ def recent_sessions() -> list[Session]:
 
 
 def waiting_approvals() -> list[ToolEvent]:
-    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=Now())
+    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=Now(), response__is_stored=True)
     return list(waiting.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
 
 

@@ -11,8 +11,8 @@ import yaml
 from gateway_app.agent.events import ModelFailed
 from gateway_app.config.models import Model
 from gateway_app.config.presets.registry import PRESETS
-from gateway_app.operations.doctor.context_length import Report
 from gateway_app.operations.doctor.model_trials import TRIALS, Finding, Subject, Trial
+from gateway_app.providers.model_server import Report
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.agents import Agent, agent_of
 from responses_app.services.profiles import default_model, is_default, profile_names
@@ -41,7 +41,7 @@ def find_candidate(profile: str) -> Candidate:
     agent: Agent = agent_of(name)
     if is_default(name):
         name = ""
-    return Candidate(agent.models()[0], agent.context_window, name)
+    return Candidate(agent.models()[0], agent.window().tokens, name)
 
 
 async def try_model(

@@ -13,6 +13,8 @@ from django.core import checks
 from gateway_app.config.models import Model, public_address
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.operations.doctor.messages import Ok
+from gateway_app.providers.model_server import is_listed, upstream_headers
+from gateway_app.runtime.windows import Window, WindowSource, windows
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -34,6 +36,12 @@ def check_upstreams(timeout_secs: float) -> Iterator[checks.CheckMessage]:
             )
         else:
             yield _check_upstream(model, timeout_secs)
+
+
+def check_windows(timeout_secs: float) -> Iterator[checks.CheckMessage]:
+    for model in settings.HERMES_MODELS:
+        if model["provider"] != "builtin":
+            yield _check_window(model, timeout_secs)
 
 
 def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
@@ -59,16 +67,19 @@ def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
     return _check_model_list(model["model"], response, text)
 
 
-def upstream_headers(model: Model) -> dict[str, str]:
-    """Those of every request to the model's server."""
-    headers = dict(model["options"].get("extra_headers") or {})
-    key = model["api_key"]
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-        key_header = PRESETS[model["provider"]].key_header
-        if key_header:
-            headers[key_header] = key
-    return headers
+def _check_window(model: Model, timeout_secs: float) -> checks.CheckMessage:
+    """Where a profile has none of its own."""
+    window = windows.ask_now(model, timeout_secs)
+    if model == settings.HERMES_MODELS[0] and settings.HERMES_CONTEXT_LENGTH:
+        window = Window(settings.HERMES_CONTEXT_LENGTH, WindowSource.SETTING)
+    if window.tokens:
+        return Ok("model", f"the context window of {model['model']}: {window}")
+    return checks.Warning(
+        f"the context window of {model['model']} is not known",
+        hint="Set HERMES_CONTEXT_LENGTH, or context_length of a profile.",
+        obj="model",
+        id="gateway_app.W045",
+    )
 
 
 def _check_model_list(model: str, response: "Response", text: str) -> checks.CheckMessage:
@@ -94,11 +105,6 @@ def _check_model_list(model: str, response: "Response", text: str) -> checks.Che
             id="gateway_app.W020",
         )
     return Ok("model", f"{text} and knows {model}")
-
-
-def is_listed(model: str, names: list[str]) -> bool:
-    """Ollama lists a name with its tag, Gemini with its folder, and both take it without."""
-    return any(name in names for name in (model, f"{model}:latest", f"models/{model}"))
 
 
 def _model_names(response: "Response") -> list[str]:

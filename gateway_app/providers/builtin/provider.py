@@ -10,9 +10,9 @@ from textwrap import shorten
 
 import orjson
 
-from gateway_app.agent.compaction import summarised_entries
 from gateway_app.agent.events import ModelEvent
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.summaries import summarised_entries
 from gateway_app.providers.builtin.sampling import choose_call, sample
 from gateway_app.providers.builtin.script import (
     Fail,

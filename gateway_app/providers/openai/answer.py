@@ -213,14 +213,19 @@ class Answer(ABC):
         if not is_finished:  # a call may be cut even where the stream is marked as finished
             is_finished = self.is_marked_finished(is_clean=failure is None) and self.calls.are_whole
         if not is_finished:
-            return failure or cut_off("it ended without a finish reason")
+            return failure or self._cut_off("it ended without a finish reason")
         if self.has_nameless_call():
             return cut_off("it has a call without a name")
         # A model that chose to write nothing has at least the token that ends its answer.
         is_empty = self.reason == "stop" and not self.has_output()
         if is_empty and not self.usage.output_tokens:
-            return failure or cut_off("it ended without any output")
+            return failure or self._cut_off("it ended without any output")
         return None
+
+    def _cut_off(self, how: str) -> ModelFailed:
+        flaw = cut_off(how)
+        flaw.is_empty = not self.has_output()
+        return flaw
 
 
 @dataclass(frozen=True)

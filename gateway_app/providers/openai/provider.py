@@ -7,12 +7,14 @@ from typing import Any
 
 import openai
 
+from gateway_app.agent.budget import is_cut
 from gateway_app.agent.events import (
     ModelEvent,
     ModelFailed,
     ProtocolDeviation,
     UpstreamAbandoned,
     UpstreamPosition,
+    Usage,
 )
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
@@ -21,6 +23,7 @@ from gateway_app.providers.openai.errors import Refused
 from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.formatted_answers import FormattedAnswers
 from gateway_app.providers.openai.forms import Forms
+from gateway_app.providers.openai.media import Media
 from gateway_app.providers.openai.refusals import CallRefusals, Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.responses.background import PICK_UP
@@ -31,6 +34,9 @@ from gateway_app.providers.openai.transport import FRESH_CONNECTION
 from responses_app.metrics import UpstreamRequest
 
 logger = logging.getLogger(__name__)
+
+CUT_PROMPT = "prompt cut by the upstream: set a larger context window there"
+MIN_JUDGED_TOKENS = 1_000  # the estimate of a shorter prompt may be far off
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
 
@@ -44,6 +50,7 @@ class OpenAIProvider:
         self._forms = Forms(self._client, PROTOCOLS[upstream.api_mode])
         self._refused_state = StateRefusals(upstream.preset)
         self._refused_fields = Refusals(upstream)
+        self._media = Media(upstream)
         self._formatted = FormattedAnswers(upstream, self._ask)
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
@@ -55,11 +62,14 @@ class OpenAIProvider:
         self, call: ModelCall, change: Callable[[Body], Body]
     ) -> AsyncGenerator[ModelEvent]:
         """The answer in the best form that the upstream takes; ``change`` is made to each body."""
+        given = call
+        call, left_out = await self._media.adapted(given)
         exchange = self._forms.best(call)
         if call.resume is not None and exchange.form != PICK_UP:
             yield UpstreamAbandoned()
         fields = self._refused_fields.of(call)
         exchange.body, deviations = self._applied(change(exchange.body), fields)
+        deviations = left_out + deviations
         refused_form = ""
         while True:
             for deviation in deviations:
@@ -72,6 +82,12 @@ class OpenAIProvider:
                 self._forms.remember_refused(refused_form)
                 return
             except Refused as refused:
+                if self._media.learn(given, refused):
+                    call, left_out = await self._media.adapted(given)
+                    exchange = self._forms.best(call)
+                    exchange.body, deviations = self._applied(change(exchange.body), fields)
+                    deviations = left_out + deviations
+                    continue
                 less, deviations = self._learn(exchange.body, refused, fields)
                 if deviations:
                     exchange.body = less
@@ -125,6 +141,8 @@ class OpenAIProvider:
                             yield model_event
             except ModelFailed as found:
                 failure = client.redacted(found)
+            if client.upstream.preset.truncates_silently and _is_cut(call, answer.usage):
+                yield ProtocolDeviation(CUT_PROMPT)
             is_empty = failure is None and not request.has_event
             if is_empty and client.upstream.preset.hides_stream_errors:
                 raise _empty_stream()
@@ -147,6 +165,13 @@ class OpenAIProvider:
     async def aclose(self) -> None:
         await self._client.aclose()
         await self._forms.aclose()
+
+
+def _is_cut(call: ModelCall, usage: Usage) -> bool:
+    """A low count of the prompt is the only sign."""
+    estimated = call.estimate()
+    is_counted = usage.input_tokens > 0 and estimated > MIN_JUDGED_TOKENS
+    return is_counted and is_cut(estimated, usage.input_tokens)
 
 
 def _as_it_is(body: Body) -> Body:

@@ -16,10 +16,10 @@ from mcp.client import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from pydantic import ValidationError
 
-from gateway_app.agent.tools import Approver, AsksApproval, Tool, ToolContext
+from gateway_app.agent.tools import Approver, AsksApproval, Tool, ToolContext, ToolOutput
 from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.names import public_name
-from gateway_app.tools.mcp.results import as_text, progress_text
+from gateway_app.tools.mcp.results import as_text, images_in, progress_text
 from gateway_app.tools.mcp.transport import Transport, open_transport, redacted
 
 logger = logging.getLogger(__name__)
@@ -232,9 +232,8 @@ class Connection:
 
     def _tool(self, listed: types.Tool) -> Tool:
         hints = listed.annotations
-        is_replay_safe = False
-        if hints is not None:
-            is_replay_safe = bool(hints.read_only_hint or hints.idempotent_hint)
+        is_read_only = hints is not None and bool(hints.read_only_hint)
+        is_idempotent = hints is not None and bool(hints.idempotent_hint)
         asks_approval: AsksApproval | None = self._asks_approval
         if self.server.approval == "none":
             asks_approval = None
@@ -244,7 +243,8 @@ class Connection:
             description=listed.description or listed.title or "",
             parameters=listed.input_schema,
             run=partial(self.call, listed.name),
-            is_replay_safe=is_replay_safe,
+            is_replay_safe=is_read_only or is_idempotent,
+            is_read_only=is_read_only,
             asks_approval=asks_approval,
             approver=approver,
             time_limit_secs=self.server.timeout_secs,
@@ -255,7 +255,7 @@ class Connection:
         return f"Every call of the MCP server {self.server.label} needs approval."
 
     # -- calls --------------------------------------------------------------------------
-    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> str:
+    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Cancelling the caller's task cancels the request at the server too."""
         client, label = self._client, self.server.label
         if client is None:
@@ -280,7 +280,7 @@ class Connection:
             raise RuntimeError(
                 text or f"The tool {tool} of the MCP server {label} failed without a reason."
             )
-        return text
+        return ToolOutput(text, images_in(result))
 
     def _failure(self, error: MCPError) -> str:
         label = self.server.label

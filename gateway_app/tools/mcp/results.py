@@ -1,8 +1,10 @@
-"""The result of an MCP server's tool as text for the model."""
+"""The result of an MCP server's tool for the model: as text, and its images."""
 
 import json
 
 from mcp import types
+
+from gateway_app.tools.support.images import MAX_IMAGES, image_url
 
 Block = (
     types.TextContent
@@ -23,6 +25,19 @@ def as_text(result: types.CallToolResult) -> str:
     if result.structured_content is not None and not has_text:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
     return "\n".join(filter(None, parts))
+
+
+def images_in(result: types.CallToolResult) -> tuple[str, ...]:
+    """As data URLs; the text describes each of them, also those that are too large."""
+    found = []
+    for block in result.content:
+        if isinstance(block, types.ImageContent):
+            found.append(image_url(block.mime_type, block.data))
+        elif isinstance(block, types.EmbeddedResource) and isinstance(
+            block.resource, types.BlobResourceContents
+        ):
+            found.append(image_url(block.resource.mime_type or "", block.resource.blob))
+    return tuple(filter(None, found))[:MAX_IMAGES]
 
 
 def progress_text(progress: float, total: float | None, message: str | None) -> str:

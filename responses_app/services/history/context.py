@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from responses_app.protocol.items import MARK, Item
-from responses_app.protocol.token_estimate import estimate_tokens, newest_that_fit
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.truncation import newest_that_fit
 from responses_app.services.conversations import ConversationHistory
 from responses_app.services.history.chain import ChainHistory
 from responses_app.services.history.compaction import expand

@@ -5,7 +5,12 @@ from collections.abc import Callable
 from responses_app.models import ConversationItem, InputItem, Response, ResponseQuerySet
 from responses_app.protocol.errors import NotFound
 from responses_app.protocol.ids import ItemLocation, location_of_item
-from responses_app.protocol.items import Item, without_fields
+from responses_app.protocol.items import (
+    APPROVAL_REQUEST,
+    Item,
+    request_id_of,
+    without_fields,
+)
 
 
 class ItemNotFound(NotFound):
@@ -32,13 +37,16 @@ def _find_item(owner_id: int, item_id: str, param: str) -> Item:
     if location is None:
         found = _in_conversations(owner_id, item_id)
     else:
-        found = _in_response(owner_id, location)
+        found = find_in_response(owner_id, location)
     if found is None or found.get("id", item_id) != item_id:
         raise ItemNotFound(item_id, param)
-    return without_fields(found, "id")
+    named = without_fields(found, "id")
+    if found["type"] == APPROVAL_REQUEST:
+        named["approval_request_id"] = request_id_of(found)
+    return named
 
 
-def _in_response(owner_id: int, location: ItemLocation) -> Item | None:
+def find_in_response(owner_id: int, location: ItemLocation) -> Item | None:
     visible: ResponseQuerySet = Response.objects.visible_to(owner_id).filter(
         pk=location.response_id, deleted_at__isnull=True
     )

@@ -27,6 +27,7 @@ class Placement:
     has_server_history: bool = False
     repeated: Repeated | None = None
     skipped: tuple[str, ...] = ()  # deleted turns of its chain, which the model does not see
+    left_out: tuple[str, ...] = ()  # of the conversation, as it does not fit
 
 
 def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
@@ -47,9 +48,9 @@ def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
     if placement.repeated is not None:
         known_items = placement.repeated.items
     check_answers(previous, placement.items, known_items, admission.location)
-    if admission.context_window and admission.echo.get("truncation") != "auto":
-        check_window(admission, placement, reads)
-    return placement
+    if not admission.limits.window:
+        return placement
+    return replace(placement, left_out=check_window(admission, placement, reads))
 
 
 def _placement(admission: Admission, reads: ReadAhead) -> Placement:

@@ -78,6 +78,8 @@ def _essence(item: Item) -> list[Any] | None:
             return ["o", item["call_id"], _parts(item["output"])]
         case "reasoning":
             return None
+        case "mcp_approval_request":
+            return ["x", without_fields(item, "id", "status", "approval_request_id")]
         case _:
             return ["x", without_fields(item, "id", "status")]
 
@@ -97,6 +99,8 @@ def _part(part: ContentPart) -> str:
         return f"r{detail}:{part['refusal']}"
     if "image_url" in part:
         return f"i{detail}:{part['image_url']}"
+    if part["type"] == "input_file":
+        return f"f{part.get('filename') or ''}:{part.get('file_data') or part.get('file_url')}"
     return "?"
 
 

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from responses_app.models import Conversation, Response
+from responses_app.protocol.context_limits import answer_reserve
 from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.truncation import question_of
 from responses_app.services.conversations import ConversationHistory, last_position
 from responses_app.services.history.chain import ChainHistory
 from responses_app.services.history.compaction import expand
 from responses_app.services.history.context import count_context
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.read_ahead import ReadAhead
+
+OLDEST_TURNS = "oldest turns (truncation)"  # in X-Hermes-Ignored and on the row
 
 
 class Continued(Protocol):
@@ -28,16 +32,43 @@ class Continued(Protocol):
     def skipped(self) -> tuple[str, ...]: ...
 
 
-def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -> None:
-    """Refuse a request that can't fit, before it costs anything."""
+def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -> tuple[str, ...]:
+    """Refuse a request that can't fit, before it costs anything; the names of what is left out.
+
+    Of a conversation that is truncated or compacted, only the question has to fit.
+    """
     newer = expand(admission.owner_id, placement.items)
-    echo = admission.echo
-    tokens = estimate_tokens(newer.items, echo.get("instructions"), echo.get("tools") or [])
+    is_truncating = admission.echo.get("truncation") == "auto"
+    is_managed = bool(admission.request.get("context_management"))
+    if is_truncating or is_managed or admission.limits.is_compacting:
+        _check_fits(admission, _tokens_of(admission, question_of(newer.items)))
+        if not is_truncating:
+            return ()
+    estimated = _tokens_of(admission, newer.items)
     if not newer.replaces_all:
-        tokens += _tokens_before(admission.owner_id, placement, reads)
-    if tokens > admission.context_window:
+        estimated += _tokens_before(admission.owner_id, placement, reads)
+    if not is_truncating:
+        _check_fits(admission, estimated)
+        return ()
+    window = admission.limits.window
+    room = window - answer_reserve(window, admission.echo.get("max_output_tokens"))
+    if admission.limits.tokens(estimated) <= room:
+        return ()
+    return (OLDEST_TURNS,)
+
+
+def _tokens_of(admission: Admission, items: list[Item]) -> int:
+    echo = admission.echo
+    return estimate_tokens(items, echo.get("instructions"), echo.get("tools") or [])
+
+
+def _check_fits(admission: Admission, estimated: int) -> None:
+    tokens = admission.limits.tokens(estimated)
+    window = admission.limits.window
+    if tokens > window:
         raise InvalidRequest(
-            f"The input has about {tokens} tokens, and this model takes {admission.context_window}. "
+            f"The input has about {tokens} tokens, with the server's own prompt and tools, "
+            f"and this model takes {window}. "
             "Shorten it, or send truncation: auto to drop the oldest turns.",
             param="input",
             code="context_length_exceeded",

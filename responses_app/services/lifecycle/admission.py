@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from responses_app.agent_profiles import FUNCTION_CALL, REPLACE
 from responses_app.eventlog import Tail
-from responses_app.models import Kind, TurnPolicy
+from responses_app.models import ApprovalMode, Kind, TurnPolicy
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.items import Item
 from responses_app.protocol.reasoning_items import RAW
 from responses_app.protocol.response_object import ResponseBody
@@ -36,9 +38,11 @@ class Admission:
     turn_policy: TurnPolicy | None = None  # instead of the session's own
     session_key: str | None = None  # from X-Hermes-Session-Key
     retry_of: str | None = None  # the response that is tried again: the same history and session
-    tool_items: str = "function_call"
+    tool_items: str = FUNCTION_CALL
+    client_tools: str = REPLACE
+    may_wait_for_approval: bool = False  # also where the client can't be asked, or could be
     reasoning_form: str = RAW
-    context_window: int = 0  # in tokens; 0 means unknown
+    limits: ContextLimits = field(default_factory=ContextLimits)
     is_stored: bool = True
     is_background: bool = False
     stops_with_client: bool = False  # even if it is stored
@@ -61,6 +65,17 @@ class Admission:
         return self.is_stored and (self.brings_history or not names_history)
 
     @property
+    def approvals(self) -> ApprovalMode:
+        """The events of runs and sessions ask the client; the output of a response can."""
+        if self.may_wait_for_approval:
+            return ApprovalMode.WAIT
+        if self.kind is Kind.CHAT:
+            return ApprovalMode.DENY
+        if self.kind is Kind.RESPONSES:
+            return ApprovalMode.REQUEST
+        return ApprovalMode.WAIT
+
+    @property
     def on_disconnect(self) -> OnDisconnect:
         if self.is_stored and not self.stops_with_client:
             return OnDisconnect.CONTINUE
@@ -76,6 +91,7 @@ class Admitted:
     body: ResponseBody
     on_disconnect: OnDisconnect
     skipped_turns: tuple[str, ...]
+    left_out: tuple[str, ...]  # of the conversation, as it does not fit
     interrupted: tuple[str, ...]
     tail: Tail
     reader: str  # the name of this request among the tail's clients

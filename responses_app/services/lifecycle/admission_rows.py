@@ -18,6 +18,7 @@ from responses_app.protocol.status import Status
 from responses_app.services.history.placement import FREE, Placement, find_placement, make_room
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.lifecycle.admission import Admission, Admitted
+from responses_app.services.lifecycle.approvals import decide_requests
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_admission
 from responses_app.services.lifecycle.claim import (
     PROCESS_ID,
@@ -51,6 +52,8 @@ def store_admission(
     With a reservation the turn is claimed too, unless it has to wait for another one.
     """
     placement = find_placement(admission, reads)
+    first_new = len(admission.items) - len(placement.items)
+    decide_requests(admission.owner_id, admission.requested_by, placement.items, first_new)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
         session_key = admission.session_key
@@ -91,6 +94,7 @@ def store_admission(
         body,
         admission.on_disconnect,
         placement.skipped,
+        placement.left_out,
         room.interrupted,
         tail,
         reader=response_id,
@@ -114,6 +118,8 @@ def _admitted_columns(
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,
         "kind": admission.kind,
         "tool_items": admission.tool_items,
+        "client_tools": admission.client_tools,
+        "approvals": admission.approvals,
         "reasoning_form": admission.reasoning_form,
         "model": admission.model,
         "requested_by": admission.requested_by,
@@ -125,7 +131,7 @@ def _admitted_columns(
     if admission.is_stored:
         columns["message_count"] = count_messages(placement.items)
         columns["request"] = admission.request
-        columns["ignored"] = list(admission.ignored)
+        columns["ignored"] = [*admission.ignored, *placement.left_out]
     else:
         columns["lease_owner"] = PROCESS_ID  # only this process has the request
     return columns | chain_columns_at_admission(response_id, admission, placement)

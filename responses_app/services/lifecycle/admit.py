@@ -10,6 +10,7 @@ from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.status import OnDisconnect
 from responses_app.services.history.item_references import resolve_references
 from responses_app.services.history.resent_history import possible_ends
+from responses_app.services.history.server_calls import has_bare_calls, with_outputs_of_ledger
 from responses_app.services.idempotency import Joined, join_or_note
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.admission_rows import Stored, store_admission
@@ -84,6 +85,7 @@ async def _admitted_by_joining(joined: Joined, reader: str) -> Admitted:
         await joined.body(),
         OnDisconnect(row.on_disconnect),
         skipped_turns=(),
+        left_out=(),
         interrupted=(),
         tail=joined.tail or event_store.tails.of(row.pk),
         reader=reader,
@@ -95,14 +97,15 @@ async def _prepared(admission: Admission) -> Admission:
     """Prepare it in a reader thread: the larger the request, the longer it takes."""
     has_references = any(item["type"] == "item_reference" for item in admission.items)
     has_history = admission.may_repeat_history and len(admission.items) > 1
-    if not has_references and not has_history:
+    if not has_references and not has_history and not has_bare_calls(admission.items):
         return admission
     return await database.read(prepare, admission)
 
 
 def prepare(admission: Admission) -> Admission:
-    """Resolve item references and hash the history; neither needs a transaction."""
+    """Complete the items and hash the history; neither needs a transaction."""
     items = resolve_references(admission.owner_id, admission.items, admission.location)
+    items = with_outputs_of_ledger(admission.owner_id, items)
     ends: dict[str, int] = {}
     if admission.may_repeat_history:
         ends = possible_ends(items)

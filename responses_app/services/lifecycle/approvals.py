@@ -3,6 +3,7 @@
 The functions that write run in the writer's transaction.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +22,8 @@ from responses_app.models import (
     decisions_for,
 )
 from responses_app.protocol.errors import ApiError, InvalidRequest
+from responses_app.protocol.items import Item
+from responses_app.services.lifecycle.approval_requests import answered_events
 from responses_app.services.lifecycle.tool_ledger import Intent
 from responses_app.services.lookup import owner_of
 
@@ -60,9 +63,14 @@ class ApprovalNotPending(ApiError):
         )
 
 
-def park(row: Response) -> bool:
-    """Wait without a lease; not at all when a decision has come meanwhile."""
-    waiting = ToolEvent.objects.filter(response_id=row.pk, status=ToolStatus.AWAITING_APPROVAL)
+def park(row: Response, call_ids: Sequence[str]) -> bool:
+    """Wait for these calls without a lease; not at all when a decision has come meanwhile.
+
+    A decision about a call behind them is no reason to go on: calls run in their order.
+    """
+    waiting = ToolEvent.objects.filter(
+        response_id=row.pk, call_id__in=call_ids, status=ToolStatus.AWAITING_APPROVAL
+    )
     until = None
     if not waiting.exclude(decision="").exists():
         until = waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
@@ -136,6 +144,14 @@ def _decide(
     return [event.call_id for event in chosen]
 
 
+def decide_requests(owner_id: int, actor: str, items: Sequence[Item], first_index: int) -> None:
+    """Apply the answers of a client to the requests of an earlier turn."""
+    decider = Decider(actor, Approver.CLIENT)
+    for event, is_approved in answered_events(owner_id, items, first_index):
+        decision = Decision.ONCE if is_approved else Decision.DENY
+        _record(event, decision, decider)
+
+
 def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
     if decision not in decisions_for(can_keep_consent=event.can_keep_consent):
         raise ApprovalNotKept(event.name)
@@ -143,6 +159,8 @@ def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
     event.decided_by = decider.actor
     event.decided_at = timezone.now()
     event.save(update_fields=["decision", "decided_by", "decided_at"])
+    if decision is Decision.DENY:
+        _end_request(event)
     if decision in KEPT_DECISIONS:
         _grant(event, decision, decider)
 
@@ -161,3 +179,12 @@ def _grant(event: ToolEvent, decision: Decision, decider: Decider) -> None:
         granted_by=decider.actor,
         approver=decider.authority,
     )
+
+
+def _end_request(event: ToolEvent) -> None:
+    """A turn that waits ends its call by itself; of a turn that has ended, the call is over."""
+    is_open = Response.objects.open().filter(pk=event.response_id).exists()
+    if not is_open:
+        event.status = ToolStatus.DENIED
+        event.finished_at = timezone.now()
+        event.save(update_fields=["status", "finished_at"])

@@ -30,6 +30,8 @@ FIELDS = (
     "cancel_requested_at",
     "crashes",
     "tool_items",
+    "client_tools",
+    "approvals",
     "reasoning_form",
     "session_id",
     "conversation_id",

@@ -19,6 +19,7 @@ from responses_app.services.conversations import append_response
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.idempotency import forget_content
+from responses_app.services.lifecycle.approval_requests import keep_open, open_requests
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_end
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -72,7 +73,9 @@ def settle(
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **columns):
         raise Fenced(row.pk)
     transaction.on_commit(partial(_count_end, body, is_estimated=segment.is_usage_estimated))
+    requests = open_requests(row, body["status"], body["output"])
     ToolEvent.objects.interrupt(row.pk)
+    keep_open(row, requests)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, new_input, body["output"])
     if body["usage"]:

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from responses_app.eventlog import read_segments
-from responses_app.models import Kind, Response
+from responses_app.models import ApprovalMode, Kind, Response
 from responses_app.protocol.items import without_fields
 from responses_app.protocol.response_object import ECHO_DEFAULTS
 from responses_app.protocol.sse import decode_frame, split_frames
@@ -25,6 +25,8 @@ def retried_admission(row: Response) -> Admission:
         kind=Kind(row.kind),
         retry_of=row.pk,
         tool_items=row.tool_items,
+        client_tools=row.client_tools,
+        may_wait_for_approval=row.approvals == ApprovalMode.WAIT,
         reasoning_form=row.reasoning_form,
         is_background=row.is_background,
     )

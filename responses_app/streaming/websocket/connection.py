@@ -8,6 +8,7 @@ from responses_app.http.principals import Principal, authenticate
 from responses_app.http.session_key import SESSION_KEY_HEADER, read_session_key
 from responses_app.models import TurnPolicy
 from responses_app.protocol.items import Item
+from responses_app.requests.client_options import ClientOptions, read_client_options
 from responses_app.requests.clients import read_reasoning_form
 from responses_app.requests.headers import (
     SESSION_HEADER,
@@ -15,7 +16,6 @@ from responses_app.requests.headers import (
     read_session_id,
     read_turn_policy,
 )
-from responses_app.requests.tools import FORM_HEADER
 from responses_app.services.lifecycle.admission import Admission
 
 REMEMBERED_TURNS = 32  # a client continues its last turn, or forks a recent one
@@ -74,7 +74,7 @@ class Connection:
     session_id: str | None
     session_key: str | None
     turn_policy: TurnPolicy | None
-    tool_form: str | None
+    options: ClientOptions
     reasoning_form: str
     memory: SocketMemory = field(default_factory=SocketMemory)
 
@@ -85,7 +85,7 @@ class Connection:
             session_id=read_session_id(header(SESSION_HEADER)),
             session_key=read_session_key(header(SESSION_KEY_HEADER)),
             turn_policy=read_turn_policy(header(TURN_POLICY_HEADER)),
-            tool_form=header(FORM_HEADER),
+            options=read_client_options(header),
             reasoning_form=read_reasoning_form(header),
         )
 

@@ -67,7 +67,7 @@ class SocketTurn:
             raise _meaningless("background")
         if self._body.get("stream") is False:
             raise _meaningless("stream")
-        request = read_create(self._body, principal, connection.session_id, connection.tool_form)
+        request = read_create(self._body, principal, connection.session_id, connection.options)
         admission = replace(
             request.admission,
             session_key=connection.session_key,

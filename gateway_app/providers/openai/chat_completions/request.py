@@ -212,6 +212,9 @@ def _part(part: ContentPart) -> dict[str, Any]:
         return {"type": "image_url", "image_url": image}
     if "text" in part:
         return {"type": "text", "text": part["text"]}
+    if part["type"] == "input_file" and part.get("file_data"):
+        file = {"filename": part.get("filename") or "file", "file_data": part["file_data"]}
+        return {"type": "file", "file": file}
     raise ModelFailed(
         f"A content part of type {part['type']!r} can't be sent to this model.", "invalid_prompt"
     )
@@ -222,5 +225,5 @@ def _tool_text(output: Content | None) -> str:
         return output
     texts = []
     for part in output or ():
-        texts.append(part.get("text", "[the image below]"))
+        texts.append(part.get("text", "[see below]"))
     return "".join(texts)

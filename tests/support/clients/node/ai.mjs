@@ -50,6 +50,13 @@ const scenarios = {
     const next = await generateText({ model, messages, maxRetries: 0 });
     return { first: answer.text, second: next.text };
   },
+  async serverTool() {
+    const [asked, next] = process.argv.slice(5).map((content) => ({ role: "user", content }));
+    const answer = await generateText({ model, messages: [asked], maxRetries: 0 });
+    const messages = [asked, ...answer.response.messages, next];
+    const second = await generateText({ model, messages, maxRetries: 0 });
+    return { first: answer.text, second: second.text };
+  },
   async compaction() {
     const managed = createOpenAI({ baseURL, apiKey, fetch: (url, sent) => fetch(url, { ...sent, body: compacting(sent) }) });
     const asked = { model: managed.responses("hermes-agent"), maxRetries: 0 };

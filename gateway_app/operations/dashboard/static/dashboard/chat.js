@@ -200,7 +200,7 @@ async function send(text) {
   setRunning(turn);
   try {
     const body = JSON.stringify({ model: find("model").value, input: text, stream: true });
-    const answer = await api("/v1/responses", { method: "POST", body, headers: { "X-Hermes-Session-Id": session } });
+    const answer = await api("/v1/responses", { method: "POST", body, headers: { "X-Hermes-Session-Id": session, "X-Hermes-Approval-Wait": "true" } });
     await turn.read(answer).catch(() => null); // finish() resumes a stream that was cut
   } catch (error) {
     trouble(error.message);

@@ -267,5 +267,5 @@ const STEPS = {
   "hermes.attempt.started": (panel, event) => panel.note(`Attempt ${event.attempt} takes over.`),
   "hermes.quirk": (panel, event) => panel.note(`The upstream departed from its protocol: ${event.name}.`),
   "hermes.usage.estimated": (panel) => panel.note("The upstream did not count all tokens: the usage is an estimate."),
-  "hermes.context.truncated": (panel, event) => panel.note(`${event.items} old items were left out of the context.`),
+  "hermes.context.truncated": (panel, event) => panel.note(`${event.dropped_items ?? "Some"} old items were left out of the context.`),
 };

@@ -7,13 +7,18 @@ from urllib.parse import urlsplit
 
 from gateway_app.config.models import Model
 from gateway_app.config.presets.registry import PRESETS
-from gateway_app.operations.doctor.remote import is_listed, upstream_headers
 
 if TYPE_CHECKING:
     from httpx2 import Client
 
 # Names of the field in lists of models: vLLM and SGLang, OpenRouter, Mistral, Groq.
-WINDOW_FIELDS = ("max_model_len", "context_length", "max_context_length", "context_window")
+WINDOW_FIELDS = (
+    "max_model_len",
+    "context_length",
+    "max_context_length",
+    "context_window",
+    "n_ctx",
+)
 # `owned_by` of the entries, and the preset of the server that writes it.
 OWNERS = {"llamacpp": "llamacpp", "vllm": "vllm", "library": "ollama", "me": "llama-cpp-python"}
 
@@ -35,6 +40,23 @@ def ask_server(model: Model, timeout_secs: float) -> Report:
         entry = _listed_entry(client, model)
         window = _window_of_entry(entry) or _window_of_server(client, model)
     return Report(window, _recognised(model, entry))
+
+
+def upstream_headers(model: Model) -> dict[str, str]:
+    """Those of every request to the model's server."""
+    headers = dict(model["options"].get("extra_headers") or {})
+    key = model["api_key"]
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+        key_header = PRESETS[model["provider"]].key_header
+        if key_header:
+            headers[key_header] = key
+    return headers
+
+
+def is_listed(model: str, names: list[str]) -> bool:
+    """Ollama lists a name with its tag, Gemini with its folder, and both take it without."""
+    return any(name in names for name in (model, f"{model}:latest", f"models/{model}"))
 
 
 def _listed_entry(client: "Client", model: Model) -> dict[str, Any]:
@@ -62,6 +84,10 @@ def _window_of_server(client: "Client", model: Model) -> int:
         for entry in _entries(_get(client, f"{root}/api/ps"), "models"):
             if is_listed(model["model"], [str(entry.get("name"))]):
                 return _tokens(entry.get("context_length"))
+    if model["provider"] == "llamacpp":
+        props = _get(client, f"{root}/props")
+        if isinstance(props, dict) and isinstance(props.get("default_generation_settings"), dict):
+            return _tokens(props["default_generation_settings"].get("n_ctx"))
     if model["provider"] == "lmstudio":
         for entry in _entries(_get(client, f"{root}/api/v1/models"), "models"):
             if entry.get("key") == model["model"]:

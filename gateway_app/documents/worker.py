@@ -1,0 +1,33 @@
+"""Reads one document from its standard input, within limits, and writes its text as JSON."""
+
+import json
+import logging
+import resource
+import sys
+from collections.abc import Callable
+
+from gateway_app.documents.html_text import read_html
+from gateway_app.documents.limits import MAX_CPU_SECS, MAX_MEMORY_BYTES
+from gateway_app.documents.pdf_text import read_pdf
+
+READERS: dict[str, Callable[[bytes, str], dict[str, str]]] = {"html": read_html, "pdf": read_pdf}
+UNREADABLE = 2  # the exit code where the document is the cause; the output is the reason
+
+
+def main() -> int:
+    """Arguments: the kind of the document, and the address that its links are relative to."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECS, MAX_CPU_SECS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logging.disable()  # warnings of a library about the document help no reader
+    kind, address = sys.argv[1:3]
+    try:
+        found = READERS[kind](sys.stdin.buffer.read(), address)
+    except MemoryError:
+        print("it needs too much memory")
+        return UNREADABLE
+    except Exception as error:  # libraries raise anything for a damaged file
+        print(f"it is damaged or of another kind ({type(error).__name__})")
+        return UNREADABLE
+    sys.stdout.write(json.dumps(found))
+    return 0

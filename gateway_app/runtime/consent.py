@@ -1,0 +1,31 @@
+"""How a turn asks for the approval of a call: it waits, asks the client, or can do neither."""
+
+from responses_app.models import ApprovalMode, Approver, Response
+
+CANT_WAIT = (
+    "Denied: this call needs an approval, and a response that is not stored can't wait for one."
+)
+CANT_ASK = (
+    "Denied: this call needs an approval, and a chat has no way to ask for one. Tell the user that "
+    "the call was not carried out. To allow such calls, the user can send the request to "
+    "/v1/responses or /v1/runs instead, or the operator of the server can set approval_wait: true "
+    "in the profile, so that calls wait until they are decided."
+)
+
+DENIED = "Denied: this call was not allowed, and was not carried out."
+EXPIRED = "Denied: this call was not allowed in time, and was not carried out."
+USED_BEFORE = "Not carried out: the approval of this call was used in another turn."
+
+
+def denial_of(row: Response, approver: str) -> str:
+    """Why a call that needs an approval can't get one in this turn; empty if it can."""
+    if row.approvals == ApprovalMode.DENY:
+        return CANT_ASK
+    if not row.is_stored and not asks_in_output(row, approver):
+        return CANT_WAIT
+    return ""
+
+
+def asks_in_output(row: Response, approver: str) -> bool:
+    """Does the turn end with a request to its client?"""
+    return row.approvals == ApprovalMode.REQUEST and approver == Approver.CLIENT

@@ -1,0 +1,83 @@
+"""Calls that the output of an earlier turn asked the client about, and what came of them."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from gateway_app.agent.approval_items import (
+    DENIED_BY_CLIENT,
+    NOT_APPROVED,
+    as_function_call,
+    carried_out,
+    is_own_request,
+)
+from gateway_app.agent.tools import ToolCall
+from gateway_app.runtime.visible_results import DEFAULT_CAP
+from responses_app.models import Decision, Response, ToolEvent, ToolStatus
+from responses_app.protocol.closing import INTERRUPTED
+from responses_app.protocol.items import APPROVAL_RESPONSE, Item, all_call_ids, request_id_of
+from responses_app.services.lifecycle.approval_requests import asked_event, run_event
+
+
+@dataclass
+class RequestedCalls:
+    pending: list[ToolCall] = field(default_factory=list)  # approved, and not begun
+    approved: dict[str, int] = field(default_factory=dict)  # call id -> the event that has asked
+    outputs: dict[str, str] = field(default_factory=dict)  # of the others, by call id
+
+
+def read_requested(row: Response, items: list[Item], ledger: Collection[str]) -> RequestedCalls:
+    """``items`` are the conversation, ``ledger`` the ids of calls that this turn has begun."""
+    found = RequestedCalls()
+    done = carried_out(items)
+    shown = all_call_ids(items)
+    reasons = _reasons(items)
+    for item in items:
+        request_id = request_id_of(item)
+        if not is_own_request(item, settings.HERMES_TOOL_LABELS) or request_id in done:
+            continue
+        event = asked_event(row.owner_id, request_id)
+        if event is not None and _is_approved(event):
+            found.approved[request_id] = event.pk
+        is_begun = request_id in ledger
+        if request_id in shown:
+            continue
+        if event is not None and (is_begun or request_id in found.approved):
+            found.pending.append(_call(event, item, request_id))
+        else:
+            found.outputs[request_id] = _output(row, event, request_id, reasons)
+    return found
+
+
+def _is_approved(event: ToolEvent) -> bool:
+    is_open = event.status == ToolStatus.AWAITING_APPROVAL
+    return is_open and event.decision not in ("", Decision.DENY)
+
+
+def _call(event: ToolEvent, item: Item, request_id: str) -> ToolCall:
+    """As it was asked about: a client may send the item back altered."""
+    given = as_function_call(item, request_id)
+    return ToolCall(request_id, event.name, event.arguments or given["arguments"])
+
+
+def _output(
+    row: Response, event: ToolEvent | None, request_id: str, reasons: dict[str, str]
+) -> str:
+    if request_id in reasons or (event is not None and event.decision == Decision.DENY):
+        return f"{DENIED_BY_CLIENT} {reasons.get(request_id, '')}".strip()
+    if event is None or not event.is_over:
+        return NOT_APPROVED
+    earlier = run_event(row.owner_id, request_id)
+    if earlier is None or not earlier.is_over:
+        return INTERRUPTED
+    return DEFAULT_CAP.visible(earlier.name, earlier.output)
+
+
+def _reasons(items: Iterable[Item]) -> dict[str, str]:
+    """Of the answers that deny."""
+    reasons: dict[str, str] = {}
+    for item in items:
+        if item["type"] == APPROVAL_RESPONSE and item.get("approve") is False:
+            reasons[request_id_of(item)] = item.get("reason") or ""
+    return reasons

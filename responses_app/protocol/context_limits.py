@@ -1,0 +1,23 @@
+"""The limits of a model's context, as admission and the count of input tokens use them."""
+
+from dataclasses import dataclass
+
+DEFAULT_RESERVE_TOKENS = 4_096  # for the answer, where the request does not limit it
+MAX_RESERVE_SHARE = 4  # the answer gets at most one part in so many of the window
+
+
+def answer_reserve(window: int, max_output_tokens: int | None) -> int:
+    """The part of the window that a request leaves to the answer."""
+    return min(max_output_tokens or DEFAULT_RESERVE_TOKENS, window // MAX_RESERVE_SHARE)
+
+
+@dataclass(frozen=True)
+class ContextLimits:
+    window: int = 0  # in the upstream's tokens; 0 means unknown
+    fixed_tokens: int = 0  # of the server's own prompt and tools, as they are estimated
+    ratio: float = 1.0  # how many of its tokens the upstream counts for an estimated one
+    is_compacting: bool = False  # a longer conversation is replaced by its summary
+
+    def tokens(self, estimated: int) -> int:
+        """A whole request in the upstream's tokens; the estimate is that of the client's part."""
+        return round((estimated + self.fixed_tokens) * self.ratio)

@@ -1,0 +1,121 @@
+"""Requests in the output of a turn that ended: the client answers them in another turn.
+
+The call keeps its event in the ledger, under the id of the request. The turn that carries it out
+has an event of its own with the same id.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from django.conf import settings
+from django.utils import timezone
+
+from responses_app.models import ApprovalMode, Approver, Response, ToolEvent, ToolStatus
+from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.ids import location_of_item
+from responses_app.protocol.items import APPROVAL_REQUEST, APPROVAL_RESPONSE, Item, request_id_of
+from responses_app.protocol.status import Status
+from responses_app.services.lifecycle.tool_ledger import (
+    Intent,
+    check_fence,
+    event_of,
+    ledger_call_id,
+)
+
+CARRIED_OUT = "Approved, and carried out in {response}."
+
+
+class ApprovalRequestNotFound(InvalidRequest):
+    def __init__(self, request_id: str, param: str) -> None:
+        super().__init__(f"No approval request found with the id {request_id}.", param=param)
+
+
+# -- the turn that asks -----------------------------------------------------------------
+def open_requests(row: Response, status: str, output: Iterable[Item]) -> list[tuple[int, str]]:
+    """The events of calls that the output asks about, and the ids of their requests."""
+    if row.approvals != ApprovalMode.REQUEST or status != Status.COMPLETED:
+        return []
+    ids = [item["id"] for item in output if _is_own(item)]
+    if not ids:
+        return []
+    waiting = ToolEvent.objects.filter(
+        response_id=row.pk, status=ToolStatus.AWAITING_APPROVAL, approver=Approver.CLIENT
+    )
+    # Both are in the order of the calls.
+    return list(zip(waiting.order_by("pk").values_list("pk", flat=True), ids, strict=False))
+
+
+def keep_open(row: Response, requests: Sequence[tuple[int, str]]) -> None:
+    """Their turn has ended, which ends all other calls."""
+    for event_id, request_id in requests:
+        ToolEvent.objects.filter(pk=event_id).update(
+            call_id=ledger_call_id(row, request_id),
+            status=ToolStatus.AWAITING_APPROVAL,
+            finished_at=None,
+        )
+
+
+def _is_own(item: Item) -> bool:
+    is_request = item["type"] == APPROVAL_REQUEST
+    return is_request and item.get("server_label") in settings.HERMES_TOOL_LABELS
+
+
+# -- the turn that answers --------------------------------------------------------------
+def asked_event(owner_id: int, request_id: str) -> ToolEvent | None:
+    """The call that a request is about."""
+    location = location_of_item(request_id)
+    if location is None:
+        return None
+    row = Response.objects.filter(pk=location.response_id, owner_id=owner_id).first()
+    if row is None:
+        return None
+    return ToolEvent.objects.filter(
+        response_id=row.pk, call_id=ledger_call_id(row, request_id)
+    ).first()
+
+
+def run_event(owner_id: int, request_id: str) -> ToolEvent | None:
+    """The call where it ran, if its turn was stored."""
+    location = location_of_item(request_id)
+    assert location is not None
+    found = ToolEvent.objects.filter(call_id=request_id, response__owner_id=owner_id)
+    return found.exclude(response_id=location.response_id).first()
+
+
+def is_answer(item: Item) -> bool:
+    """An answer to a request of this server."""
+    if item["type"] != APPROVAL_RESPONSE:
+        return False
+    return location_of_item(request_id_of(item)) is not None
+
+
+def answered_events(
+    owner_id: int, items: Sequence[Item], first_index: int = 0
+) -> list[tuple[ToolEvent, bool]]:
+    """The calls that new items decide, with the decisions; those decided before are left out."""
+    found: list[tuple[ToolEvent, bool]] = []
+    for index, item in enumerate(items, first_index):
+        if not is_answer(item):
+            continue
+        request_id = request_id_of(item)
+        event = asked_event(owner_id, request_id)
+        if event is None:
+            raise ApprovalRequestNotFound(request_id, f"input[{index}].approval_request_id")
+        is_open = event.status == ToolStatus.AWAITING_APPROVAL and not event.decision
+        if is_open:
+            found.append((event, bool(item["approve"])))
+    return found
+
+
+def take_over(row: Response, intent: Intent, asked_id: int) -> bool:
+    """This turn carries out a call that was approved; False if another turn did."""
+    check_fence(row)
+    asked = ToolEvent.objects.filter(pk=asked_id, status=ToolStatus.AWAITING_APPROVAL)
+    taken = asked.update(
+        status=ToolStatus.COMPLETED,
+        output=CARRIED_OUT.format(response=row.pk),
+        finished_at=timezone.now(),
+    )
+    if not taken:
+        return False
+    event_of(row, intent).save(force_insert=True)
+    return True

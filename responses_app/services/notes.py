@@ -1,0 +1,44 @@
+"""Notes of models: todo lists of sessions, and memories of owners."""
+
+from collections.abc import Callable, Sequence
+
+from responses_app.eventlog import Fenced
+from responses_app.models import Note, NoteKind, Response, Session
+
+Change = Callable[[Sequence[str]], Sequence[str]]
+
+
+def read_notes(row: Response, kind: str) -> list[str]:
+    """Of the session or the owner of this turn; an unstored turn has none."""
+    if not row.is_stored:
+        return []
+    notes = Note.objects.in_scope(kind, row.owner_id, row.session_id, row.session_key)
+    return list(notes.values_list("text", flat=True))
+
+
+def change_notes(row: Response, kind: str, change: Change) -> list[str]:
+    """Replace the notes by what ``change`` makes of them, in the caller's transaction."""
+    if not Response.objects.open().filter(pk=row.pk, attempt=row.attempt).exists():
+        raise Fenced(row.pk)
+    # Locked, so that a deletion of the session comes before this or erases it too.
+    session = Session.objects.select_for_update().filter(pk=row.session_id, deleted_at__isnull=True)
+    if session.first() is None:
+        raise ValueError("the session was deleted")
+    scope = Note.objects.in_scope(kind, row.owner_id, row.session_id, row.session_key)
+    stored = list(scope.select_for_update())
+    changed = list(change([note.text for note in stored]))
+    kept = 0
+    while kept < min(len(stored), len(changed)) and stored[kept].text == changed[kept]:
+        kept += 1
+    created_at = {note.text: note.created_at for note in stored}
+    Note.objects.filter(pk__in=[note.pk for note in stored[kept:]]).delete()
+    for text in changed[kept:]:
+        note = Note(owner_id=row.owner_id, kind=kind, text=text)
+        if kind == NoteKind.TODO:
+            note.session_id = row.session_id
+        else:
+            note.session_key = row.session_key
+        if text in created_at:
+            note.created_at = created_at[text]
+        note.save(force_insert=True)
+    return changed

@@ -1,0 +1,90 @@
+"""What fits into a window: pure arithmetic, and the choice of what is dropped."""
+
+from gateway_app.agent.budget import MAX_RATIO, Budget, Correction
+from responses_app.protocol.items import Item
+from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.truncation import fitted
+
+LONG = "word " * 200
+
+
+def user(text: str) -> Item:
+    return {"type": "message", "role": "user", "content": text}
+
+
+def answer(text: str) -> Item:
+    return {"type": "message", "role": "assistant", "content": text}
+
+
+def called(call_id: str) -> Item:
+    return {"type": "function_call", "call_id": call_id, "name": "look", "arguments": LONG}
+
+
+def output(call_id: str) -> Item:
+    return {"type": "function_call_output", "call_id": call_id, "output": LONG}
+
+
+def size(items: list[Item]) -> int:
+    return estimate_tokens(items, None, [])
+
+
+def test_the_upstreams_last_count_corrects_the_estimate() -> None:
+    budget = Budget(window=8000, correction=Correction())
+    assert budget.tokens(1000) == 1000
+    budget.correction.learn(1000, 1300)
+    assert (budget.tokens(2000), budget.room(0)) == (2600, int(6000 / 1.3))
+    budget.correction.learn(1000, 9000)
+    assert budget.correction.ratio == MAX_RATIO
+
+
+def test_a_count_of_a_cut_prompt_teaches_nothing() -> None:
+    correction = Correction()
+    correction.learn(9000, 4096)
+    correction.learn(10, 30)
+    assert correction.ratio == 1.0
+
+
+def test_the_answer_has_its_share_of_the_window() -> None:
+    budget = Budget(window=8000)
+    assert budget.room(fixed=500) == 5500
+    assert budget.room(fixed=500, max_output_tokens=100) == 7400
+    assert Budget(window=128_000).room(0) == 128_000 - 4096
+
+
+def test_an_overflow_shows_the_window() -> None:
+    assert Budget().after_overflow(9000, 4096).window == 4096
+    assert Budget().after_overflow(9000, None).window == 6750
+    assert Budget(window=5000).after_overflow(9000, None).window == 5000
+
+
+def test_the_oldest_turns_are_dropped_whole() -> None:
+    first = [user("first"), called("a"), output("a"), answer("done")]
+    second = [user("second"), called("b"), output("b"), answer("done")]
+    last = [user("last")]
+    everything = [*first, *second, *last]
+    assert fitted(everything, size(everything)) == everything
+    assert fitted(everything, size(everything) - 1) == [*second, *last]
+    assert fitted(everything, 1) == last
+
+
+def test_the_oldest_rounds_of_the_last_turn_are_dropped_whole() -> None:
+    question = [user("the question")]
+    first = [called("a"), called("b"), output("a"), output("b")]
+    second = [called("c"), output("c")]
+    third = [called("d"), output("d")]
+    everything = [*question, *first, *second, *third]
+    assert fitted(everything, size(everything) - 1) == [*question, *second, *third]
+    assert fitted(everything, 1) == [*question, *third]
+
+
+def test_rules_and_summaries_stay() -> None:
+    rule: Item = {"type": "message", "role": "developer", "content": "Be short."}
+    summary: Item = {"type": "message", "role": "user", "content": "what was", "compacted": "summary"}
+    everything = [rule, summary, user(LONG), answer(LONG), user("last")]
+    assert fitted(everything, 50) == [rule, summary, user("last")]
+
+
+def test_a_user_who_speaks_between_a_call_and_its_output_splits_neither() -> None:
+    everything = [user("one"), called("a"), user("hurry"), output("a"), answer("done"), user("two")]
+    assert fitted(everything, 20) == [user("two")]
+    assert fitted(everything[:-1], 20) == [user("one"), user("hurry"), answer("done")]
