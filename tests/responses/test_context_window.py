@@ -64,8 +64,14 @@ def test_an_upstream_that_refuses_the_length_is_a_failed_response(
     body = server.openai().responses.create(model="hermes-agent", input="x")
     assert body.status == "failed"
     assert body.error is not None
-    assert body.error.code == "invalid_prompt"  # SDKs have no code for it there
-    assert body.error.message.startswith("context_length_exceeded: The model's server answered 400")
+    # SDKs have no code for it there, and read it nevertheless.
+    assert str(body.error.code) == "context_length_exceeded"
+    assert body.error.message.startswith("The model's server answered 400: maximum context length")
+    stub.play(Answer(400, reply))
+    failed = list(server.openai().responses.create(model="hermes-agent", input="x", stream=True))[-1]
+    assert failed.type == "response.failed"
+    assert failed.response.error is not None
+    assert str(failed.response.error.code) == "context_length_exceeded"
     stub.play(Answer(400, reply))
     with pytest.raises(openai.BadRequestError) as refused:
         server.openai().chat.completions.create(model="hermes-agent", messages=[{"role": "user", "content": "x"}])
