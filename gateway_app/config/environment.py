@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
+from gateway_app.config.yaml_file import load_yaml
+
 # Browser extensions and desktop applications have their own schemes.
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:[0-9]{1,5})?")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
@@ -157,7 +159,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        loaded = yaml.safe_load(path.read_text()) or {}
+        loaded = load_yaml(path.read_text()) or {}
     except (OSError, yaml.YAMLError) as error:
         raise ImproperlyConfigured(f"{path.name} cannot be read: {error}") from error
     if not isinstance(loaded, dict):

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.config import hermes_keys, known_keys
 from gateway_app.config.config_file import check_config, default_provider
-from gateway_app.config.environment import Env
+from gateway_app.config.environment import Env, read_config
 from gateway_app.config.known_keys import ignored_keys
 from gateway_app.config.mcp import read_mcp_servers
 from gateway_app.config.model_options import OPTIONS
@@ -133,6 +133,7 @@ def test_a_model_without_a_provider_does_not_become_the_built_in_one(name: str) 
         ("model: {provider: openrouter, default: m, api_key: '${KEY}'}\n", "HERMES_API_KEY has a reference"),
         ("fallback_model: llama3.2\n", "fallback_models"),
         ("profile: {a: {}}\n", "profiles"),
+        ("model: {provider: ollama}\n\nmodel: {}\n", "model is set twice, in lines 1 and 3"),
     ],
 )
 def test_a_mistake_stops_the_start(tmp_path: Path, yaml: str, named: str) -> None:
@@ -141,6 +142,26 @@ def test_a_mistake_stops_the_start(tmp_path: Path, yaml: str, named: str) -> Non
     done = server.managed("check")
     assert done.returncode != 0
     assert named in done.stderr.decode().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("yaml", "lines"),
+    [
+        ("model:\n  default: a\n  provider: ollama\n  'default': b\n", "default is set twice, in lines 2 and 4"),
+        ("fallback_models:\n- {model: a, model: b}\n", "model is set twice, in lines 2 and 2"),
+    ],
+)
+def test_a_key_that_is_set_twice_is_refused_at_any_depth(tmp_path: Path, yaml: str, lines: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml)
+    with pytest.raises(ImproperlyConfigured, match=lines):
+        read_config(path)
+
+
+def test_a_merged_mapping_may_be_overridden(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("a: &a {x: 1}\nb: &b {<<: *a, x: 2}\nc: {<<: *b, x: 3}\n")
+    assert read_config(path) == {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 3}}
 
 
 def test_a_model_s_name_is_enough_with_a_provider_in_the_environment(tmp_path: Path) -> None:

@@ -77,14 +77,6 @@ async def ask_twice(providers: Providers, name: str, call: ModelCall, refusals: 
     return deviations
 
 
-async def test_a_server_that_takes_a_schema_streams_its_answer(providers: Providers) -> None:
-    providers.stub.play(Text(GOOD[:9]), Text(GOOD[9:]), Finish())
-    recorded = await record_round(providers.provider(CHAT), call=formatted())
-    assert len([event for event in recorded.events if getattr(event, "text", "")]) == 2
-    assert asked_forms(providers) == [("json_schema", False)]
-    assert recorded.deviations == []
-
-
 async def test_a_server_that_refuses_a_schema_by_a_500_is_asked_in_the_next_form_from_then_on(
     providers: Providers,
 ) -> None:

@@ -99,6 +99,8 @@ class KnownForms:
         self._refused: set[tuple[tuple[str, bool], FormatForm]] = set()
         self._taken: set[tuple[tuple[str, bool], FormatForm]] = set()
         self._unclear: Counter[tuple[tuple[str, bool], FormatForm]] = Counter()
+        self._ignored: set[tuple[tuple[str, bool], FormatForm]] = set()
+        self._proven: set[tuple[tuple[str, bool], FormatForm]] = set()
 
     def all(self, wanted: TextFormat) -> tuple[FormatForm, ...]:
         """Every form it may take, the best one first."""
@@ -118,13 +120,27 @@ class KnownForms:
         return left or list(forms)
 
     def is_enforced(self, wanted: TextFormat, form: FormatForm) -> bool:
-        """Does the upstream surely hold the model to it?
+        """Does the upstream hold the model to it, as far as is known?
 
         A server that has refused its best form may take another one and ignore the schema in it.
         """
+        if (wanted.key, form) in self._ignored:
+            return False
         if form is FormatForm.JSON_OBJECT:
             return wanted.kind == "json_object" and self._known[0] in _ENFORCING
         return form in _ENFORCING and form is self._known[0]
+
+    def is_proven(self, wanted: TextFormat, form: FormatForm) -> bool:
+        return (wanted.key, form) in self._proven
+
+    def note_proven(self, wanted: TextFormat, form: FormatForm) -> None:
+        """A document of this upstream was what the schema allows."""
+        self._proven.add((wanted.key, form))
+
+    def note_ignored(self, wanted: TextFormat, form: FormatForm) -> None:
+        """The upstream took the form without an error, and did not hold the model to it."""
+        self._ignored.add((wanted.key, form))
+        self._refused.add((wanted.key, form))
 
     def note_taken(self, wanted: TextFormat, form: FormatForm, failed: list[FormatForm]) -> None:
         """An answer has come; ``failed`` are the forms that unclear errors ruled out before it."""

@@ -1,30 +1,19 @@
-"""Answers in a format: asked for in a form that the upstream takes, checked where it does not enforce it.
+"""Answers in a format: asked for in a form that the upstream takes, and checked.
 
-A checked answer is held back until it is whole. If it is not what the schema allows, the model gets
-one more request that shows what is wrong; no client ever sees the rejected document.
+An upstream that is known to enforce a form streams its answers, once a first one has shown that it
+does; they are checked at their end. Any other answer is held back until it is whole. If it is not
+what the schema allows, the model gets one more request that shows what is wrong; no client ever sees
+the rejected document.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway_app.agent.context import as_note
-from gateway_app.agent.events import (
-    Annotation,
-    CallArguments,
-    CallStarted,
-    ItemState,
-    ModelEvent,
-    ModelFailed,
-    ModelFinished,
-    ProtocolDeviation,
-    ReasoningDelta,
-    RefusalDelta,
-    TextDelta,
-    Usage,
-)
+from gateway_app.agent.events import ModelEvent, ModelFailed, ProtocolDeviation, Usage
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.config.presets.facts import FormatForm
 from gateway_app.providers.openai.client import Upstream
@@ -37,23 +26,41 @@ from gateway_app.providers.openai.formats import (
     judge,
     with_instructions,
 )
-from gateway_app.providers.openai.json_documents import (
-    DocumentRejected,
-    check_schema,
-    checked_text,
-)
-from responses_app.protocol.items import Item, TokenLogprob
-from responses_app.protocol.token_estimate import tokens_of
+from gateway_app.providers.openai.held_answer import HeldAnswer
+from gateway_app.providers.openai.json_documents import DocumentRejected, check_schema
+from responses_app.protocol.items import Item
 
 REPAIR = (
     "Your answer above can't be used:\n{errors}\n"
     "Answer again with the corrected JSON document and nothing else."
 )
 REJECTED = "The model's answer does not follow the format, also after a second request: {errors}"
+SENT = (
+    "The model's answer does not follow the format: {errors}. It was sent before its end, and can't "
+    "be replaced. The next answers of this model are checked before they are sent: ask again."
+)
 
 Body = dict[str, Any]
+Change = Callable[[Body], Body]
 # Sends a request whose body the second argument has changed.
-Ask = Callable[[ModelCall, Callable[[Body], Body]], AsyncGenerator[ModelEvent]]
+Ask = Callable[[ModelCall, Change], AsyncGenerator[ModelEvent]]
+
+
+class _FormIgnored(Exception):
+    """The upstream took the form, and did not hold the model to it; no client saw the answer."""
+
+
+@dataclass
+class _Spending:
+    """All requests for one answer share the client's limit."""
+
+    limit: int | None
+    usage: Usage = field(default_factory=Usage)
+
+    def left(self) -> int | None:
+        if self.limit is None:
+            return None
+        return max(0, self.limit - self.usage.output_tokens)
 
 
 class FormattedAnswers:
@@ -62,17 +69,36 @@ class FormattedAnswers:
         self._ask = ask
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        """The answer in the first form that the upstream takes."""
+        """The answer in a form that the upstream enforces, or else in one that is checked."""
         wanted = TextFormat.of(call)
+        spending = _Spending(call.max_output_tokens)
+        for is_believed in (True, False):
+            answer = self._in_best_form(call, wanted, spending, is_believed=is_believed)
+            try:
+                async with aclosing(answer) as events:
+                    async for event in events:
+                        yield event
+                return
+            except _FormIgnored as ignored:
+                yield ProtocolDeviation(f"{ignored} format without effect")
+
+    async def _in_best_form(
+        self, call: ModelCall, wanted: TextFormat, spending: _Spending, *, is_believed: bool
+    ) -> AsyncGenerator[ModelEvent]:
+        """The answer in the first form that the upstream takes."""
         best = self._forms.all(wanted)[0]
         first_refusal: Refused | None = None
         unclear: list[FormatForm] = []
         for form in self._forms.candidates(wanted):
             if form is not best:
                 yield ProtocolDeviation(f"no {best} format")
+            if is_believed and self._forms.is_enforced(wanted, form):
+                answer = self._believed(call, wanted, form, spending)
+            else:
+                answer = self._checked(call, wanted, form, spending)
             has_answer = False
             try:
-                async with aclosing(self._answer(call, wanted, form)) as events:
+                async with aclosing(answer) as events:
                     async for event in events:
                         if not has_answer and not isinstance(event, ProtocolDeviation):
                             has_answer = True
@@ -89,127 +115,75 @@ class FormattedAnswers:
         assert first_refusal is not None  # there is at least one form
         raise first_refusal
 
-    def _answer(
-        self, call: ModelCall, wanted: TextFormat, form: FormatForm
+    async def _believed(
+        self, call: ModelCall, wanted: TextFormat, form: FormatForm, spending: _Spending
     ) -> AsyncGenerator[ModelEvent]:
-        def change(body: Body) -> Body:
-            return in_form(body, wanted, form)
-
-        if self._forms.is_enforced(wanted, form):
-            return self._ask(call, change)
-        return self._checked(with_instructions(call, wanted), wanted, change)
+        """The first document is held back; the next ones stream if it is right."""
+        answer = HeldAnswer(call, wanted, streams=self._forms.is_proven(wanted, form))
+        async with aclosing(
+            self._request(call, _changing(wanted, form), answer, spending)
+        ) as events:
+            async for event in events:
+                yield event
+        try:
+            rejected = await answer.check()
+        except ModelFailed:
+            rejected = None  # nothing can be compared with this schema: the upstream's word counts
+        if answer.is_document:
+            self._forms.note_proven(wanted, form)
+        if rejected is not None or not answer.is_bare:
+            self._forms.note_ignored(wanted, form)
+        if rejected is not None and answer.has_sent_text:
+            raise ModelFailed(SENT.format(errors=rejected), usage=spending.usage)
+        if rejected is not None and spending.left() != 0:
+            raise _FormIgnored(form)
+        for held in answer.release(spending.usage, is_rejected=rejected is not None):
+            yield held
 
     async def _checked(
-        self, call: ModelCall, wanted: TextFormat, change: Callable[[Body], Body]
+        self, call: ModelCall, wanted: TextFormat, form: FormatForm, spending: _Spending
     ) -> AsyncGenerator[ModelEvent]:
         await asyncio.to_thread(check_schema, wanted.schema)
-        spent = Usage()
+        call = with_instructions(call, wanted)
+        change = _changing(wanted, form)
         is_repaired = False
-        client_tools = {tool["name"] for tool in call.client_tools}
         while True:
-            answer = _HeldAnswer(client_tools)
-            try:
-                async with aclosing(self._ask(call, change)) as events:
-                    async for event in events:
-                        if not answer.holds(event):
-                            yield event
-            except ModelFailed as failure:
-                failure.usage = spent + answer.usage(failure.usage, call)
-                raise
-            spent += answer.usage(answer.finish.usage, call)
-            rejected = await answer.check(wanted.schema)
-            left = _tokens_left(call, spent)
-            if rejected is None or left == 0:
-                for held in answer.release(spent, is_rejected=rejected is not None):
+            answer = HeldAnswer(call, wanted)
+            async with aclosing(self._request(call, change, answer, spending)) as events:
+                async for event in events:
+                    yield event
+            rejected = await answer.check()
+            if rejected is None or spending.left() == 0:
+                for held in answer.release(spending.usage, is_rejected=rejected is not None):
                     yield held
                 return
             if is_repaired:
-                raise ModelFailed(REJECTED.format(errors=rejected), usage=spent)
+                raise ModelFailed(REJECTED.format(errors=rejected), usage=spending.usage)
             is_repaired = True
             yield ProtocolDeviation("an answer that the schema does not allow")
-            call = replace(_repair(call, answer.text, rejected), max_output_tokens=left)
+            call = _repair(call, answer.text, rejected)
 
-
-class _HeldAnswer:
-    """One answer; its reasoning and its calls pass, its text waits."""
-
-    def __init__(self, client_tools: set[str]) -> None:
-        self.text = ""
-        self.finish = ModelFinished("stop", Usage())
-        self._texts: list[str] = []
-        self._logprobs: list[TokenLogprob] = []
-        self._behind_text: list[Annotation | ItemState] = []
-        self._chars = 0
-        self._client_tools = client_tools
-        self._is_no_document = False  # a refusal or a call
-        self._is_followed = False  # by the answer to the results of the server's tools
-
-    def holds(self, event: ModelEvent) -> bool:
-        if isinstance(event, TextDelta):
-            self._texts.append(event.text)
-            self._logprobs += event.logprobs
-            self._chars += len(event.text)
-            return True
-        if isinstance(event, Annotation) or (isinstance(event, ItemState) and not event.call_id):
-            self._behind_text.append(event)
-            return True
-        if isinstance(event, ModelFinished):
-            self.finish = event
-            return True
-        if isinstance(event, ReasoningDelta):
-            self._chars += len(event.text)
-        elif isinstance(event, CallArguments):
-            self._chars += len(event.delta)
-        elif isinstance(event, CallStarted):
-            self._is_no_document = True
-            if event.name not in self._client_tools:
-                self._is_followed = True
-        elif isinstance(event, RefusalDelta):
-            self._is_no_document = True
-        return False
-
-    def usage(self, counted: Usage, call: ModelCall) -> Usage:
-        """An answer of which nothing came costs nothing."""
-        if not self._chars and counted == Usage():
-            return counted
-        return counted.or_estimate(call.input_tokens(), tokens_of(self._chars))
-
-    async def check(self, schema: dict[str, Any]) -> DocumentRejected | None:
-        """What is wrong with it; an answer that was cut off is incomplete, and not wrong."""
-        self.text = "".join(self._texts)
-        if self.finish.reason != "stop" or self._is_no_document:
-            return None
+    async def _request(
+        self, call: ModelCall, change: Change, answer: HeldAnswer, spending: _Spending
+    ) -> AsyncGenerator[ModelEvent]:
+        """What of the answer passes at once."""
+        request = replace(call, max_output_tokens=spending.left())
         try:
-            text = await asyncio.to_thread(checked_text, self.text, schema)
-        except DocumentRejected as rejected:
-            return rejected
-        if text != self.text:
-            self.text = text
-            self._logprobs = []
-        return None
-
-    def release(self, spent: Usage, *, is_rejected: bool) -> list[ModelEvent]:
-        """The text as one delta. A rejected one has used up the client's limit: it is incomplete.
-
-        Text beside a call of the server's tools is left out: clients would find it before the document.
-        """
-        events: list[ModelEvent] = []
-        if self.text and self._is_followed:
-            events.append(ProtocolDeviation("text beside a call in place of a document"))
-        elif self.text:
-            events.append(TextDelta(self.text, tuple(self._logprobs)))
-            events += self._behind_text
-        finish = replace(self.finish, usage=spent)
-        if is_rejected:
-            finish = replace(finish, reason="length")
-        events.append(finish)
-        return events
+            async with aclosing(self._ask(request, change)) as events:
+                async for event in events:
+                    for passed in answer.receive(event):
+                        yield passed
+        except ModelFailed as failure:
+            failure.usage = spending.usage + answer.usage(failure.usage)
+            raise
+        spending.usage += answer.usage(answer.finish.usage)
 
 
-def _tokens_left(call: ModelCall, spent: Usage) -> int | None:
-    if call.max_output_tokens is None:
-        return None
-    return max(0, call.max_output_tokens - spent.output_tokens)
+def _changing(wanted: TextFormat, form: FormatForm) -> Change:
+    def change(body: Body) -> Body:
+        return in_form(body, wanted, form)
+
+    return change
 
 
 def _repair(call: ModelCall, text: str, rejected: DocumentRejected) -> ModelCall:
