@@ -8,7 +8,7 @@ from responses_app.protocol.errors import SERVER, ApiError
 AUTH_FAILED = "upstream_auth_failed"
 TOO_LONG = "context_length_exceeded"
 RATE_LIMIT = "rate_limit_error"
-# The codes that SDKs have for the error of a response.
+# The codes that SDKs have for the error of a response; strict clients accept no other.
 ERROR_CODES = frozenset(
     {
         "bio_policy",
@@ -34,14 +34,11 @@ ERROR_CODES = frozenset(
         "vector_store_timeout",
     }
 )
-# SDKs have no code for a request that is too long, yet OpenAI's server sends this one in
-# `response.failed`, and Codex knows by it that the conversation must be compacted.
-_SENT_CODES = ERROR_CODES | {TOO_LONG}
+_NEAREST = {TOO_LONG: "invalid_prompt"}  # of other codes, server_error
 MAX_SDK_WAIT_SECS = 60  # SDKs ignore a longer Retry-After, and try again at once
 _RETRY_AFTER = re.compile(r" Retry after (\d{1,9}) s\.\Z")
 _STATUS = {"server_error": 500, "rate_limit_exceeded": 429}  # any other code blames the request
-# Codes that only the message of a response's error has; HTTP errors may have any code. Logs of older
-# versions have TOO_LONG there.
+# Codes that only the message of a response's error has; HTTP errors may have any code.
 _STATUS_OF_PREFIX = {AUTH_FAILED: 502, TOO_LONG: 400}
 
 
@@ -62,10 +59,10 @@ class TurnFailed(ApiError):
 
 
 def response_error(code: str, message: str) -> dict[str, str]:
-    """The error of a response; a code that clients do not expect there begins the message."""
-    if code in _SENT_CODES:
+    """The error of a response; a code that SDKs do not have there begins the message."""
+    if code in ERROR_CODES:
         return {"code": code, "message": message}
-    return {"code": "server_error", "message": f"{code}: {message}"}
+    return {"code": _NEAREST.get(code, "server_error"), "message": f"{code}: {message}"}
 
 
 def failed_turn(error: dict[str, str], *, has_run_tools: bool = False) -> TurnFailed:

@@ -5,7 +5,6 @@ from typing import Any
 import openai
 import pytest
 
-from responses_app.protocol.failures import failed_turn
 from tests.support.chat_client import (
     PATH,
     WEATHER,
@@ -105,7 +104,6 @@ def test_a_failed_completion_is_an_http_error_that_may_be_tried_again(server: Se
         ("server_error", 500, "server_error"),
         ("rate_limit_exceeded", 429, "rate_limit_error"),
         ("invalid_prompt", 400, "invalid_request_error"),
-        ("context_length_exceeded", 400, "invalid_request_error"),
     ):
         answer = post(server, scripted({"say": "so "}, {"fail": "it broke", "code": code}))
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
@@ -144,8 +142,3 @@ def test_a_completion_that_is_cancelled_from_elsewhere_stops(server: Server) -> 
             completion.note(frame)
     assert (completion.joined("content"), completion.reasons, completion.is_done) == ("chat-half ", ["stop"], True)
     assert completion.chunks[-1]["hermes"]["reason"] == "cancelled"
-
-
-def test_a_stored_error_of_an_older_version_has_the_exact_code() -> None:
-    stored = {"code": "invalid_prompt", "message": "context_length_exceeded: The prompt is too long."}
-    assert (failed_turn(stored).code, failed_turn(stored).status) == ("context_length_exceeded", 400)
