@@ -69,8 +69,12 @@ lint-django: .venv/.ready-dev ## Check for missing migrations and unsafe setting
 	$(BIN)/python manage.py check --fail-level WARNING
 	$(BIN)/python manage.py check --deploy --tag security --tag async_support --fail-level WARNING
 
-bench: .venv/.ready-dev ## Measure performance; bench/README.md explains the table
-	$(BIN)/python bench/run.py
+# bench/README.md explains the options. Without any, all of docs/performance.md is measured again.
+BENCH := $(if $(API),--api $(API)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(COUNT),--count $(COUNT)) $(if $(TREE),--tree $(TREE))
+BENCH_ROUNDS := $(if $(filter-out file undefined,$(origin ROUNDS)),--rounds $(ROUNDS))
+bench: .venv/.ready-dev .venv-litellm/.ready ## Measure performance: SCENARIO=, TARGETS=, API=, ROUNDS=, SECONDS=, COUNT=
+	$(BIN)/python -m bench run $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(BENCH_ROUNDS) $(BENCH) \
+	  $(if $(SCENARIO)$(TARGETS)$(API),,--page)
 
 # Faults on purpose, on both databases: 10 rounds are what the suite does, 500 a night's work.
 ROUNDS ?= 10
@@ -95,6 +99,7 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements.in -o requirements.txt
 	$(BIN)/$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
 	$(BIN)/$(LOCK) requirements-model.in -o requirements-model.txt
+	$(BIN)/$(LOCK) requirements-litellm.in -o requirements-litellm.txt
 
 .venv/.ready: requirements.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
@@ -114,4 +119,10 @@ BUILD_JOBS ?= 1
 	@$(PYTHON) -m venv .venv-model
 	@CMAKE_BUILD_PARALLEL_LEVEL=$(BUILD_JOBS) nice -n 19 .venv-model/bin/pip install --quiet --disable-pip-version-check \
 	  --require-hashes -r requirements-model.txt
+	@touch $@
+
+.venv-litellm/.ready: requirements-litellm.txt
+	@echo "Installing the LiteLLM proxy into .venv-litellm, to be measured beside this server ..."
+	@$(PYTHON) -m venv .venv-litellm
+	@.venv-litellm/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-litellm.txt
 	@touch $@
