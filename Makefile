@@ -1,4 +1,4 @@
-.PHONY: help run test test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -75,6 +75,12 @@ BENCH_ROUNDS := $(if $(filter-out file undefined,$(origin ROUNDS)),--rounds $(RO
 bench: .venv/.ready-dev .venv-litellm/.ready ## Measure performance: SCENARIO=, TARGETS=, API=, ROUNDS=, SECONDS=, COUNT=
 	$(BIN)/python -m bench run $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(BENCH_ROUNDS) $(BENCH) \
 	  $(if $(SCENARIO)$(TARGETS)$(API),,--page)
+
+bench-check: .venv/.ready-dev ## Compare CPU per token and per request with the stored figures: STORE=1 stores them
+	$(BIN)/python -m bench check $(BENCH_ROUNDS) $(BENCH) $(if $(STORE),--store)
+
+profile: .venv/.ready-dev ## Record where the server spends its time: SCENARIO=streams_50, API=, SECONDS=, GIL=1
+	$(BIN)/python -m bench profile $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(GIL),--gil) $(BENCH)
 
 # Faults on purpose, on both databases: 10 rounds are what the suite does, 500 a night's work.
 ROUNDS ?= 10

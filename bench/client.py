@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.exchange import Connection, Exchange
-from bench.statistics import describe, percentile
+from bench.statistics import describe
 from bench.wire import now_us, order
 
 Figures = dict[str, float]

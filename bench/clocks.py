@@ -54,7 +54,7 @@ def _ticks(pid: int) -> int:
 
 
 def memory_bytes(pids: Iterable[int], kind: str = "Pss") -> int:
-    """Memory of the processes and their descendants: ``Pss`` counts a page that three share as a third, ``Rss`` whole."""
+    """Of the processes and their descendants: ``Pss`` counts a page that three share as a third, ``Rss`` whole."""
     total = 0
     for pid in pids:
         for member in tree(pid):

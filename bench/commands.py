@@ -2,16 +2,24 @@
 
 import argparse
 import json
+import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from bench.check import BASELINE, CHECKED, calibration_secs, compare, read_baseline, verdict
+from bench.clocks import cores
 from bench.harness import Harness, JobFailed, machine, running_harness
+from bench.page import replace_part
+from bench.profiling import FOLDER, Recording, top_list
 from bench.results import Results
-from bench.scenarios import SCENARIOS, Run, Scenario, warm_up
+from bench.scenarios import BOTH, SCENARIOS, Run, Scenario, warm_up
+from bench.table import markdown
 from bench.targets import KNOWN, ROOT, Serve, Target, Url
 
+RESULTS = ROOT / "bench" / "results.json"
 DEFAULT_TARGETS = "direct,litellm,serve,uvicorn,postgresql"
 
 
@@ -24,7 +32,19 @@ def main() -> None:
     run.add_argument("--targets", default=DEFAULT_TARGETS, help="names, separated by commas")
     run.add_argument("--rounds", type=int, default=3)
     run.add_argument("--json", type=Path, help="writes every figure of every round")
+    run.add_argument("--page", action="store_true", help="writes bench/results.json and the table of the page")
     run.set_defaults(handle=handle_run)
+    profile = commands.add_parser("profile", help="where the server spends its time in one scenario")
+    add_common(profile)
+    profile.add_argument("--scenario", default="streams_50")
+    profile.add_argument("--targets", default="serve", help="serve, uvicorn or postgresql")
+    profile.add_argument("--gil", action="store_true", help="only threads that hold the interpreter's lock")
+    profile.set_defaults(handle=handle_profile)
+    check = commands.add_parser("check", help="compare CPU per token and per request with the stored figures")
+    add_common(check)
+    check.add_argument("--rounds", type=int, default=3)
+    check.add_argument("--store", action="store_true", help="store the figures of this run")
+    check.set_defaults(handle=handle_check)
     options = parser.parse_args()
     sys.exit(options.handle(options))
 
@@ -89,17 +109,89 @@ def started(harness: Harness, targets: Sequence[Target]) -> Iterator[list[Target
 def handle_run(options: argparse.Namespace) -> int:
     scenarios = chosen_scenarios(options.scenario)
     results = Results(machine(options.tree))
-    with running_harness(options.model_port) as harness:
-        with started(harness, chosen_targets(options, options.targets)) as targets:
-            for target in targets:
-                for api in ("chat", "responses"):
-                    warm_up(Run(harness, target, api, 1.0))
-            for number in range(options.rounds):
-                measure_round(harness, scenarios, targets, options, results, number)
+    with measuring(options, options.targets) as (harness, targets):
+        for number in range(options.rounds):
+            measure_round(harness, scenarios, targets, options, results, number)
     print(results.text())
+    written = json.dumps(results.as_json(), indent=1) + "\n"
     if options.json:
-        options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n")
+        options.json.write_text(written)
+    if options.page:
+        RESULTS.write_text(written)
+        replace_part("bench", f"{about(results)}\n\n{markdown(results)}")
     return 0
+
+
+def about(results: Results) -> str:
+    found = results.machine
+    return (
+        f"Measured on {found['day']}: {found['cpu']}, {found['cores']} cores, Python {found['python']}, "
+        f"Linux {found['kernel']}, commit {found['commit']}, load before {found['load_before']}."
+    )
+
+
+@contextmanager
+def measuring(options: argparse.Namespace, names: str) -> Iterator[tuple[Harness, list[Target]]]:
+    """The model, the client and the chosen targets, warmed up."""
+    with ExitStack() as stack:
+        harness = stack.enter_context(running_harness(options.model_port))
+        targets = stack.enter_context(started(harness, chosen_targets(options, names)))
+        if not targets:
+            raise SystemExit("No target could be started.")
+        for target in targets:
+            for api in BOTH:
+                if options.api in ("", api):
+                    warm_up(Run(harness, target, api, 1.0))
+        yield harness, targets
+
+
+def handle_profile(options: argparse.Namespace) -> int:
+    [(name, scenario)] = chosen_scenarios(options.scenario).items()
+    api = options.api or scenario.apis[0]
+    with measuring(options, options.targets) as (harness, [target]):
+        path = FOLDER / f"{name}-{api}-{time.strftime('%H%M%S')}.txt"
+        recording = Recording(target.pids[0], path, only_gil=options.gil)
+        figures = scenario.measure(Run(harness, target, api, options.seconds or scenario.secs, options.count))
+        recording.stop()
+    print(top_list(path.read_text()))
+    print(f"\n{name} {api}: {Results.line(name, figures)} (with the profiler beside it)")
+    print(f"{path} has the stacks; https://www.speedscope.app shows them.")
+    return 0
+
+
+def handle_check(options: argparse.Namespace) -> int:
+    """The least of some rounds: whatever else runs can only add to it."""
+    found: dict[str, list[float]] = {}
+    units: list[float] = []
+    with measuring(options, "serve") as (harness, [target]):
+        for _ in range(options.rounds):
+            for name, figure, secs in CHECKED:
+                for api in BOTH:
+                    units.append(calibrated())
+                    harness.wait_until_quiet(target)
+                    figures = SCENARIOS[name].measure(Run(harness, target, api, options.seconds or secs))
+                    found.setdefault(f"{name} {api} {figure}", []).append(figures[figure])
+    unit_ms = min(units) * 1e3
+    ratios = {name: min(values) / unit_ms for name, values in found.items()}
+    print(f"The piece of work that everything is divided by takes {unit_ms:.1f} ms of CPU here.")
+    if options.store:
+        BASELINE.write_text(json.dumps({"ratios": ratios, "unit_ms": unit_ms}, indent=1) + "\n")
+        print(f"Stored in {BASELINE}.")
+        return 0
+    comparisons = compare(read_baseline(), ratios)
+    for comparison in comparisons:
+        print(comparison.text)
+    return verdict(comparisons)
+
+
+def calibrated() -> float:
+    """On the server's core."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cores()[0]})
+    try:
+        return calibration_secs()
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def measure_round(

@@ -18,11 +18,10 @@ def order(number: int, tokens: int, pace: float = 0.0, *, words: bool = False, a
 
 def read_order(body: bytes) -> tuple[int, float, bool, float]:
     """The last order in a request: those before it are history."""
-    found = None
-    for found in _ORDER.finditer(body):
-        pass
-    if found is None:
+    orders = list(_ORDER.finditer(body))
+    if not orders:
         return 3, 0.0, False, 0.0
+    found = orders[-1]
     return int(found[1]), float(found[2]), found[3] == b"1", float(found[4])
 
 
