@@ -1,4 +1,4 @@
-.PHONY: help run test test-clients test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench faults fuzz pictures shape
+.PHONY: help run test test-clients test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -82,8 +82,18 @@ lint-django: .venv/.ready-dev ## Check for missing migrations and unsafe setting
 	$(BIN)/python manage.py check --fail-level WARNING
 	$(BIN)/python manage.py check --deploy --tag security --tag async_support --fail-level WARNING
 
-bench: .venv/.ready-dev ## Measure performance; bench/README.md explains the table
-	$(BIN)/python bench/run.py
+# bench/README.md explains the options. Without any, all of docs/performance.md is measured again.
+BENCH := $(if $(API),--api $(API)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(COUNT),--count $(COUNT)) $(if $(TREE),--tree $(TREE))
+BENCH_ROUNDS := $(if $(filter-out file undefined,$(origin ROUNDS)),--rounds $(ROUNDS))
+bench: .venv/.ready-dev .venv-litellm/.ready ## Measure performance: SCENARIO=, TARGETS=, API=, ROUNDS=, SECONDS=, COUNT=
+	$(BIN)/python -m bench run $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(BENCH_ROUNDS) $(BENCH) \
+	  $(if $(SCENARIO)$(TARGETS)$(API),,--page)
+
+bench-check: .venv/.ready-dev ## Compare CPU per token and per request with the stored figures: STORE=1 stores them
+	$(BIN)/python -m bench check $(BENCH_ROUNDS) $(BENCH) $(if $(STORE),--store)
+
+profile: .venv/.ready-dev ## Record where the server spends its time: SCENARIO=streams_50, API=, SECONDS=, GIL=1
+	$(BIN)/python -m bench profile $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(GIL),--gil) $(BENCH)
 
 # Faults on purpose, on both databases: 10 rounds are what the suite does, 500 a night's work.
 ROUNDS ?= 10
@@ -108,6 +118,7 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements.in -o requirements.txt
 	$(BIN)/$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
 	$(BIN)/$(LOCK) requirements-model.in -o requirements-model.txt
+	$(BIN)/$(LOCK) requirements-litellm.in -o requirements-litellm.txt
 
 .venv/.ready: requirements.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
@@ -127,4 +138,10 @@ BUILD_JOBS ?= 1
 	@$(PYTHON) -m venv .venv-model
 	@CMAKE_BUILD_PARALLEL_LEVEL=$(BUILD_JOBS) nice -n 19 .venv-model/bin/pip install --quiet --disable-pip-version-check \
 	  --require-hashes -r requirements-model.txt
+	@touch $@
+
+.venv-litellm/.ready: requirements-litellm.txt
+	@echo "Installing the LiteLLM proxy into .venv-litellm, to be measured beside this server ..."
+	@$(PYTHON) -m venv .venv-litellm
+	@.venv-litellm/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-litellm.txt
 	@touch $@
