@@ -26,10 +26,6 @@ SAMPLE = (
     ("openai", "cut", "chat"),
     ("openai-responses", "tools", "responses"),
 )
-# What belongs to the context window: this server does not say that a request is too long.
-NOT_YET = {
-    ("ollama", "overflow"): "the oldest messages are dropped, and only a low count of tokens shows it",
-}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,9 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _param(dialect: str, case: str, api: str) -> ParameterSet:
-    reason = NOT_YET.get((dialect, case))
-    marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
-    return pytest.param(dialect, case, api, id=f"{dialect}-{case}-{api}", marks=marks)
+    return pytest.param(dialect, case, api, id=f"{dialect}-{case}-{api}")
 
 
 def test_the_matrix(front: Front, dialect: str, case: str, api: str) -> None:
