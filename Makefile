@@ -92,6 +92,9 @@ bench: .venv/.ready-dev .venv-litellm/.ready ## Measure performance: SCENARIO=, 
 bench-check: .venv/.ready-dev ## Compare CPU per token and per request with the stored figures: STORE=1 stores them
 	$(BIN)/python -m bench check $(BENCH_ROUNDS) $(BENCH) $(if $(STORE),--store)
 
+bench-growth: .venv/.ready-dev ## Measure how costs grow: ONLY=chains,answers,tables,waiting,readers, LARGEST=size
+	$(BIN)/python -m bench growth --page $(if $(ONLY),--only $(ONLY)) $(if $(LARGEST),--largest $(LARGEST)) $(BENCH)
+
 profile: .venv/.ready-dev ## Record where the server spends its time: SCENARIO=streams_50, API=, SECONDS=, GIL=1
 	$(BIN)/python -m bench profile $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(GIL),--gil) $(BENCH)
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from bench.check import BASELINE, CHECKED, calibration_secs, compare, read_baseline, verdict
 from bench.clocks import cores
+from bench.growth import GROWTHS
+from bench.growth_page import Measured, write_growth
 from bench.harness import Harness, JobFailed, machine, running_harness
 from bench.page import replace_part
 from bench.profiling import FOLDER, Recording, top_list
-from bench.results import Results
+from bench.results import Results, number
 from bench.scenarios import BOTH, SCENARIOS, Run, Scenario, warm_up
 from bench.table import markdown
 from bench.targets import KNOWN, ROOT, Serve, Target, Url
@@ -45,6 +47,12 @@ def main() -> None:
     check.add_argument("--rounds", type=int, default=3)
     check.add_argument("--store", action="store_true", help="store the figures of this run")
     check.set_defaults(handle=handle_check)
+    growth = commands.add_parser("growth", help="how costs grow, as curves on the page")
+    add_common(growth)
+    growth.add_argument("--only", default=",".join(GROWTHS), help="names, separated by commas")
+    growth.add_argument("--largest", type=int, default=10**6, help="leaves out larger sizes")
+    growth.add_argument("--page", action="store_true", help="writes bench/growth.json, the pictures and the page")
+    growth.set_defaults(handle=handle_growth)
     options = parser.parse_args()
     sys.exit(options.handle(options))
 
@@ -110,8 +118,8 @@ def handle_run(options: argparse.Namespace) -> int:
     scenarios = chosen_scenarios(options.scenario)
     results = Results(machine(options.tree))
     with measuring(options, options.targets) as (harness, targets):
-        for number in range(options.rounds):
-            measure_round(harness, scenarios, targets, options, results, number)
+        for round_number in range(1, options.rounds + 1):
+            measure_round(harness, scenarios, targets, options, results, round_number)
     print(results.text())
     written = json.dumps(results.as_json(), indent=1) + "\n"
     if options.json:
@@ -200,7 +208,7 @@ def measure_round(
     targets: Sequence[Target],
     options: argparse.Namespace,
     results: Results,
-    number: int,
+    round_number: int,
 ) -> None:
     for name, scenario in scenarios.items():
         for api in scenario.apis:
@@ -217,7 +225,29 @@ def measure_round(
                     say(f"failed: {error}")
                     continue
                 results.add(name, api, target.name, figures)
-                say(f"round {number + 1} {name} {api} {target.name}: {results.line(name, figures)}")
+                say(f"round {round_number} {name} {api} {target.name}: {results.line(name, figures)}")
+
+
+def handle_growth(options: argparse.Namespace) -> int:
+    measured: Measured = {}
+    about_machine = machine(options.tree)
+    options.api = options.api or "responses"
+    for name in options.only.split(","):
+        if name not in GROWTHS:
+            raise SystemExit(f"--only: {name!r} is none of {', '.join(GROWTHS)}.")
+        growth = GROWTHS[name]
+        sizes = tuple(size for size in growth.sizes if size <= options.largest)
+        measured[name] = {}
+        # A server of its own for each: no curve shows what another left behind.
+        with measuring(options, "serve") as (harness, [target]):
+            assert isinstance(target, Serve)
+            for size, figures in growth.measure(harness, target, sizes):
+                measured[name][str(size)] = {figure: round(value, 4) for figure, value in figures.items()}
+                shown = [f"{title} {number(figures[figure])}" for figure, title in growth.figures.items()]
+                say(f"{name} {size:,}: {', '.join(shown)}, foreign {figures.get('foreign_share', 0):.0%}")
+    if options.page:
+        write_growth(about_machine, measured)
+    return 0
 
 
 def say(text: str) -> None:

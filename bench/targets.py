@@ -220,12 +220,13 @@ class Serve(Started):
         self.run([self.python, *self.command], self.tree, self.env)
         self.key = (self.home / "api_key").read_text().strip()
 
-    def manage(self, *arguments: str) -> None:
+    def manage(self, *arguments: str) -> str:
         done = subprocess.run(
             [self.python, "manage.py", *arguments], cwd=self.tree, env=self.env, capture_output=True, text=True
         )
         if done.returncode:
             raise RuntimeError(f"manage.py {arguments[0]} failed:\n{done.stderr[-3000:]}")
+        return done.stdout.strip()
 
 
 class Uvicorn(Serve):
