@@ -11,9 +11,20 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.state import identity_of
 from responses_app.protocol.items import Item
-from tests.support.model_stub import Answer, Call, Calls, Cut, Finish, Text, Thought
+from tests.support.model_stub import Answer, Call, Calls, Cut, Finish, StreamStyle, Text, Thought
 from tests.support.providers import ASKED, CALL, Providers, RecordedRound, record_round
-from tests.support.strict_models import PLACEHOLDER, deepseek, detail, gemini, has, sealed, signature, signed_call
+from tests.support.strict_models import (
+    CALL_CONTEXT,
+    PLACEHOLDER,
+    call_in_context,
+    deepseek,
+    detail,
+    gemini,
+    has,
+    sealed,
+    signature,
+    signed_call,
+)
 
 LOOK = Call("c1", "look", ("{}",))
 SEEN: Item = {"type": "function_call_output", "call_id": "c1", "output": "a cat"}
@@ -223,6 +234,18 @@ async def test_encrypted_reasoning_goes_back_within_a_turn(providers: Providers)
     }
     await record_round(providers.provider("codex_responses", model="m-2"), call=after(first, SEEN))
     assert not has(providers.stub.asked[-1].body["input"], "opaque")
+
+
+async def test_the_context_of_a_call_goes_back_with_it_and_its_caller_with_the_output(providers: Providers) -> None:
+    provider = providers.provider("codex_responses")
+    providers.stub.play(StreamStyle(), call_in_context("c1", "look"), Finish("tool_calls"))
+    first = await record_round(provider)
+    await record_round(provider, call=after(first, SEEN))
+    call, output = providers.stub.asked[-1].body["input"][1:]
+    made = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+    assert (call, output) == (made | CALL_CONTEXT, SEEN | {"caller": CALL_CONTEXT["caller"]})
+    await record_round(providers.provider("codex_responses", model="m-2"), call=after(first, SEEN))
+    assert providers.stub.asked[-1].body["input"][1:] == [made, SEEN]
 
 
 def refusal(**error: str) -> Answer:

@@ -10,13 +10,22 @@ import pytest
 from responses_app.services.archive.checking import check_response
 from tests.support.checker import check_log
 from tests.support.migrated_database import Database
-from tests.support.model_stub import Call, Calls, Cut, Finish, ModelStub, Text, Thought
+from tests.support.model_stub import Call, Calls, Cut, Finish, ModelStub, StreamStyle, Text, Thought
 from tests.support.people import create_key
 from tests.support.restarts import start_and_kill
 from tests.support.scripted_requests import effects
 from tests.support.server import Server, text
 from tests.support.stored_rows import stored_rows
-from tests.support.strict_models import deepseek, gemini, has, sealed, signature, signed_call
+from tests.support.strict_models import (
+    CALL_CONTEXT,
+    call_in_context,
+    deepseek,
+    gemini,
+    has,
+    sealed,
+    signature,
+    signed_call,
+)
 
 pytestmark = pytest.mark.any_database
 
@@ -219,3 +228,20 @@ def test_encrypted_reasoning_goes_back_and_only_clients_that_ask_see_it(
         check_log(front.server, first["id"])
         front.create(previous_response_id=first["id"])
         assert stub.asked[-1].body["input"][1]["encrypted_content"] == opaque
+
+
+def test_the_context_of_a_call_goes_back_in_the_next_turn_and_no_client_sees_it(
+    make_server: Callable[..., Server], stub: ModelStub
+) -> None:
+    named = {"HERMES_PROVIDER": "custom", "HERMES_MODEL": "m", "HERMES_BASE_URL": stub.url}
+    front = Front(make_server(**named, **KEY, HERMES_API_MODE="codex_responses"), stub, stub)
+    stub.play(StreamStyle(), call_in_context("c1", "calculate", '{"expression": "2+2"}'), Finish("tool_calls"))
+    first = front.create()
+    assert "prog_1" not in json.dumps(first)
+    assert b"prog_1" not in b"".join(front.server.replay(first["id"]))
+    check_log(front.server, first["id"])
+    front.create(previous_response_id=first["id"])
+    for asked in stub.asked[-2:]:
+        call, output = asked.body["input"][1:3]
+        assert {name: call.get(name) for name in CALL_CONTEXT} == CALL_CONTEXT
+        assert output["caller"] == CALL_CONTEXT["caller"]

@@ -51,6 +51,20 @@ def sealed(content: str, index: int = 0) -> Raw:
     return Raw(sse({"type": kind, "output_index": index, "item": item}, kind))
 
 
+CALL_CONTEXT: dict[str, Any] = {
+    "namespace": "crm",
+    "caller": {"type": "program", "caller_id": "prog_1"},
+    "async": False,
+}
+
+
+def call_in_context(call_id: str, name: str, arguments: str = "{}") -> Raw:
+    """A whole call of a Responses upstream, with fields of its own."""
+    item = {"id": "fc_0", "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+    kind = "response.output_item.done"
+    return Raw(sse({"type": kind, "output_index": 0, "item": item | CALL_CONTEXT}, kind))
+
+
 def _delta(delta: dict[str, Any]) -> bytes:
     return sse({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from gateway_app.agent.events import (
     Annotation,
+    ItemState,
     MessageStarted,
     ModelEvent,
     ModelFailed,
@@ -22,7 +23,12 @@ from gateway_app.providers.openai.answer import Answer, Protocol
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.errors import failure_in
 from gateway_app.providers.openai.responses.item_tracker import ItemTracker, OutputItem
-from gateway_app.providers.openai.responses.request import open_responses, responses_body
+from gateway_app.providers.openai.responses.request import (
+    CALL_CONTEXT,
+    CONTEXT_STATE,
+    open_responses,
+    responses_body,
+)
 from gateway_app.providers.openai.sse import Event, WholeAnswer
 from gateway_app.providers.openai.state import opaque
 from gateway_app.providers.openai.usage import newer, read_usage
@@ -181,6 +187,7 @@ class ResponsesAnswer(Answer):
         if item.call_id:
             arguments = given.get("arguments") or given.get("input") or ""
             yield from self._arguments(item, {"arguments": arguments})
+            yield from self._context(item, given)
             if given.get("status") != "incomplete":
                 yield from self.calls.finish(item.call_id)
         elif given["type"] not in _KNOWN_KINDS:
@@ -196,6 +203,16 @@ class ResponsesAnswer(Answer):
         if given["type"] == "reasoning" and given.get("encrypted_content"):
             sealed = ReasoningSealed(given["encrypted_content"], self.identity)
             yield from self.calls.emit(sealed)
+
+    def _context(self, item: OutputItem, given: Item) -> Iterator[ModelEvent]:
+        """The fields of a call that only the upstream understands."""
+        fields = cast(dict[str, Any], given)
+        context: dict[str, Any] = {}
+        for name in CALL_CONTEXT:
+            if fields.get(name) is not None:
+                context[name] = opaque(fields[name])
+        if context:
+            yield ItemState({CONTEXT_STATE: context}, self.identity, item.call_id)
 
     def _whole_item(self, given: Item) -> Iterator[ModelEvent]:
         """An item that came without deltas."""

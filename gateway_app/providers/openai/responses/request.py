@@ -19,7 +19,9 @@ from responses_app.protocol.items import (
     without_fields,
 )
 
-_CALL_CONTEXT = ("async", "caller", "namespace")
+# The upstream's own fields of a call, which go back with it.
+CALL_CONTEXT = ("async", "caller", "namespace")
+CONTEXT_STATE = "call_context"  # where the state of an item has them
 _OUTPUT_CONTEXT = ("caller", "name", "namespace")
 # Items whose state the upstream requires; of other kinds it may be the server's own.
 WITH_STATUS = frozenset(
@@ -37,9 +39,9 @@ WITH_STATUS = frozenset(
 )
 # The fields of an item that are sent back: the server's own ids and states mean nothing to it.
 _ITEM_FIELDS = {
-    "function_call": ("type", "call_id", "name", "arguments", *_CALL_CONTEXT),
+    "function_call": ("type", "call_id", "name", "arguments", *CALL_CONTEXT),
     "function_call_output": ("type", "call_id", "output", *_OUTPUT_CONTEXT),
-    "custom_tool_call": ("type", "call_id", "name", "input", *_CALL_CONTEXT),
+    "custom_tool_call": ("type", "call_id", "name", "input", *CALL_CONTEXT),
     "custom_tool_call_output": ("type", "call_id", "output", "caller"),
 }
 CALL_ID_PATTERN = r".{1,64}"
@@ -128,6 +130,7 @@ def _tool_choice(call: ModelCall) -> Any:
 
 def _input_items(call: ModelCall, items: list[Item], identity: str) -> list[Item]:
     sent: list[Item] = []
+    contexts: dict[str, dict[str, Any]] = {}  # by call id
     for index, item in enumerate(items, 1):
         kind = item.get("type", "message")
         if kind == COMPACTION_TRIGGER and index < len(items):
@@ -144,9 +147,13 @@ def _input_items(call: ModelCall, items: list[Item], identity: str) -> list[Item
             given = cast(dict[str, Any], item)
             fields = {name: given[name] for name in _ITEM_FIELDS[kind] if name in given}
             if kind in CALLS:
-                fields["name"] = call.wire_name(item["name"])
+                context = (usable_state(item, identity) or {}).get(CONTEXT_STATE, {})
+                contexts[item["call_id"]] = context
+                fields = context | fields | {"name": call.wire_name(item["name"])}
             elif kind in OUTPUTS:
                 fields["output"] = _output(item["output"])
+                if "caller" in contexts.get(item["call_id"], {}):
+                    fields.setdefault("caller", contexts[item["call_id"]]["caller"])
             sent.append(cast(Item, fields))
     return _with_accepted_ids(sent)
 
