@@ -121,13 +121,13 @@ class Agent:
                 found.append(tool)
         return tuple(found)
 
-    def server_labels(self, requested: list[RequestTool] | None) -> set[str]:
+    def server_labels(self, requested: list[RequestTool] | None, mode: str = REPLACE) -> set[str]:
         """The MCP servers whose tools a request may have, whether they are connected or not."""
         labels = set()
         for server in settings.HERMES_MCP_SERVERS:
             if self._has_server(server.label):
                 labels.add(server.label)
-        if requested is None:
+        if requested is None or mode == MERGE:
             return labels
         named = {entry.get("server_label") for entry in requested if entry["type"] == "mcp"}
         if OWN_LABEL in named:

@@ -13,13 +13,13 @@ from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.token_estimate import text_tokens
 
 
-def limits_of(model: str, requested: list[dict[str, Any]] | None) -> ContextLimits:
+def limits_of(model: str, requested: list[dict[str, Any]] | None, mode: str) -> ContextLimits:
     """``requested`` are the tools of the request; its own are counted with it."""
     agent = agent_of(model)
     try:
         return ContextLimits(
             window=agent.window().tokens,
-            fixed_tokens=_fixed_tokens(agent, requested),
+            fixed_tokens=_fixed_tokens(agent, requested, mode),
             ratio=agent.correction().ratio,
             is_compacting=agent.compact_share > 0,
         )
@@ -27,8 +27,8 @@ def limits_of(model: str, requested: list[dict[str, Any]] | None) -> ContextLimi
         return ContextLimits()
 
 
-def _fixed_tokens(agent: Agent, requested: list[dict[str, Any]] | None) -> int:
-    tools = agent.tools(requested)
+def _fixed_tokens(agent: Agent, requested: list[dict[str, Any]] | None, mode: str) -> int:
+    tools = agent.tools(requested, mode)
     prompt = agent.core_prompt(datetime.now(UTC).date(), tools)
     tokens = _prompt_tokens(prompt) + _prompt_tokens(agent.instructions)
     for tool in tools:

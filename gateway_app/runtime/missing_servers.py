@@ -29,7 +29,8 @@ async def wait_for_servers(row: Response, admitted: AdmittedRequest | None) -> l
     fields = row.request
     if admitted is not None:
         fields = admitted.request
-    labels = await database.read_with_retry(_labels, row.model, fields.get("tools"))
+    tools = fields.get("tools")
+    labels = await database.read_with_retry(_labels, row.model, tools, row.client_tools)
     deadline = _process_started + settings.HERMES_MCP_START_SECS
     while _is_any_starting(labels) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(POLL_SECS)
@@ -37,8 +38,8 @@ async def wait_for_servers(row: Response, admitted: AdmittedRequest | None) -> l
     return sorted(labels - ready)
 
 
-def _labels(model: str, tools: list[dict[str, object]] | None) -> set[str]:
-    return agent_of(model).server_labels(tools)
+def _labels(model: str, tools: list[dict[str, object]] | None, mode: str) -> set[str]:
+    return agent_of(model).server_labels(tools, mode)
 
 
 def _is_any_starting(labels: Collection[str]) -> bool:

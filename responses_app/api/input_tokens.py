@@ -7,6 +7,7 @@ from rest_framework.response import Response
 from responses_app.api.base import ApiRequest, ApiView
 from responses_app.protocol.errors import NotFound, PreviousResponseNotFound
 from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.requests.client_options import read_client_options
 from responses_app.requests.create import read_create
 from responses_app.requests.headers import IGNORED_HEADER, ignored_value
 from responses_app.services.conversations import find_conversation
@@ -24,7 +25,8 @@ class InputTokensView(ApiView):
         for name, value in request.data.items():
             if value is not None:
                 given[name] = value
-        admission = read_create(given, request.auth).admission
+        chosen = read_client_options(request.headers.get)
+        admission = read_create(given, request.auth, chosen=chosen).admission
         previous_id, history = _history(admission)
         newer = expand(admission.owner_id, resolve_references(admission.owner_id, admission.items))
         items = newer.items

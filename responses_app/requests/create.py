@@ -133,7 +133,7 @@ def read_create(
         tool_items=chosen.tool_form(echo.get("tools"), profile),
         client_tools=tools_mode,
         may_wait_for_approval=chosen.may_wait(profile),
-        limits=context_limits(model, echo.get("tools")),
+        limits=context_limits(model, echo.get("tools"), tools_mode),
         is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
@@ -147,9 +147,10 @@ def without_input(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in ("input", HISTORY)}
 
 
-def context_limits(model: str, requested: list[Any] | None) -> ContextLimits:
+def context_limits(model: str, requested: list[Any] | None, mode: str) -> ContextLimits:
     """Only the gateway knows its prompt, its tools and the window of the model."""
-    limits: ContextLimits = import_string(settings.HERMES_CONTEXT_LIMITS)(model, requested)
+    limits_of = import_string(settings.HERMES_CONTEXT_LIMITS)
+    limits: ContextLimits = limits_of(model, requested, mode)
     return limits
 
 

@@ -46,6 +46,16 @@ def test_the_first_turn_waits_for_servers_that_start_and_names_the_missing_ones(
     [(deviations,)] = stored_rows(started, "response", "protocol_deviations", id=response.id)
     assert "no MCP server gone" in str(deviations)
 
+    # -- so does a turn whose own tools are merged with those of the servers
+    own = {"type": "function", "name": "own", "parameters": {"type": "object", "properties": {}}}
+    for mode, is_named in (("merge", True), ("replace", False)):
+        request = {"input": "x", "tools": [own]}
+        with started.http() as client:
+            client.post("/v1/responses", json=request, headers={"X-Hermes-Client-Tools": mode}).raise_for_status()
+        body = stub.asked[-1].body
+        names = {tool["function"]["name"] for tool in body["tools"]}
+        assert ("slow-add" in names, "in this turn: gone." in str(body["messages"])) == (is_named, is_named)
+
     # -- images reach the model, and the client has the line that describes them
     stub.play(Calls((Call("call_1", "slow-picture", ("{}",)),)), Finish("tool_calls"))
     stub.play(Text("a dot"), Finish())

@@ -66,6 +66,19 @@ def test_tools_of_the_client_replace_those_of_the_profile_or_are_merged(profiled
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "X-Hermes-Client-Tools")
 
 
+def test_merged_tools_are_counted(profiled: Server) -> None:
+    def counted(client: httpx.Client, model: str, headers: dict[str, str] | None = None) -> int:
+        body = {"model": model, "input": "x", "tools": [function("weather")]}
+        found = client.post("/v1/responses/input_tokens", json=body, headers=headers)
+        assert found.status_code == 200, found.text
+        tokens: int = found.json()["input_tokens"]
+        return tokens
+
+    with profiled.http() as client:
+        assert counted(client, "merging") > counted(client, "none")
+        assert counted(client, "one", MERGE) > counted(client, "one")
+
+
 def test_no_tools_and_a_forced_call_stay_as_they_are(profiled: Server) -> None:
     own = [function("weather")]
     with profiled.http() as client:
