@@ -29,7 +29,7 @@ async def wait_for_servers(row: Response, admitted: AdmittedRequest | None) -> l
     fields = row.request
     if admitted is not None:
         fields = admitted.request
-    labels = await database.read_with_retry(_labels, row.model, fields.get("tools"))
+    labels = await database.look_up_with_retry(_labels, row.model, fields.get("tools"))
     deadline = _process_started + settings.HERMES_MCP_START_SECS
     while _is_any_starting(labels) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(POLL_SECS)

@@ -71,7 +71,7 @@ class TurnLog:
     def __init__(self, claimed: Claimed, on_refused: Callable[[Exception], None]) -> None:
         self._row = claimed.row
         self._numbering = claimed.numbering
-        self._fresh = claimed.fresh
+        self.fresh = claimed.fresh
         self._on_refused = on_refused
         self._first_output_at: datetime | None = None
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
@@ -83,8 +83,8 @@ class TurnLog:
     @property
     def admitted_request(self) -> AdmittedRequest | None:
         """The request, where it need not be read or is nowhere else."""
-        if self._fresh is not None:
-            return self._fresh.request
+        if self.fresh is not None:
+            return self.fresh.request
         return self._tail.unstored_request
 
     def unread_secs(self, since: float) -> float:
@@ -98,8 +98,8 @@ class TurnLog:
         """Build on what earlier attempts, and the admission, have left in the log."""
         if self._tail.is_volatile:
             earlier = attempts_in(self._row.pk, self._tail.whole())
-        elif self._fresh is not None:
-            earlier = attempts_in(self._row.pk, [self._fresh.opening])
+        elif self.fresh is not None:
+            earlier = attempts_in(self._row.pk, [self.fresh.opening])
         else:
             earlier = await database.read_with_retry(read_attempts, self._row.pk)
         self.builder = earlier.builder
@@ -150,8 +150,8 @@ class TurnLog:
         states = self.builder.snapshot.states.stored()
         publish = partial(event_store.publish_final, self._tail)
         known_input = None
-        if self._fresh is not None:
-            known_input = self._fresh.request.items
+        if self.fresh is not None:
+            known_input = self.fresh.request.items
         store = partial(
             settle,
             self._row,
