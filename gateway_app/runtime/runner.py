@@ -27,7 +27,6 @@ from responses_app.services.lifecycle.claim import (
     claimable_ids,
     has_expired,
     lease,
-    next_in_session,
 )
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_next
@@ -228,7 +227,7 @@ class Runner:
         if run is None:
             return
         await self._attempt(run)
-        following = await database.read_with_retry(next_in_session, run.row.session_id)
+        following = await run.next_turn()
         if following is not None:
             self.hint(following, owner_id)
 

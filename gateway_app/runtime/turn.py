@@ -59,6 +59,7 @@ class TurnRun:
     def __init__(self, claimed: Claimed) -> None:
         self.row = claimed.row
         self._log = TurnLog(claimed, self._refuse)
+        self.next_turn = self._log.next_turn
         self._began = time.monotonic()
         self._task: asyncio.Task[None] | None = None  # set while the turn can be interrupted
         self._stop: StopCause | None = None

@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway_app.agent.events import Usage
 from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
 from responses_app.database import database
-from responses_app.eventlog import AdmittedRequest, Fenced, stamped
+from responses_app.eventlog import AdmittedRequest, Fenced, Segment, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Event
@@ -19,7 +19,7 @@ from responses_app.protocol.failures import response_error
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
 from responses_app.protocol.text_buffer import clean_text
-from responses_app.services.lifecycle.claim import Claimed
+from responses_app.services.lifecycle.claim import Claimed, next_in_session
 from responses_app.services.lifecycle.settle import begin, settle
 
 
@@ -74,6 +74,8 @@ class TurnLog:
         self.fresh = claimed.fresh
         self._on_refused = on_refused
         self._first_output_at: datetime | None = None
+        self._is_settled = False
+        self._following: str | None = None  # as the settling transaction found it
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
         self._tail = event_store.tails.of(self._row.pk, is_volatile=not self._row.is_stored)
         self._tail.is_written_here = True
@@ -148,26 +150,34 @@ class TurnLog:
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
         states = self.builder.snapshot.states.stored()
-        publish = partial(event_store.publish_final, self._tail)
+        first_output_at = self._first_output_at
         known_input = None
         if self.fresh is not None:
             known_input = self.fresh.request.items
-        store = partial(
-            settle,
-            self._row,
-            segment,
-            body,
-            deviations,
-            self._first_output_at,
-            known_input,
-            states,
-        )
+
+        def store() -> tuple[Segment, str | None]:
+            stored = settle(
+                self._row, segment, body, deviations, first_output_at, known_input, states
+            )
+            return stored, next_in_session(self._row.session_id)
+
         try:
-            await database.write_with_retry(store, publish, self._row.pk)
+            await database.write_with_retry(store, self._publish_end, self._row.pk)
         except Fenced:
             if self._tail.is_volatile:  # another process has the row, and only this one has the log
-                publish(stamped(segment))
+                event_store.publish_final(self._tail, stamped(segment))
             raise
+
+    def _publish_end(self, stored: tuple[Segment, str | None]) -> None:
+        segment, self._following = stored
+        self._is_settled = True
+        event_store.publish_final(self._tail, segment)
+
+    async def next_turn(self) -> str | None:
+        """The turn of its session that may start now that this one has ended or waits."""
+        if self._is_settled:
+            return self._following
+        return await database.read_with_retry(next_in_session, self._row.session_id)
 
     @property
     def needs_end(self) -> bool:
