@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections, transaction
 
 from responses_app.eventlog.availability import run_query
@@ -94,9 +95,22 @@ class Database:
             self._readers, run_query, query, *args
         )
 
+    async def look_up(self, query: Callable[..., T], *args: Any) -> T:
+        """``read``; on the event loop itself where everything it needs is known.
+
+        Django refuses to query there. Then the query runs once more, in a reader thread.
+        """
+        try:
+            return query(*args)
+        except SynchronousOnlyOperation:
+            return await self.read(query, *args)
+
     async def read_with_retry(self, query: Callable[..., T], *args: Any) -> T:
         """``read`` for a caller that can't give up: tried until the database is available."""
         return await self._until_available(partial(self.read, query, *args))
+
+    async def look_up_with_retry(self, query: Callable[..., T], *args: Any) -> T:
+        return await self._until_available(partial(self.look_up, query, *args))
 
     async def _write_while_running(
         self, work: Callable[[], T], then: Callable[[T], None] | None

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from gateway_app.agent.approval_items import OWN_LABEL
@@ -13,7 +14,7 @@ from gateway_app.agent.cut_message import with_rest
 from gateway_app.agent.events import ModelEvent, UpstreamPosition
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import Item
-from responses_app.protocol.token_estimate import estimate_tokens
+from responses_app.protocol.token_estimate import estimate_tokens, prompt_tokens
 
 # Fields of a client's request that are passed on to the model as they are.
 MODEL_PARAMETERS = (
@@ -94,17 +95,7 @@ class ModelCall:
 
     def tool_specs(self) -> list[dict[str, Any]]:
         """Every tool but the upstream's own, as the Responses API describes them."""
-        specs = []
-        for tool in self.tools:
-            spec = {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-            }
-            specs.append(spec)
-        specs.extend(self.client_tools)
-        return specs
+        return [*[tool.spec for tool in self.tools], *self.client_tools]
 
     def wire_name(self, name: str) -> str:
         is_clients = any(tool["name"] == name for tool in self.client_tools)
@@ -195,7 +186,7 @@ class ModelCall:
 
     def estimate(self) -> int:
         """Of its tokens, as ``token_estimate`` counts."""
-        return estimate_tokens(self.items, self.instructions, self.tool_specs())
+        return self._fixed_tokens + self._item_tokens
 
     def input_tokens(self) -> int:
         """The estimate in the tokens of the upstream."""
@@ -203,8 +194,17 @@ class ModelCall:
 
     def room(self) -> int:
         """For the items, beside the instructions, the tools and the answer; as they are estimated."""
-        fixed = estimate_tokens([], self.instructions, self.tool_specs())
-        return self.budget.room(fixed, self.max_output_tokens)
+        return self.budget.room(self._fixed_tokens, self.max_output_tokens)
+
+    @cached_property
+    def _fixed_tokens(self) -> int:
+        own = (self.instructions or "").removeprefix(self.core_prompt)
+        tokens = prompt_tokens(self.core_prompt) + sum(tool.tokens for tool in self.tools)
+        return tokens + estimate_tokens([], own, list(self.client_tools))
+
+    @cached_property
+    def _item_tokens(self) -> int:
+        return estimate_tokens(self.items, None, [])
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
         """The next call of the turn; a choice that forces a call applies to the first one only."""

@@ -3,8 +3,11 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from responses_app.protocol.token_estimate import tool_tokens
 
 Approver = Literal["operator", "client"]  # decides about a call that waits for an approval
 # Why these arguments need an approval, or "" when they do not.
@@ -88,6 +91,20 @@ class Tool:
     server_label: str = ""  # the MCP server it comes from
     # How to read the rest of a result that is too long: which tool, with which arguments.
     rest_hint: str = ""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """As the Responses API describes it."""
+        return {
+            "type": "function",
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+
+    @cached_property
+    def tokens(self) -> int:
+        return tool_tokens(self.spec)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,10 @@ class InProcessDispatcher:
         self._waiting: deque[dict[str, Any]] = deque()
         self._sender: asyncio.Task[None] | None = None
 
-    def reserve(self, response_id: str, owner_id: int) -> "SlotReservation | None":
+    def reserve(self, owner_id: int) -> "SlotReservation | None":
         if self.runner is None or not self.runner.reserve(owner_id):
             return None
-        return SlotReservation(self, self.runner, response_id, owner_id)
+        return SlotReservation(self.runner, owner_id)
 
     def generate(self, response_id: str, owner_id: int) -> None:
         self._send({"type": "generate.run", "response_id": response_id, "owner_id": owner_id})
@@ -39,17 +39,10 @@ class InProcessDispatcher:
     def cancel(self, response_id: str) -> None:
         self._send({"type": "generate.cancel", "response_id": response_id})
 
-    def start_claimed(self, response_id: str, owner_id: int) -> None:
-        """Never left out: the sweep does not look for a claimed response."""
-        self._queue({"type": "generate.run", "response_id": response_id, "owner_id": owner_id})
-
     def _send(self, message: dict[str, Any]) -> None:
         if len(self._waiting) >= MAX_WAITING:
             logger.info("Too many hints wait; the sweep will find %s.", message["response_id"])
             return
-        self._queue(message)
-
-    def _queue(self, message: dict[str, Any]) -> None:
         self._waiting.append(message)
         if self._sender is None or self._sender.done():
             self._sender = asyncio.get_running_loop().create_task(self._deliver())
@@ -69,12 +62,8 @@ class InProcessDispatcher:
 class SlotReservation:
     """A slot of the runner, taken before the turn is stored."""
 
-    def __init__(
-        self, dispatcher: InProcessDispatcher, runner: Runner, response_id: str, owner_id: int
-    ) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, runner: Runner, owner_id: int) -> None:
         self._runner = runner
-        self._response_id = response_id
         self._owner_id = owner_id
         self._is_held = True
 
@@ -83,8 +72,7 @@ class SlotReservation:
 
     def start(self, claimed: Claimed) -> None:
         self._is_held = False
-        self._runner.accept(claimed)
-        self._dispatcher.start_claimed(self._response_id, self._owner_id)
+        self._runner.start_claimed(claimed)
 
     def release(self) -> None:
         if self._is_held:

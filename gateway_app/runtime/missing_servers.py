@@ -30,7 +30,7 @@ async def wait_for_servers(row: Response, admitted: AdmittedRequest | None) -> l
     if admitted is not None:
         fields = admitted.request
     tools = fields.get("tools")
-    labels = await database.read_with_retry(_labels, row.model, tools, row.client_tools)
+    labels = await database.look_up_with_retry(_labels, row.model, tools, row.client_tools)
     deadline = _process_started + settings.HERMES_MCP_START_SECS
     while _is_any_starting(labels) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(POLL_SECS)

@@ -7,6 +7,7 @@ from gateway_app.agent.tools import MEMORY, TODO, ChangeNotes, NoNotes, Notes
 from gateway_app.tools import memory, todo
 from responses_app.database import database
 from responses_app.models import Response
+from responses_app.services.lifecycle.claim import FreshTurn
 from responses_app.services.notes import change_notes, read_notes
 
 # In the instructions, which no compaction touches.
@@ -33,17 +34,28 @@ class RowNotes:
         return await database.write_with_retry(step, response_id=self._row.pk)
 
 
-def turn_facts(row: Response, tools: Collection[str], missing_servers: Collection[str]) -> str:
+def turn_facts(
+    row: Response,
+    fresh: FreshTurn | None,
+    tools: Collection[str],
+    missing_servers: Collection[str],
+) -> str:
     """The end of the instructions: the notes of the model's tools, and which tools are missing."""
     parts = []
     if missing_servers:
         parts.append(MISSING.format(labels=", ".join(missing_servers)))
     if MEMORY in tools:
-        notes = read_notes(row, MEMORY)
+        notes = _known_notes(row, fresh, MEMORY)
         if notes:
             parts.append(f"{MEMORIES}\n{memory.listed(notes)}")
     if TODO in tools:
-        entries = read_notes(row, TODO)
+        entries = _known_notes(row, fresh, TODO)
         if entries:
             parts.append(f"{TODO_LIST}\n{todo.listed(entries)}")
     return "\n\n".join(parts)
+
+
+def _known_notes(row: Response, fresh: FreshTurn | None, kind: str) -> list[str]:
+    if fresh is not None:
+        return fresh.notes[kind]
+    return read_notes(row, kind)

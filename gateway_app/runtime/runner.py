@@ -27,7 +27,6 @@ from responses_app.services.lifecycle.claim import (
     claimable_ids,
     has_expired,
     lease,
-    next_in_session,
 )
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_next
@@ -48,7 +47,6 @@ class Runner:
     def __init__(self) -> None:
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._accepted: set[str] = set()  # claimed turns whose tasks have not begun
         self._slots = Slots(settings.HERMES_MAX_CONCURRENT)
         self.heartbeat = Heartbeat()
         self._is_closing = False  # nothing new is claimed
@@ -77,18 +75,15 @@ class Runner:
         self._slots.give_back(owner_id)
         self._start_waiting()
 
-    def accept(self, claimed: Claimed) -> None:
-        """A turn whose slot is taken; its hint starts it."""
-        self._accepted.add(claimed.row.pk)
+    def start_claimed(self, claimed: Claimed) -> None:
+        """A turn whose slot is taken."""
         self._register(claimed)
+        self._begin(claimed.row.pk, claimed.row.owner_id)
 
     # -- hints --------------------------------------------------------------------------
     def hint(self, response_id: str, owner_id: int) -> None:
         """There may be work on this response; without a free slot it waits for one."""
-        if response_id in self._accepted:
-            self._accepted.discard(response_id)
-            self._begin(response_id, owner_id)
-        elif not self._is_closing and response_id not in self._tasks:
+        if not self._is_closing and response_id not in self._tasks:
             self._slots.wait(response_id, owner_id)
             self._start_waiting()
 
@@ -232,7 +227,7 @@ class Runner:
         if run is None:
             return
         await self._attempt(run)
-        following = await database.read_with_retry(next_in_session, run.row.session_id)
+        following = await run.next_turn()
         if following is not None:
             self.hint(following, owner_id)
 

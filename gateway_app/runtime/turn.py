@@ -29,7 +29,7 @@ from gateway_app.runtime.missing_servers import deviation, wait_for_servers
 from gateway_app.runtime.open_round import OpenRound
 from gateway_app.runtime.resumption import EarlierAttempts
 from gateway_app.runtime.stop_causes import ContinuedElsewhere, StopCause
-from gateway_app.runtime.turn_context import TurnContext, build_turn_context
+from gateway_app.runtime.turn_context import TurnContext, read_turn_context
 from gateway_app.runtime.turn_log import (
     TurnEnd,
     TurnLog,
@@ -59,6 +59,7 @@ class TurnRun:
     def __init__(self, claimed: Claimed) -> None:
         self.row = claimed.row
         self._log = TurnLog(claimed, self._refuse)
+        self.next_turn = self._log.next_turn
         self._began = time.monotonic()
         self._task: asyncio.Task[None] | None = None  # set while the turn can be interrupted
         self._stop: StopCause | None = None
@@ -199,9 +200,9 @@ class TurnRun:
     async def _read_context(
         self, earlier: EarlierAttempts, missing_servers: Sequence[str]
     ) -> TurnContext:
-        return await database.read_with_retry(
-            build_turn_context, self.row, self._log.admitted_request, earlier, missing_servers
-        )
+        admitted = self._log.admitted_request
+        fresh = self._log.fresh
+        return await read_turn_context(self.row, admitted, fresh, earlier, missing_servers)
 
     async def _drive(self, context: TurnContext) -> TurnFinished | None:
         """The agent loop, up to the end of the turn or to a call that waits for approval."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
+from functools import partial
 
 from django.conf import settings
 
@@ -21,11 +22,13 @@ from gateway_app.runtime.stored_images import with_stored_images
 from gateway_app.runtime.turn_request import TurnRequest, read_instructions, read_request
 from gateway_app.runtime.unseen_calls import HeldCall
 from gateway_app.runtime.visible_results import ResultCap
+from responses_app.database import database
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import Item, all_call_ids, output_ids
 from responses_app.services.history.compaction import expand
 from responses_app.services.history.context import Context, read_context
+from responses_app.services.lifecycle.claim import FreshTurn
 
 DEFAULT_SHARE = 0.8  # of the window, where a request asks for compaction and the server does not
 COMPACT_TOKENS = 100_000  # where a request asks for compaction, and the window is not known
@@ -45,11 +48,27 @@ class TurnContext:
     approved: Mapping[str, int] = field(default_factory=dict)
 
 
+async def read_turn_context(
+    row: Response,
+    admitted: AdmittedRequest | None,
+    fresh: FreshTurn | None,
+    earlier: EarlierAttempts,
+    missing_servers: Sequence[str],
+) -> TurnContext:
+    """The admission of a fresh turn knows all of it, unless there is a turn before."""
+    build = partial(build_turn_context, row, admitted, earlier, missing_servers, fresh)
+    has_history = row.previous_id is not None or row.conversation_id is not None
+    if fresh is None or has_history:
+        return await database.read_with_retry(build)
+    return await database.look_up_with_retry(build)
+
+
 def build_turn_context(
     row: Response,
     admitted: AdmittedRequest | None,
     earlier: EarlierAttempts,
     missing_servers: Sequence[str] = (),
+    fresh: FreshTurn | None = None,
 ) -> TurnContext:
     ledger = {}
     progress = ResumedTurn()
@@ -64,12 +83,13 @@ def build_turn_context(
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress, _budget(request, agent))
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
-    return _model_context(row, request, progress, agent, ledger, missing_servers)
+    return _model_context(row, request, fresh, progress, agent, ledger, missing_servers)
 
 
 def _model_context(
     row: Response,
     request: TurnRequest,
+    fresh: FreshTurn | None,
     progress: ResumedTurn,
     agent: Agent,
     ledger: dict[str, ToolEvent],
@@ -80,8 +100,8 @@ def _model_context(
     own_tools = agent.tools(tools, row.client_tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    facts = turn_facts(row, {tool.name for tool in own_tools}, missing_servers)
-    instructions = read_instructions(row, request, core_prompt, agent.instructions, facts)
+    facts = turn_facts(row, fresh, {tool.name for tool in own_tools}, missing_servers)
+    instructions = read_instructions(row, request, fresh, core_prompt, agent.instructions, facts)
     newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     older = Context([])
     budget = _budget(request, agent)

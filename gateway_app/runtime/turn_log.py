@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway_app.agent.events import Usage
 from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
 from responses_app.database import database
-from responses_app.eventlog import AdmittedRequest, Fenced, stamped
+from responses_app.eventlog import AdmittedRequest, Fenced, Segment, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Event
@@ -19,7 +19,7 @@ from responses_app.protocol.failures import response_error
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
 from responses_app.protocol.text_buffer import clean_text
-from responses_app.services.lifecycle.claim import Claimed
+from responses_app.services.lifecycle.claim import Claimed, next_in_session
 from responses_app.services.lifecycle.settle import begin, settle
 
 
@@ -71,9 +71,11 @@ class TurnLog:
     def __init__(self, claimed: Claimed, on_refused: Callable[[Exception], None]) -> None:
         self._row = claimed.row
         self._numbering = claimed.numbering
-        self._fresh = claimed.fresh
+        self.fresh = claimed.fresh
         self._on_refused = on_refused
         self._first_output_at: datetime | None = None
+        self._is_settled = False
+        self._following: str | None = None  # as the settling transaction found it
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
         self._tail = event_store.tails.of(self._row.pk, is_volatile=not self._row.is_stored)
         self._tail.is_written_here = True
@@ -83,8 +85,8 @@ class TurnLog:
     @property
     def admitted_request(self) -> AdmittedRequest | None:
         """The request, where it need not be read or is nowhere else."""
-        if self._fresh is not None:
-            return self._fresh.request
+        if self.fresh is not None:
+            return self.fresh.request
         return self._tail.unstored_request
 
     def unread_secs(self, since: float) -> float:
@@ -98,8 +100,8 @@ class TurnLog:
         """Build on what earlier attempts, and the admission, have left in the log."""
         if self._tail.is_volatile:
             earlier = attempts_in(self._row.pk, self._tail.whole())
-        elif self._fresh is not None:
-            earlier = attempts_in(self._row.pk, [self._fresh.opening])
+        elif self.fresh is not None:
+            earlier = attempts_in(self._row.pk, [self.fresh.opening])
         else:
             earlier = await database.read_with_retry(read_attempts, self._row.pk)
         self.builder = earlier.builder
@@ -148,26 +150,34 @@ class TurnLog:
         segment = self._numbering.seal(self.builder.take())
         body = self.builder.snapshot.body()
         states = self.builder.snapshot.states.stored()
-        publish = partial(event_store.publish_final, self._tail)
+        first_output_at = self._first_output_at
         known_input = None
-        if self._fresh is not None:
-            known_input = self._fresh.request.items
-        store = partial(
-            settle,
-            self._row,
-            segment,
-            body,
-            deviations,
-            self._first_output_at,
-            known_input,
-            states,
-        )
+        if self.fresh is not None:
+            known_input = self.fresh.request.items
+
+        def store() -> tuple[Segment, str | None]:
+            stored = settle(
+                self._row, segment, body, deviations, first_output_at, known_input, states
+            )
+            return stored, next_in_session(self._row.session_id)
+
         try:
-            await database.write_with_retry(store, publish, self._row.pk)
+            await database.write_with_retry(store, self._publish_end, self._row.pk)
         except Fenced:
             if self._tail.is_volatile:  # another process has the row, and only this one has the log
-                publish(stamped(segment))
+                event_store.publish_final(self._tail, stamped(segment))
             raise
+
+    def _publish_end(self, stored: tuple[Segment, str | None]) -> None:
+        segment, self._following = stored
+        self._is_settled = True
+        event_store.publish_final(self._tail, segment)
+
+    async def next_turn(self) -> str | None:
+        """The turn of its session that may start now that this one has ended or waits."""
+        if self._is_settled:
+            return self._following
+        return await database.read_with_retry(next_in_session, self._row.session_id)
 
     @property
     def needs_end(self) -> bool:

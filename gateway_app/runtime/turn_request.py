@@ -15,6 +15,7 @@ from responses_app.services.history.call_answers import CallsInHistory, Previous
 from responses_app.services.history.chain import input_of
 from responses_app.services.history.chain_values import inherited_instructions
 from responses_app.services.history.context import History, history_of
+from responses_app.services.lifecycle.claim import FreshTurn
 
 CHAT_FIELDS = "chat"  # the key of a stored chat request's fields that the Responses API lacks
 
@@ -72,6 +73,7 @@ def read_request(row: Response, admitted: AdmittedRequest | None) -> TurnRequest
 def read_instructions(
     row: Response,
     request: TurnRequest,
+    fresh: FreshTurn | None,
     core_prompt: str,
     profile_instructions: str,
     facts: str,
@@ -80,7 +82,10 @@ def read_instructions(
     requested = request.fields.get("instructions")
     if requested is None and row.conversation_id is None and not row.is_history_resent:
         requested = inherited_instructions(row.previous_id)
-    of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
+    if fresh is not None:
+        of_session = fresh.session_instructions
+    else:
+        of_session = Session.objects.values_list("instructions", flat=True).get(pk=row.session_id)
     parts = filter(None, (core_prompt, profile_instructions, of_session, requested, facts))
     return "\n\n".join(parts) or None
 

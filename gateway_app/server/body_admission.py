@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from django.conf import settings
+from django.core.exceptions import SynchronousOnlyOperation
 
 from responses_app.api.authentication import BearerAuthentication
 from responses_app.database import database
@@ -56,6 +57,16 @@ class Head:
         if request_gate.is_closed:
             return ServerShuttingDown()
         return error
+
+
+def recent_principal(head: Head) -> Principal | None:
+    """None where only the database can tell."""
+    if request_gate.is_closed:
+        return None
+    try:
+        return authenticate(head.authorization)
+    except (SynchronousOnlyOperation, ApiError):
+        return None
 
 
 async def check_key(head: Head) -> Principal | ApiError:

@@ -10,7 +10,7 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
 from gateway_app.server import refusals
-from gateway_app.server.body_admission import Head, check_key
+from gateway_app.server.body_admission import Head, check_key, recent_principal
 from gateway_app.server.limits import REFUSED_AT_ONCE, UNAUTHENTICATED_BODY_BYTES
 from gateway_app.server.slow_readers import WriteLimitedChannel
 from responses_app.http.principals import missing_key
@@ -194,6 +194,9 @@ class GatewayChannel(WriteLimitedChannel):
             self._read_body()
         elif head.authorization is None:
             self._read_or_refuse_body(head, missing_key())
+        elif (principal := recent_principal(head)) is not None:
+            request.belongs_to(principal)
+            self._read_body()
         else:
             self._pause_reading()
             loop = asyncio.get_running_loop()

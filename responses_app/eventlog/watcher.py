@@ -101,7 +101,8 @@ class Watcher:
         try:
             yield
         finally:
-            self._notes.add([response_id])
+            if not _has_just_ended(tail):
+                self._notes.add([response_id])
             if not tail.readers:
                 self._tails.pop(response_id, None)
 
@@ -212,3 +213,11 @@ class Watcher:
         if connection.vendor == "sqlite":
             return await self._database.write(partial(note_access, response_ids, times))
         return await self._database.read(note_access, response_ids, times)
+
+
+def _has_just_ended(tail: Tail) -> bool:
+    """The end, which this process stored, is the time of its last use."""
+    newest = tail.newest
+    if newest is None or not newest.is_final:
+        return False
+    return time.time() - newest.committed_at < WATCH_SECS

@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from responses_app.database import database
 from responses_app.models import ApiKey, Approver, Response, hash_key
 from responses_app.models.compiled import CompiledQuery
+from responses_app.models.recent import RecentlyRead
 from responses_app.protocol.errors import Unauthenticated
 from responses_app.sealing import NotSealedHere, seal, unseal
 from responses_app.services.keys import KEY_ACTOR
@@ -82,8 +83,13 @@ def authenticate(authorization: str | None) -> Principal:
         raise missing_key()
     if secret.startswith(OPERATOR_PREFIX):
         return _operator(secret.removeprefix(OPERATOR_PREFIX))
+    digest = hash_key(secret)
+    return _recent_keys.get(digest, partial(_key_holder, digest))
+
+
+def _key_holder(digest: str) -> Principal:
     valid = ApiKey.objects.valid().select_related("owner")
-    key = valid.filter(digest=hash_key(secret)).first()
+    key = valid.filter(digest=digest).first()
     if key is None:
         raise Unauthenticated("The API key is not valid, or it has been revoked.")
     if key.needs_touch:
@@ -156,11 +162,13 @@ def _admins() -> QuerySet[User]:
 
 
 _first_admin = CompiledQuery(_admins)
+_recent_keys: RecentlyRead[str, Principal] = RecentlyRead()  # by the digests of their secrets
+_recent_admin: RecentlyRead[None, User | None] = RecentlyRead()
 
 
 def root_owner() -> User:
     """The first admin owns what the root key makes."""
-    owner: User | None = _first_admin.instance()
+    owner = _recent_admin.get(None, _first_admin.instance)
     if owner is None:
         raise Unauthenticated(
             "There is no admin yet to own responses; start the server with 'make run' once."

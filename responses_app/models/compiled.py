@@ -114,7 +114,33 @@ class CompiledUpdate:
         increments: Mapping[str, int] | None = None,
     ) -> int:
         """How many rows it changed; ``increments`` are added to their columns."""
-        added = increments or {}
+        sql, parameters = self._prepared(arguments, values, increments or {})
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return int(cursor.rowcount)
+
+    def returning(
+        self,
+        column: str,
+        arguments: Sequence[str | int],
+        values: Mapping[str, Any],
+        increments: Mapping[str, int],
+    ) -> Any:
+        """The new value of a column of the row that it changed; None if there is no row."""
+        sql, parameters = self._prepared(arguments, values, increments)
+        with connection.cursor() as cursor:
+            cursor.execute(f"{sql} RETURNING {connection.ops.quote_name(column)}", parameters)
+            changed = cursor.fetchall()
+        if not changed:
+            return None
+        return changed[0][0]
+
+    def _prepared(
+        self,
+        arguments: Sequence[str | int],
+        values: Mapping[str, Any],
+        added: Mapping[str, int],
+    ) -> tuple[str, list[Any]]:
         key = (connection.vendor, *values, "+", *added)
         if key not in self._statements:
             self._statements[key] = self._compile(list(values), list(added))
@@ -122,10 +148,7 @@ class CompiledUpdate:
         parameters: list[Any] = []
         for field, value in zip(fields, [*values.values(), *added.values()], strict=True):
             parameters.append(field.get_db_prep_save(value, connection))
-        parameters += self._where.statement().bound(arguments)
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            return int(cursor.rowcount)
+        return sql, parameters + self._where.statement().bound(arguments)
 
     def _compile(self, names: list[str], added: list[str]) -> tuple[str, list[Field]]:
         compiler = self._where.statement().compiler

@@ -9,6 +9,8 @@ from django.db.models.signals import m2m_changed
 from django.dispatch import receiver
 from django.utils import timezone
 
+from responses_app.models.recent import forget_recent, forget_when_changed
+
 KEY_PREFIX = "hs-"
 SHOWN_CHARS = 10  # enough to recognise a key, far too few to guess the rest
 LAST_USED_STEP = timedelta(minutes=1)  # a write for each request would cost too much
@@ -34,7 +36,9 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(pk=pk).update(last_used_at=timezone.now())
 
     def revoke(self) -> int:
-        return self.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+        revoked = self.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+        forget_recent()
+        return revoked
 
 
 class ApiKey(models.Model):
@@ -81,3 +85,6 @@ def _note_limits(instance: ApiKey | models.Model, action: str, **kwargs: object)
     """Deleting a profile removes it from the key's list, but does not lift the key's limit."""
     if isinstance(instance, ApiKey) and action in ("post_add", "post_remove", "post_clear"):
         ApiKey.objects.filter(pk=instance.pk).update(is_limited=instance.profiles.exists())
+
+
+forget_when_changed(ApiKey, ApiKey.profiles.through, User)

@@ -2,6 +2,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from responses_app.agent_profiles import CLIENT_TOOL_MODES, REPLACE, TOOL_ITEM_FORMS
+from responses_app.models.recent import forget_when_changed
 
 
 class Profile(models.Model):
@@ -80,3 +81,6 @@ class Profile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+forget_when_changed(Profile)

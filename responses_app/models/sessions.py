@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.db import models
+from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from responses_app.models.compiled import CompiledInsert, CompiledQuery, CompiledUpdate
@@ -25,16 +25,19 @@ class TurnPolicy(models.TextChoices):
 class SessionQuerySet(models.QuerySet["Session"]):
     def opened(self, owner_id: int, public_id: str | None, source: str) -> "Session":
         """The owner's session with that id, created if missing; a new one if no id is given."""
-        if public_id is None:
-            session = self.model(owner_id=owner_id, public_id=new_session_id(), source=source)
-            _session_insert.insert(session)
-            return session
-        session, _ = self.get_or_create(
-            owner_id=owner_id,
-            public_id=public_id,
-            deleted_at=None,
-            defaults={"source": source},
+        found: Session | None = None
+        if public_id is not None:
+            found = _session_with_id.instance(owner_id, public_id)
+        if found is not None:
+            return found
+        session = self.model(
+            owner_id=owner_id, public_id=public_id or new_session_id(), source=source
         )
+        try:
+            with transaction.atomic():
+                _session_insert.insert(session)
+        except IntegrityError:  # another process has just created it
+            return self.of_owner(owner_id).get(public_id=session.public_id)
         return session
 
     def of_owner(self, owner_id: int) -> "SessionQuerySet":
@@ -51,11 +54,12 @@ class SessionQuerySet(models.QuerySet["Session"]):
             changes["key"] = key
         if has_server_history:
             changes["has_server_history"] = True
-        if not _undeleted_update.execute([pk], changes, {"turn_count": 1}):
+        turn = _undeleted_update.returning("turn_count", [pk], changes, {"turn_count": 1})
+        if turn is None:
             # The session was deleted a moment ago.
             public_id = self.values_list("public_id", flat=True).get(pk=pk)
             raise SessionNotFound(str(public_id))
-        return int(_turn_count.first(pk))
+        return int(turn)
 
     def add_usage(self, pk: int, usage: UsageBody) -> None:
         added = {
@@ -153,11 +157,11 @@ def _undeleted(pk: int) -> SessionQuerySet:
     return Session.objects.filter(pk=pk, deleted_at__isnull=True)
 
 
-def _turn_count_of(pk: int) -> "models.QuerySet[Session, Any]":
-    return Session.objects.filter(pk=pk).values_list("turn_count")
+def _with_id(owner_id: int, public_id: str) -> SessionQuerySet:
+    return Session.objects.of_owner(owner_id).filter(public_id=public_id)
 
 
 _session_insert = CompiledInsert(Session)
 _session_update = CompiledUpdate(_with_key)
 _undeleted_update = CompiledUpdate(_undeleted)
-_turn_count = CompiledQuery(_turn_count_of)
+_session_with_id = CompiledQuery(_with_id)

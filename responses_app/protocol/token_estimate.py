@@ -5,6 +5,7 @@ the tests. What the upstream counts corrects it, see ``gateway_app/agent/budget.
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -53,6 +54,10 @@ def text_tokens(text: str) -> int:
     return round(_counted("".join(slices)) * len(text) / SAMPLED_CHARS)
 
 
+# For texts of operators, which are the same in many requests.
+prompt_tokens = lru_cache(maxsize=256)(text_tokens)
+
+
 def _counted(text: str) -> float:
     tokens = float(len(_PIECES.findall(text)) + len(_LONG_WORDS.findall(text)))
     if text.isascii():
@@ -73,8 +78,12 @@ def estimate_tokens(items: list[Item], instructions: str | None, tools: list[Any
     for item in items:
         tokens += item_tokens(item)
     for tool in tools:
-        tokens += text_tokens(orjson.dumps(tool).decode())
+        tokens += tool_tokens(tool)
     return tokens
+
+
+def tool_tokens(spec: dict[str, Any]) -> int:
+    return text_tokens(orjson.dumps(spec).decode())
 
 
 def item_tokens(item: Item) -> int:

@@ -7,7 +7,7 @@ from django.conf import settings
 from responses_app.http.principals import Principal
 from responses_app.protocol.errors import InvalidRequest, ModelNotFound, NoModelAllowed
 from responses_app.requests.fields import short_text
-from responses_app.services.profiles import default_model, is_default, models_of_key
+from responses_app.services.profiles import default_model, forget_names, is_default, models_of_key
 
 model_name = short_text(200).described("One of GET /v1/models; absent, the default agent.")
 
@@ -18,6 +18,9 @@ def resolve_model(value: Any, principal: Principal) -> str:
     if value is None:
         return _unnamed(allowed)
     name = model_name(value, "model")
+    if name not in allowed and not is_default(name):
+        forget_names()  # another process may have just added it
+        allowed = model_names(principal)
     if name in allowed:
         return name
     means_default = is_default(name) or settings.HERMES_UNKNOWN_MODEL == "default"

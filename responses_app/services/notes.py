@@ -1,9 +1,13 @@
 """Notes of models: todo lists of sessions, and memories of owners."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
 
 from responses_app.eventlog import Fenced
 from responses_app.models import Note, NoteKind, Response, Session
+from responses_app.models.compiled import CompiledQuery
 
 Change = Callable[[Sequence[str]], Sequence[str]]
 
@@ -12,8 +16,23 @@ def read_notes(row: Response, kind: str) -> list[str]:
     """Of the session or the owner of this turn; an unstored turn has none."""
     if not row.is_stored:
         return []
-    notes = Note.objects.in_scope(kind, row.owner_id, row.session_id, row.session_key)
-    return list(notes.values_list("text", flat=True))
+    if kind == NoteKind.TODO:
+        rows = _todo_entries.rows(row.owner_id, row.session_id)
+    else:
+        rows = _memories.rows(row.owner_id, row.session_key)
+    return [text for (text,) in rows]
+
+
+def _todo_of(owner_id: int, session_id: int) -> QuerySet[Note, Any]:
+    return Note.objects.in_scope(NoteKind.TODO, owner_id, session_id, "").values_list("text")
+
+
+def _memories_of(owner_id: int, session_key: str) -> QuerySet[Note, Any]:
+    return Note.objects.in_scope(NoteKind.MEMORY, owner_id, 0, session_key).values_list("text")
+
+
+_todo_entries = CompiledQuery(_todo_of)
+_memories = CompiledQuery(_memories_of)
 
 
 def change_notes(row: Response, kind: str, change: Change) -> list[str]:

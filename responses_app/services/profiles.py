@@ -1,5 +1,6 @@
 """Profiles by name, from the database and from ``config.yaml``."""
 
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.db.models import QuerySet
 from responses_app.agent_profiles import AgentProfile
 from responses_app.models import ApiKey, Profile
 from responses_app.models.compiled import CompiledQuery
+from responses_app.models.recent import RecentlyRead
 
 DEFAULT = "default"
 DEFAULT_NAMES = (DEFAULT, "hermes-agent")
@@ -38,7 +40,7 @@ def models_of_key(key_id: int | None) -> list[str]:
     """All models, or exactly the profiles that the key is bound to; the default comes first."""
     bound = None
     if key_id is not None:
-        bound = _bound_to(key_id)
+        bound = _recent_bounds.get(key_id, partial(_bound_to, key_id))
     if bound is None:
         return [default_model(), *profile_names()]
     usable = bound & _known()
@@ -48,13 +50,22 @@ def models_of_key(key_id: int | None) -> list[str]:
     return models
 
 
+def forget_names() -> None:
+    _recent_names.forget()
+    _recent_bounds.forget()
+
+
 def _without_default(names: set[str]) -> list[str]:
     return sorted(name for name in names if not is_default(name))
 
 
 def _known() -> set[str]:
-    names = {name for (name,) in _all_enabled.rows()}
+    names = _recent_names.get(None, _stored_names)
     return names | set(settings.HERMES_PROFILES)
+
+
+def _stored_names() -> set[str]:
+    return {name for (name,) in _all_enabled.rows()}
 
 
 def is_any_upstream_of_responses() -> bool:
@@ -81,6 +92,10 @@ def _named(name: str) -> AgentProfile | None:
     configured: AgentProfile | None = settings.HERMES_PROFILES.get(name)
     if configured is not None:
         return configured
+    return _recent_profiles.get(name, partial(_stored, name))
+
+
+def _stored(name: str) -> AgentProfile | None:
     row: Profile | None = _enabled_profile.instance(name)
     if row is None:
         return None
@@ -97,6 +112,9 @@ def _enabled_names() -> QuerySet[Profile, Any]:
 
 _enabled_profile = CompiledQuery(_enabled_with_name)
 _all_enabled = CompiledQuery(_enabled_names)
+_recent_profiles: RecentlyRead[str, AgentProfile | None] = RecentlyRead()
+_recent_names: RecentlyRead[None, set[str]] = RecentlyRead()
+_recent_bounds: RecentlyRead[int, set[str] | None] = RecentlyRead()  # by the ids of keys
 
 
 def profile_of_row(row: Profile) -> AgentProfile:

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 
 import orjson
 from channels.consumer import AsyncConsumer
-from channels.exceptions import StopConsumer
 from django.conf import settings
 
 from responses_app.database import database
@@ -37,6 +36,7 @@ STREAM_HEADERS: Headers = [
 CHECKED_PRINCIPAL = "hermes.principal"
 # The ASGI extension of a server that resets a connection whose response has started and not ended.
 CUTS = "hermes.cut"
+DISCONNECT = "http.disconnect"
 
 
 def query_param(scope: Message, name: str) -> str | None:
@@ -52,11 +52,9 @@ class HttpConsumer(AsyncConsumer, ABC):
     """Responds in a task of its own, raced against the client's disconnect.
 
     Channels' own HTTP consumer awaits its handler inside the dispatch and receives neither a
-    disconnect nor anything else until the handler is done.
+    disconnect nor anything else until the handler is done. Its dispatch also visits a thread for
+    each message, to close connections that nothing here uses.
     """
-
-    # The event log wakes readers; a channel per request would cost a receive loop.
-    channel_layer_alias = "none"
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,38 +68,37 @@ class HttpConsumer(AsyncConsumer, ABC):
     async def __call__(
         self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any
     ) -> None:
-        async def receive_or_finish() -> Message:
-            if self._responding is None:
-                return await receive()
-            incoming = asyncio.ensure_future(receive())
-            await asyncio.wait({incoming, self._responding}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._responding.done():
-                return incoming.result()
-            incoming.cancel()  # a disconnect after the whole response is no disconnect
-            return {"type": "http.finished"}
-
+        self.scope = scope
+        self.base_send = send
+        leaving: asyncio.Future[None] | None = None
         try:
-            await super().__call__(scope, receive_or_finish, send)
+            if not await self._read_body(receive):
+                return
+            self._responding = asyncio.create_task(self._respond_safely())
+            leaving = asyncio.ensure_future(_until_disconnect(receive))
+            await asyncio.wait({leaving, self._responding}, return_when=asyncio.FIRST_COMPLETED)
+            # A disconnect after the whole response is no disconnect.
+            if not self._responding.done():
+                leaving.result()
+                await self._stop_responding()
+                await self.disconnected()
         finally:
+            if leaving is not None:
+                leaving.cancel()
             self._watches.close()
             await self._stop_responding()
 
-    # -- messages -----------------------------------------------------------------------
-    async def http_request(self, message: Message) -> None:
-        if self._responding is not None:
-            return
-        self._body.append(message.get("body", b""))
-        self.body_bytes += len(self._body[-1])
-        if self.body_bytes > settings.MAX_BODY_BYTES or not message.get("more_body"):
-            self._responding = asyncio.create_task(self._respond_safely())
-
-    async def http_disconnect(self, message: Message) -> None:
-        await self._stop_responding()
-        await self.disconnected()
-        raise StopConsumer
-
-    async def http_finished(self, message: Message) -> None:
-        raise StopConsumer
+    async def _read_body(self, receive: Callable[[], Awaitable[Message]]) -> bool:
+        """Up to its end, or until it is too large; False if the client leaves before."""
+        has_more = True
+        while has_more and self.body_bytes <= settings.MAX_BODY_BYTES:
+            message = await receive()
+            if message["type"] == DISCONNECT:
+                return False
+            self._body.append(message.get("body", b""))
+            self.body_bytes += len(self._body[-1])
+            has_more = message.get("more_body", False)
+        return True
 
     # -- for subclasses -----------------------------------------------------------------
     @abstractmethod
@@ -115,7 +112,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         authorization = self.header("authorization")
         principal: Principal | None = self.scope.get(CHECKED_PRINCIPAL)
         if principal is None:
-            principal = await database.read(authenticate, authorization)
+            principal = await database.look_up(authenticate, authorization)
         self.end_when_revoked(credential_of(principal, authorization))
         return principal
 
@@ -200,3 +197,9 @@ class HttpConsumer(AsyncConsumer, ABC):
         if self._responding is not None and not self._responding.done():
             self._responding.cancel()
             await asyncio.wait({self._responding})
+
+
+async def _until_disconnect(receive: Callable[[], Awaitable[Message]]) -> None:
+    """The rest of a body that is too large is dropped."""
+    while (await receive())["type"] != DISCONNECT:
+        pass

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from responses_app.database import database
 from responses_app.protocol.failures import TurnFailed, failed_turn
 from responses_app.protocol.items import COMPACTION, Item, without_fields
 from responses_app.protocol.response_object import ResponseBody, json_body
@@ -17,7 +16,7 @@ class CompactConsumer(GeneratingConsumer):
     async def respond(self, body: bytes) -> None:
         principal = await self.principal()
         fields = await parse_body(body)
-        admission = await database.read(read_compact, fields, principal)
+        admission = await self.read_request(read_compact, fields, principal)
         admitted = await self.admit(admission, fields)
         final, final_headers = await self.final(admitted.response_id)
         headers = self.admitted_headers(admitted, admission.ignored) + final_headers

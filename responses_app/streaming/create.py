@@ -1,6 +1,5 @@
 """``POST /v1/responses``: admit the request, then read the log as every other reader does."""
 
-from responses_app.database import database
 from responses_app.protocol.response_object import json_body
 from responses_app.requests.create import read_create
 from responses_app.requests.json_body import parse_body
@@ -15,7 +14,7 @@ class CreateResponseConsumer(GeneratingConsumer):
         session_id = self.session_id
         fields = await parse_body(body)
         options = self.client_options
-        request = await database.read(read_create, fields, principal, session_id, options)
+        request = await self.read_request(read_create, fields, principal, session_id, options)
         admitted = await self.admit(request.admission, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+from responses_app.database import database
 from responses_app.eventlog import LogErased
 from responses_app.eventlog.snapshots import final_body
 from responses_app.eventlog.store import event_store
@@ -24,11 +26,13 @@ from responses_app.requests.headers import (
     usage_headers,
 )
 from responses_app.requests.idempotency import REPLAYED_HEADER, read_identity
-from responses_app.requests.json_body import run_beside_loop
+from responses_app.requests.json_body import LOOP_BODY_BYTES, run_beside_loop
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.admit import admit
 from responses_app.services.lifecycle.cancel import leave
 from responses_app.streaming.base import Headers, HttpConsumer
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +51,12 @@ class GeneratingConsumer(HttpConsumer):
     @property
     def client_options(self) -> ClientOptions:
         return read_client_options(self.header)
+
+    async def read_request(self, read: Callable[..., T], *args: Any) -> T:
+        """Check a request: in a thread, unless its body is small and all it names is known."""
+        if self.body_bytes > LOOP_BODY_BYTES:
+            return await database.read(read, *args)
+        return await database.look_up(read, *args)
 
     async def admit(self, admission: Admission, body: dict[str, Any]) -> Admitted:
         """Headers give the session key, the turn policy, the idempotency key and the client."""

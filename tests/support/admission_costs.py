@@ -14,6 +14,7 @@ from gateway_app.runtime.resumption import read_attempts
 from gateway_app.runtime.turn_context import build_turn_context
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
+from responses_app.models.recent import forget_recent
 from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.items import CompactedContext
@@ -94,6 +95,7 @@ def cost_of_context(asked: Admission) -> list[int]:
     row = Response.objects.get(pk=response_id)
     earlier = read_attempts(response_id)
     build_turn_context(row, None, earlier)  # what is read once in a process is read now
+    forget_recent()  # and what may have been read a moment ago is read again
     with transaction.atomic(), Cost() as cost:
         context = build_turn_context(row, None, earlier)
     Response.objects.filter(pk=response_id).delete()

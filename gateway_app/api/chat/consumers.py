@@ -30,7 +30,7 @@ class ChatConsumer(GeneratingConsumer):
         session_id = self.session_id
         fields = await parse_body(body)
         options = self.client_options
-        request = await database.read(read_chat, fields, principal, session_id, options)
+        request = await self.read_request(read_chat, fields, principal, session_id, options)
         admitted = await self._admit(request, fields)
         headers = self.admitted_headers(admitted, request.admission.ignored)
         if request.wants_stream:

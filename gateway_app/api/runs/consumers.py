@@ -28,7 +28,7 @@ class CreateRunConsumer(GeneratingConsumer):
         session_id = self.session_id
         fields = await parse_body(body)
         options = self.client_options
-        admission = await database.read(read_run, fields, principal, session_id, options)
+        admission = await self.read_request(read_run, fields, principal, session_id, options)
         admitted = await self.admit(admission, fields)
         started = {
             "run_id": run_id_of(admitted.response_id),

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from responses_app.dispatch import Reservation
 from responses_app.eventlog import AdmittedRequest, Numbering, Segment, Tail, insert_fenced, stamped
-from responses_app.models import InputItem, Response, Session
+from responses_app.models import InputItem, NoteKind, Response, Session
 from responses_app.models.compiled import CompiledInsert
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
@@ -27,6 +27,7 @@ from responses_app.services.lifecycle.claim import (
     claim_columns,
 )
 from responses_app.services.lifecycle.read_ahead import ReadAhead
+from responses_app.services.notes import read_notes
 
 _response_insert = CompiledInsert(Response)
 _input_insert = CompiledInsert(InputItem)
@@ -85,7 +86,8 @@ def store_admission(
         tail.unstored_request = request
     claimed = None
     if is_claimed:
-        fresh = FreshTurn(segment, request, placement.session.instructions)
+        notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
+        fresh = FreshTurn(segment, request, placement.session.instructions, notes)
         claimed = Claimed(row, numbering, fresh)
     tail.clients.add(response_id)
     admitted = Admitted(

@@ -48,6 +48,7 @@ class FreshTurn:
     opening: Segment
     request: AdmittedRequest
     session_instructions: str
+    notes: dict[str, list[str]]  # by kind
 
 
 @dataclass(frozen=True)

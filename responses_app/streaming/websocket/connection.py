@@ -91,4 +91,4 @@ class Connection:
 
     async def principal(self) -> Principal:
         """Checked for every turn: a key may be revoked while a socket is open."""
-        return await database.read(authenticate, self.authorization)
+        return await database.look_up(authenticate, self.authorization)
