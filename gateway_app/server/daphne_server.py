@@ -15,6 +15,7 @@ from gateway_app.runtime.bootstrap import runtime
 from gateway_app.runtime.signals import handle_signals
 from gateway_app.server.channel import GatewayChannel
 from gateway_app.server.limits import ByteBudget, OpenConnections
+from gateway_app.server.prompt_transport import PromptTransport
 from gateway_app.server.request import CUT_SECS, GatewayRequest
 from gateway_app.server.websocket import GatewayWebSocket, GatewayWebSocketFactory
 from responses_app.http.websocket_rejection import EXTENSION
@@ -97,6 +98,11 @@ class GatewayServer(Server):
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """The application's ``send``: it waits while the client does not read."""
         if isinstance(protocol, GatewayRequest):
+            if is_piece(message):
+                if not protocol.is_writable.is_set():
+                    await protocol.is_writable.wait()
+                protocol.write_piece(message["body"])
+                return
             for piece in pieces(message):
                 await protocol.is_writable.wait()
                 await super().handle_reply(protocol, piece)
@@ -106,6 +112,7 @@ class GatewayServer(Server):
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
+        port.transport = PromptTransport
         self._ports.append(port)
         self.on_listening()
 
@@ -117,6 +124,11 @@ class GatewayServer(Server):
 async def _drain() -> None:
     await runtime.drain()
     await asyncio.sleep(2 * CUT_SECS)  # the readers' connections are cut on this loop
+
+
+def is_piece(message: dict[str, Any]) -> bool:
+    """A part of a stream, which is the most frequent message, and short."""
+    return bool(message.get("more_body")) and 0 < len(message["body"]) <= PIECE_BYTES
 
 
 def pieces(message: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -119,6 +119,11 @@ class GatewayRequest(WebRequest):
         key = headers[b"sec-websocket-key"].strip()
         return HANDSHAKE_KEY.fullmatch(key) is not None
 
+    def write_piece(self, piece: bytes) -> None:
+        """A part of the body of a response that has started; nothing if the client is gone."""
+        if not self.finished and self.channel is not None:
+            self.write(piece)
+
     # -- the end ------------------------------------------------------------------------
     def connectionLost(self, reason: Failure) -> None:
         self.drop_body()

@@ -10,7 +10,7 @@ from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
 from responses_app.eventlog.reading import read_last, read_on
 from responses_app.eventlog.segments import Segment, stamped
-from responses_app.eventlog.tails import Tail, Tails
+from responses_app.eventlog.tails import Alarm, Tail, Tails
 from responses_app.eventlog.watcher import Watcher
 from responses_app.models import Response
 from responses_app.protocol.errors import CursorAhead, ResponseInterrupted, StorageUnavailable
@@ -66,15 +66,17 @@ class EventStore:
         connection alive. Raises ResponseInterrupted when this process ends before the response.
         """
         tail = self.tails.of(response_id)
-        with self.watcher.watching(response_id, tail), tail.reading():
-            async for segments in self._follow(tail, response_id, position, idle_secs):
+        with (
+            self.watcher.watching(response_id, tail),
+            tail.reading(),
+            Alarm(idle_secs) as alarm,
+        ):
+            async for segments in self._follow(tail, response_id, position, alarm):
                 yield segments
 
     async def _follow(
-        self, tail: Tail, response_id: str, position: int, idle_secs: float
+        self, tail: Tail, response_id: str, position: int, alarm: Alarm
     ) -> AsyncIterator[Sequence[Segment]]:
-        loop = asyncio.get_running_loop()
-        idle_since = loop.time()
         must_query = not tail.is_written_here or tail.after(position) is None
         is_unavailable = is_last_read = False
         while True:
@@ -89,7 +91,7 @@ class EventStore:
                         return
             if segments:
                 position = segments[-1].last_position
-                idle_since = loop.time()
+                alarm.reset()
                 yield segments
                 if segments[-1].is_final:
                     return
@@ -99,12 +101,10 @@ class EventStore:
                     raise ResponseInterrupted(response_id)
                 is_last_read = must_query = True
                 continue
-            idle = loop.time() - idle_since
-            if idle >= idle_secs:
-                idle_since = loop.time()
-                idle = 0.0
+            if alarm.is_due:
+                alarm.reset()
                 yield ()
-            await tail.wait(version, idle_secs - idle)
+            await tail.wait(version, alarm)
 
     async def _query(
         self, tail: Tail, response_id: str, position: int

@@ -140,19 +140,56 @@ class Tail:
             _release(waiter)
         self._waiters.clear()
 
-    async def wait(self, seen_version: int, timeout_secs: float) -> None:
-        """Until something was published since ``seen_version``, or the time is over."""
+    async def wait(self, seen_version: int, alarm: "Alarm") -> None:
+        """Until something was published since ``seen_version``, or the alarm rings."""
         if self.version != seen_version:
             return
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
+        waiter = alarm.new_waiter()
         self._waiters.add(waiter)
-        timer = loop.call_later(timeout_secs, _release, waiter)
         try:
             await waiter
         finally:
-            timer.cancel()
             self._waiters.discard(waiter)
+
+
+class Alarm:
+    """Wakes a reader for which nothing came for some time; one timer for all its waits.
+
+    The timer is not moved by each event. When it fires, it looks how long nothing has come.
+    """
+
+    def __init__(self, idle_secs: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._idle_secs = idle_secs
+        self._since = self._loop.time()
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer = self._loop.call_later(idle_secs, self._ring)
+
+    def __enter__(self) -> "Alarm":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+
+    def reset(self) -> None:
+        self._since = self._loop.time()
+
+    @property
+    def is_due(self) -> bool:
+        return self._loop.time() - self._since >= self._idle_secs
+
+    def new_waiter(self) -> "asyncio.Future[None]":
+        self._waiter = self._loop.create_future()
+        return self._waiter
+
+    def _ring(self) -> None:
+        due_at = self._since + self._idle_secs
+        now = self._loop.time()
+        if due_at <= now:
+            due_at = now + self._idle_secs
+            if self._waiter is not None:
+                _release(self._waiter)
+        self._timer = self._loop.call_at(due_at, self._ring)
 
 
 def _cost(segment: Segment) -> int:

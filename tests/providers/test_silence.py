@@ -1,6 +1,7 @@
 """How long a server may be silent, and how one that is gone is noticed."""
 
 import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from gateway_app.config.upstream_limits import is_nearby, read_limit_secs, stale_limit_secs
 from gateway_app.providers.openai.transport import FRESH_CONNECTION, Transport
-from tests.support.model_stub import ModelStub
+from tests.support.model_stub import Gate, ModelStub, Text
 from tests.support.server import Server
 
 PUBLIC = "https://api.openai.com/v1"
@@ -75,7 +76,9 @@ def test_health_reports_the_limits(make_server: Callable[..., Server]) -> None:
 # -- servers that are gone ---------------------------------------------------------------
 async def options_of_connection(url: str, headers: dict[str, str]) -> dict[str, int]:
     async with httpx2.AsyncClient(transport=Transport(url)) as client:
-        response = await client.send(client.build_request("POST", url, json={}, headers=headers), stream=True)
+        response = await client.send(
+            client.build_request("POST", url, json={"stream": True}, headers=headers), stream=True
+        )
         connection: Any = response.extensions["network_stream"].get_extra_info("socket")
         found = {"SO_KEEPALIVE": connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)}
         for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT"):
@@ -103,6 +106,7 @@ async def test_every_connection_notices_a_peer_that_is_gone(
     url = f"{stub.url}/chat/completions"
     if "stub" in proxied.values():
         url = "http://models.example.com/v1/chat/completions"
+    stub.play(Text("a"), Gate(threading.Event()))  # while the answer lasts, its connection is known
     found = await options_of_connection(url, headers)
     assert found == {
         "SO_KEEPALIVE": 1,

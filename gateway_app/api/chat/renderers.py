@@ -25,12 +25,14 @@ from responses_app.protocol.events import Event
 from responses_app.protocol.failures import TurnFailed
 from responses_app.protocol.items import CALLS
 from responses_app.protocol.response_object import ResponseBody
-from responses_app.protocol.sse import decode_frames
+from responses_app.protocol.sse import decode_frame, split_frames
 from responses_app.protocol.status import Status
+from responses_app.protocol.text_frames import encoded_text
 from responses_app.streaming.renderers import LogView
 
 Frames = list[bytes]
 Fields = dict[str, Any]
+_MARK = "\ue000"
 
 
 class ChatView(LogView):
@@ -44,11 +46,19 @@ class ChatView(LogView):
             ""  # the name of a call that was cut off after the client received its start
         )
         self._is_over = False
+        # A chunk with a text, around the text.
+        self._before_text = b""
+        self._behind_text = b""
 
     def render(self, segments: Sequence[Segment]) -> bytes:
         frames: Frames = []
-        for event in decode_frames(segment.data for segment in segments):
-            frames += self._frames(event)
+        for segment in segments:
+            for frame in split_frames(segment.data):
+                text = encoded_text(frame)
+                if text is None or self._is_over or self._dropped:
+                    frames += self._frames(decode_frame(frame))
+                else:
+                    frames.append(b"%b%b%b" % (self._before_text, text, self._behind_text))
         return b"".join(frames)
 
     def _frames(self, event: Event) -> Frames:
@@ -74,6 +84,8 @@ class ChatView(LogView):
         if self._wants_usage:
             self._envelope["usage"] = None
         self._client_tools = client_tool_names_of(body)
+        frame = self._chunk({"content": _MARK})
+        self._before_text, _, self._behind_text = frame.partition(orjson.dumps(_MARK))
         return [self._chunk({"role": "assistant"})]
 
     def _text_delta(self, event: Event) -> Frames:

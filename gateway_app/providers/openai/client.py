@@ -1,9 +1,8 @@
 """OpenAI's SDK as the client of a model's server: connections, time limits, errors, the raw stream."""
 
 import asyncio
-import math
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,13 +19,15 @@ from gateway_app.config.upstream_limits import is_nearby
 from gateway_app.providers.openai.errors import MAX_MESSAGE_CHARS, refusal
 from gateway_app.providers.openai.sse import (
     MAX_ANSWER_BYTES,
+    Batch,
     Event,
     EventSplitter,
     WholeAnswer,
     cut_off,
     parse,
 )
-from gateway_app.providers.openai.transport import Transport
+from gateway_app.providers.openai.transport import BODY, ResponseBody, Transport
+from gateway_app.providers.openai.watchdog import Watchdog
 
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
@@ -110,41 +111,30 @@ class UpstreamClient:
         is_last: Callable[[Event], bool],
         tokens: int = 0,
         is_streamed: bool = True,
-    ) -> AsyncGenerator[Event]:
-        """The events of an answer up to its last; closing the generator closes the answer at once."""
-        deadline = _Deadline(self.upstream, tokens)
+    ) -> AsyncGenerator[list[Event]]:
+        """The events of an answer up to its last, those of each read together.
+
+        Closing the generator closes the answer at once.
+        """
+        stale_secs = self.upstream.stale_limit_secs(tokens)
+        stale_at = asyncio.get_running_loop().time() + stale_secs
         try:
             async with AsyncExitStack() as stack:
-                async with deadline.limit():
+                async with asyncio.timeout_at(stale_at):
                     answer = await stack.enter_async_context(opening)
                     self._has_answered = True
                     whole = await self._whole(answer, is_streamed)
                 if whole is not None:
-                    yield whole
+                    yield [whole]
                     return
-                splitter = EventSplitter()
-                chunks = answer.iter_bytes()
-                is_over = False
-                while not is_over:
-                    async with deadline.limit():
-                        chunk = await anext(chunks, None)
-                    if chunk is None:
-                        is_over = True
-                        frames = splitter.end()
-                    else:
-                        frames = splitter.feed(chunk)
-                    for data in frames:
-                        if data == b"[DONE]":
-                            await _drain(chunks)
-                            return
-                        event = parse(data)
-                        yield event
-                        if is_last(event):
-                            await _drain(chunks)
-                            return
-                    deadline.extend(had_events=bool(frames))
+                body: ResponseBody = answer.http_response.extensions[BODY]
+                watchdog = Watchdog(body, self.upstream.read_secs, stale_secs, stale_at)
+                async with aclosing(_batches(stack.enter_context(watchdog), is_last)) as batches:
+                    async for batch in batches:
+                        yield batch
+                await _drain(body)
         except TimeoutError:
-            raise deadline.failure() from None
+            raise cut_off(f"no event for {stale_secs:g} s") from None
         except openai.OpenAIError as error:
             raise self._failure(error) from None
         except (httpx2.HTTPError, OSError) as error:
@@ -194,33 +184,6 @@ class UpstreamClient:
         return failure
 
 
-class _Deadline:
-    """When to stop waiting; the time that this process takes between two reads does not count."""
-
-    def __init__(self, upstream: Upstream, tokens: int) -> None:
-        self._now = asyncio.get_running_loop().time
-        self._upstream = upstream
-        self._stale_secs = upstream.stale_limit_secs(tokens)
-        self._stale_at = self._now() + self._stale_secs
-        self._silent_at = math.inf
-        self._has_received = False
-
-    def limit(self) -> asyncio.Timeout:
-        if self._has_received:
-            self._silent_at = self._now() + self._upstream.read_secs
-        return asyncio.timeout_at(min(self._stale_at, self._silent_at))
-
-    def extend(self, *, had_events: bool) -> None:
-        self._has_received = True
-        if had_events:
-            self._stale_at = self._now() + self._stale_secs
-
-    def failure(self) -> ModelFailed:
-        if self._silent_at < self._stale_at:
-            return cut_off(f"no data for {self._upstream.read_secs:g} s")
-        return cut_off(f"no event for {self._stale_secs:g} s")
-
-
 def _secrets_of(upstream: Upstream) -> list[str]:
     """What may be a secret, as it is and as it is in an address; the longest first."""
     address = urlsplit(upstream.address)
@@ -267,10 +230,32 @@ async def _read(answer: openai.AsyncAPIResponse[Any]) -> bytes:
     return bytes(body)
 
 
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
+async def _batches(
+    watchdog: Watchdog, is_last: Callable[[Event], bool]
+) -> AsyncGenerator[list[Event]]:
+    splitter = EventSplitter()
+    is_over = False
+    while not is_over:
+        piece = await watchdog.read()
+        if piece:
+            frames = splitter.feed(piece)
+        else:
+            frames = splitter.end()
+        batch = Batch(frames, is_last)
+        if batch.events:
+            yield batch.events
+        if batch.failure is not None:
+            raise batch.failure
+        if frames:
+            watchdog.note_events()
+        is_over = batch.is_over or not piece
+
+
+async def _drain(body: ResponseBody) -> None:
+    """An answer that was read to its end leaves its connection to the next request."""
     try:
         async with asyncio.timeout(DRAIN_SECS):
-            async for _ in chunks:
+            while await body.read():
                 pass
     except (TimeoutError, httpx2.HTTPError):
         return

@@ -21,6 +21,6 @@ class Exchange:
     # The name of the form, for the operators and to remember that an upstream refuses it.
     form = ""
 
-    def events(self, headers: dict[str, Any], tokens: int) -> AsyncGenerator[Event]:
+    def events(self, headers: dict[str, Any], tokens: int) -> AsyncGenerator[list[Event]]:
         opening = self.open(self.client, self.body, headers)
         return self.client.events(opening, self.answer.is_last, tokens, self.body["stream"])

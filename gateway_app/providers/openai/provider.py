@@ -133,12 +133,13 @@ class OpenAIProvider:
             headers = headers | FRESH_CONNECTION
         with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
             try:
-                events = exchange.events(headers, call.input_tokens())
-                async with aclosing(events):
-                    async for event in events:
+                batches = exchange.events(headers, call.input_tokens())
+                async with aclosing(batches):
+                    async for batch in batches:
                         request.note_event()
-                        for model_event in answer.understand(event):
-                            yield model_event
+                        for event in batch:
+                            for model_event in answer.understand(event):
+                                yield model_event
             except ModelFailed as found:
                 failure = client.redacted(found)
             if client.upstream.preset.truncates_silently and _is_cut(call, answer.usage):
@@ -156,7 +157,7 @@ class OpenAIProvider:
             return
         try:
             await client.sdk.responses.with_raw_response.cancel(
-                position.response_id, extra_headers=client.headers
+                position.response_id, extra_headers=client.headers | FRESH_CONNECTION
             )
         except openai.OpenAIError as error:
             reason = client.redact(str(error))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -68,12 +69,36 @@ def parse(data: bytes) -> Event:
     return event  # type: ignore[no-any-return]
 
 
+class Batch:
+    """The events of one read, up to the last one of the answer or to one that is a failure."""
+
+    def __init__(self, frames: list[bytes], is_last: Callable[[Event], bool]) -> None:
+        self.events: list[Event] = []
+        self.failure: ModelFailed | None = None
+        self.is_over = False
+        for data in frames:
+            if data == b"[DONE]":
+                self.is_over = True
+                return
+            try:
+                event = parse(data)
+            except ModelFailed as failure:
+                self.failure = failure
+                return
+            self.events.append(event)
+            if is_last(event):
+                self.is_over = True
+                return
+
+
 def cut_off(how: str) -> ModelFailed:
     return ModelFailed(f"The model's stream was cut: {how}.", is_transient=True)
 
 
 def _data_of(frame: bytes) -> bytes:
     """The content of the frame's data lines; comments and other fields are left out."""
+    if frame.startswith(b"data: ") and b"\n" not in frame:  # most frames
+        return frame[6:]
     parts = []
     for line in frame.split(b"\n"):
         if line.startswith(b"data:"):

@@ -1,22 +1,32 @@
-"""Connections to a model's server, with or without a proxy, that notice a peer that is gone."""
+"""Connections to a model's server, with or without a proxy, that notice a peer that is gone.
 
+The SDK builds requests and reads errors; aiohttp carries the bytes, because its parser is in C.
+"""
+
+import asyncio
+import os
 import socket
 import ssl
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import httpx2
+from aiohttp.abc import AbstractStreamWriter
+from yarl import URL
 
 # Below the idle limit of the usual proxies, so that they rarely close first.
 KEEPALIVE_EXPIRY_SECS = 30.0
-# The pool checks each of them, for 25 µs, at the start and end of every request.
-MAX_IDLE_CONNECTIONS = 32
 # The SDK reads an error to its end, however long it is; only its first characters are of use.
 MAX_ERROR_BYTES = 1_000_000
+MAX_HEAD_BYTES = (
+    64 * 1024
+)  # of a header; aiohttp's own limit of 8 KB is below some proxies' cookies
+PIECE_BYTES = 64 * 1024  # of a request; the write limit counts from piece to piece
 FRESH_CONNECTION = {"Connection": "close"}  # headers of a request with a connection of its own
 # An idle peer is probed after KEEPIDLE seconds, then KEEPCNT times every KEEPINTVL seconds. Without
 # the last option, data that the peer does not acknowledge is sent again for a quarter of an hour.
@@ -26,35 +36,120 @@ _PROBES = {
     "TCP_KEEPCNT": 3,
     "TCP_USER_TIMEOUT": 60_000,  # milliseconds
 }
+# In the extensions of a response: its body, which is read without the layers of the HTTP client.
+BODY = "hermes.body"
+_ACCEPTED_ENCODINGS = "gzip, deflate"  # those that need no further package
 
 
 class Transport(httpx2.AsyncBaseTransport):
     """Connections that are reused, and new ones for retries: a reused one may be dead."""
 
     def __init__(self, base_url: str) -> None:
-        limits = httpx2.Limits(
-            max_connections=None,
-            max_keepalive_connections=MAX_IDLE_CONNECTIONS,
-            keepalive_expiry=KEEPALIVE_EXPIRY_SECS,
-        )
-        none_kept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        proxy = proxy_for(base_url)
-        self._kept = _http_transport(proxy, limits)
-        self._fresh = _http_transport(proxy, none_kept)
+        self._proxy = proxy_for(base_url)
+        self._kept: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.extensions["trace"] = _probe_new_connection
-        transport = self._kept
-        if request.headers.get("connection") == FRESH_CONNECTION["Connection"]:
-            transport = self._fresh
-        response = await transport.handle_async_request(request)
+        with _httpx_errors():
+            received = await self._send(request)
+        response = _as_response(received)
         if response.is_success:
             return response
         return await with_limited_error(response)
 
     async def aclose(self) -> None:
-        await self._kept.aclose()
-        await self._fresh.aclose()
+        for session in (self._kept, self._fresh):
+            if session is not None:
+                await session.close()
+
+    async def _send(self, request: httpx2.Request) -> aiohttp.ClientResponse:
+        limits: dict[str, float | None] = request.extensions.get("timeout", {})
+        headers = dict(request.headers)
+        headers.setdefault("accept-encoding", _ACCEPTED_ENCODINGS)
+        content = request.content
+        body = None
+        if content:
+            body = _RequestBody(content, limits.get("write"))
+        return await self._session(request.headers).request(
+            request.method,
+            # The address was encoded before; credentials in it are in a header by now.
+            URL(str(request.url.copy_with(userinfo=b"")), encoded=True),
+            headers=headers,
+            data=body,
+            allow_redirects=False,
+            proxy=self._proxy,
+            timeout=aiohttp.ClientTimeout(total=None, connect=limits.get("connect")),
+        )
+
+    def _session(self, headers: httpx2.Headers) -> aiohttp.ClientSession:
+        if headers.get("connection") == FRESH_CONNECTION["Connection"]:
+            if self._fresh is None:
+                self._fresh = _new_session(force_close=True)
+            return self._fresh
+        if self._kept is None:
+            self._kept = _new_session(force_close=False)
+        return self._kept
+
+
+class ResponseBody(httpx2.AsyncByteStream):
+    """The body of a response, decompressed."""
+
+    def __init__(self, received: aiohttp.ClientResponse) -> None:
+        self._received = received
+        self._content = received.content
+
+    async def read(self) -> bytes:
+        """Everything that has arrived; waits for the next bytes, and is empty at the end."""
+        try:
+            return await self._content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _as_httpx(error) from error
+
+    def fail(self, failure: Exception) -> None:
+        """End the read that waits now, and every later one."""
+        self._content.set_exception(failure)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while piece := await self.read():
+            yield piece
+
+    async def aclose(self) -> None:
+        """The connection of a body that was not read to its end is closed with it."""
+        self._received.close()
+        await asyncio.sleep(0)  # in which the event loop closes it
+
+
+class _RequestBody(aiohttp.Payload):
+    """The body of a request, with a limit of the time in which the peer takes each piece."""
+
+    _autoclose = True  # it holds no file
+
+    def __init__(self, content: bytes, write_secs: float | None) -> None:
+        super().__init__(content, content_type="application/json")
+        self._size = len(content)
+        self._write_secs = write_secs
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        content: bytes = self._value
+        return content.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for start in range(0, len(self._value), PIECE_BYTES):
+            async with asyncio.timeout(self._write_secs):
+                await writer.write(self._value[start : start + PIECE_BYTES])
+                await writer.drain()
+
+
+def _as_response(received: aiohttp.ClientResponse) -> httpx2.Response:
+    body = ResponseBody(received)
+    extensions: dict[str, Any] = {"http_version": b"HTTP/1.1", BODY: body}
+    if received.connection is not None:  # it is given back as soon as the body has arrived
+        extensions["network_stream"] = received.connection.transport
+    if received.reason:
+        extensions["reason_phrase"] = received.reason.encode()
+    headers = httpx2.Headers(received.raw_headers)
+    headers.pop("content-encoding", None)
+    return httpx2.Response(received.status, headers=headers, stream=body, extensions=extensions)
 
 
 async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
@@ -82,7 +177,7 @@ async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
 def proxy_for(base_url: str) -> str | None:
     """From HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
 
-    The HTTP client would read them by itself, and make connections of its own, without probes.
+    The HTTP client would read them for every request, in a thread, and not know ALL_PROXY.
     """
     address = urlsplit(base_url)
     if proxy_bypass(address.netloc.rpartition("@")[2]):
@@ -96,22 +191,71 @@ def proxy_for(base_url: str) -> str | None:
     return proxy
 
 
-async def _probe_new_connection(step: str, info: Mapping[str, Any]) -> None:
-    """A peer that vanished without closing is noticed after about a minute.
+def _new_session(*, force_close: bool) -> aiohttp.ClientSession:
+    keepalive_secs: float | None = KEEPALIVE_EXPIRY_SECS
+    if force_close:
+        keepalive_secs = None
+    connector = aiohttp.TCPConnector(
+        limit=0,  # none: the slots of turns limit the requests
+        ssl=_ssl_context(),
+        force_close=force_close,
+        keepalive_timeout=keepalive_secs,
+        socket_factory=_probing_socket,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_field_size=MAX_HEAD_BYTES,
+        max_line_size=MAX_HEAD_BYTES,
+    )
 
-    The transports take socket options too, and ignore them where there is a proxy.
-    """
-    if not step.endswith("connect_tcp.complete"):
-        return
-    connection: socket.socket = info["return_value"].get_extra_info("socket")
+
+def _probing_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A peer that vanished without closing is noticed after about a minute."""
+    family, kind, protocol, _, _ = address
+    connection = socket.socket(family, kind, protocol)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _PROBES.items():
         if hasattr(socket, name):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
 
 
-def _http_transport(proxy: str | None, limits: httpx2.Limits) -> httpx2.AsyncHTTPTransport:
-    return httpx2.AsyncHTTPTransport(verify=_ssl_context(), limits=limits, proxy=proxy)
+# -- errors -----------------------------------------------------------------------------
+@contextmanager
+def _httpx_errors() -> Iterator[None]:
+    """The SDK knows the errors of its own HTTP client."""
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:
+        raise _as_httpx(error) from error
+
+
+def _as_httpx(error: Exception) -> httpx2.TransportError:
+    """Without addresses, which clients would see."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return httpx2.ConnectTimeout("the connection took too long")
+    if isinstance(error, TimeoutError):
+        return httpx2.WriteTimeout("the request was not taken")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return httpx2.ConnectError(_reason(error.os_error))
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return httpx2.ProxyError(f"the proxy answered {error.status}")
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return httpx2.RemoteProtocolError("the server closed the connection")
+    if isinstance(error, OSError):
+        return httpx2.ReadError(_reason(error))
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return httpx2.RemoteProtocolError("the connection was closed within the answer")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return httpx2.RemoteProtocolError(error.message.partition("\n")[0])
+    return httpx2.UnsupportedProtocol(type(error).__name__)
+
+
+def _reason(error: OSError) -> str:
+    if error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
 
 
 @cache

@@ -159,18 +159,19 @@ class BackgroundExchange(Exchange):
 
     form = BACKGROUND
 
-    async def events(self, headers: dict[str, Any], tokens: int) -> AsyncGenerator[Event]:
+    async def events(self, headers: dict[str, Any], tokens: int) -> AsyncGenerator[list[Event]]:
         opening = self._first_opening(headers)
         has_begun = False
         while True:
             try:
                 received = self.client.events(opening, self.answer.is_last, tokens)
                 async with aclosing(received):
-                    async for event in received:
+                    async for batch in received:
                         has_begun = True
                         self._lost = None
-                        yield event
-                        if isinstance(event, WholeAnswer) or self.answer.is_last(event):
+                        yield batch
+                        last = batch[-1]
+                        if isinstance(last, WholeAnswer) or self.answer.is_last(last):
                             return
                 failure = cut_off("it ended before its last event")
             except ModelFailed as found:

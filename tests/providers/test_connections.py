@@ -1,0 +1,82 @@
+"""What holds for every connection to a model's server, whichever library makes it."""
+
+import asyncio
+import base64
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway_app.agent.events import ModelFailed
+from tests.support.addresses import LOOPBACK
+from tests.support.model_stub import Answer, Finish, Gate, Text
+from tests.support.providers import CALL, Providers, failed_round, record_round
+
+MODE = "chat_completions"
+LONG_TEXT = "x" * 8_000_000  # more than the buffers of both sides hold
+
+
+@pytest.fixture
+async def deaf_url() -> AsyncIterator[str]:
+    """A server that accepts connections and reads nothing."""
+
+    class Deaf(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.pause_reading()
+            accepted.append(transport)
+
+    accepted: list[asyncio.Transport] = []
+    server = await asyncio.get_running_loop().create_server(Deaf, LOOPBACK, 0)
+    yield f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}/v1"
+    for transport in accepted:
+        transport.abort()
+    server.close()
+
+
+async def test_a_server_that_takes_no_data_is_given_up_after_the_write_limit(
+    providers: Providers, deaf_url: str
+) -> None:
+    provider = providers.provider(MODE, base_url=deaf_url, write_secs=0.2, stale_secs=30)
+    call = CALL.followed_by([{"type": "message", "role": "user", "content": LONG_TEXT}])
+    with pytest.raises(ModelFailed, match=r"took no data for 0\.2 s"):
+        await record_round(provider, call=call, retries=0)
+
+
+async def test_an_error_of_a_connection_names_no_address(providers: Providers) -> None:
+    with pytest.raises(ModelFailed) as caught:
+        await record_round(providers.provider(MODE, base_url="http://127.0.0.1:9/v1"), retries=0)
+    assert "cannot be reached: Connection refused" in caught.value.message
+    assert "127.0.0.1" not in caught.value.message
+
+
+async def test_a_redirect_is_not_followed(providers: Providers) -> None:
+    providers.stub.play(Answer(307, b"", {"Location": f"{providers.stub.url}/elsewhere"}))
+    failure = await failed_round(providers, MODE, retries=0)
+    assert "answered 307" in failure.message
+    assert providers.requests == 1
+
+
+async def test_credentials_of_an_address_and_of_a_proxy_are_sent_apart(
+    providers: Providers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", providers.stub.url.removesuffix("/v1").replace("http://", "http://me:word@"))
+    monkeypatch.setenv("no_proxy", "")
+    await record_round(providers.provider(MODE, base_url="http://user:pass@models.example.com/v1"))
+    asked = providers.stub.asked[0]
+    assert asked.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:word").decode()
+    assert asked.headers["host"] == "models.example.com"
+    assert "pass" not in asked.path
+
+
+async def test_the_time_between_two_reads_is_no_silence(providers: Providers) -> None:
+    gate = threading.Event()
+    providers.stub.play(Text("a"), Gate(gate), Text("b"), Finish())
+    provider = providers.provider(MODE, read_secs=0.2, stale_secs=0.2)
+    received = []
+    async for event in provider.stream(CALL):
+        received.append(event)
+        if len(received) == 1:
+            await asyncio.sleep(0.5)  # as a turn does that waits for the disk
+            gate.set()
+    assert [event.text for event in received if hasattr(event, "text")] == ["a", "b"]
