@@ -143,7 +143,7 @@ def chat(client: Client) -> None:
     options = {"stream": True, "stream_options": {"include_usage": True}}
     client.post(path, {"messages": scripted(*WORK), **options}, headers={"X-Hermes-Tool-Detail": "full"})
     guarded = {"messages": scripted({"call": "guarded", "arguments": {"text": "ok"}}), "store": True, **options}
-    key = {"Idempotency-Key": "openapi-consent"}
+    key = {"Idempotency-Key": "openapi-consent", "X-Hermes-Approval-Wait": "true"}
     client.post(f"/v1/runs/{left_waiting(client.http, guarded, key)}/approval", {"choice": "once"})
     event_data = client.post(path, guarded, headers=key)
     assert [reply["approval"]["tool"] for reply in event_data if "approval" in reply] == ["guarded"] * 2
