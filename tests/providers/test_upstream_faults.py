@@ -161,7 +161,7 @@ async def test_bytes_that_come_one_by_one_and_split_characters_are_put_together(
 ) -> None:
     providers.stub.play(StreamStyle(), *dripped(BEFORE[position]), Cut())
     providers.stub.play(StreamStyle(), *dripped(AFTER[position]))
-    check(await record_round(providers.provider(mode, **SHORT)), providers, position, last_request=1)
+    check(await record_round(providers.provider(mode)), providers, position, last_request=1)
 
 
 async def test_ids_that_rotate_are_matched(providers: Providers, position: str) -> None:
