@@ -30,7 +30,9 @@ from tests.support.providers import Providers, RecordedRound, record_round
 
 POSITIONS = ("before", "in text", "in a call")
 ARGUMENTS = '{"path": "a.txt", "text": "Grüße 🎉"}'
-SHORT: dict[str, Any] = {"read_secs": 0.15, "stale_secs": 0.3}
+# For faults that are a silence alone: on a busy machine any answer may take longer than that.
+SHORT: dict[str, Any] = {"read_secs": 0.5, "stale_secs": 1.0}
+SILENCES = ("silent", "only pings")
 MEGABYTES = "x" * 10_000_000
 
 # What was sent before the fault, and what the next request is answered with.
@@ -93,9 +95,11 @@ def check(recorded: RecordedRound, providers: Providers, position: str, last_req
 async def test_an_answer_that_breaks_is_made_whole(providers: Providers, mode: str, position: str, fault: str) -> None:
     providers.stub.play(*(BEFORE[position] or (StreamStyle(),)), *BREAKING[fault])
     providers.stub.play(*AFTER[position])
-    recorded = await record_round(providers.provider(mode, **SHORT))
+    limits = SHORT if fault in SILENCES else {}
+    recorded = await record_round(providers.provider(mode, **limits))
     check(recorded, providers, position, last_request=1)
-    assert [asked.connection for asked in providers.stub.asked] == [1, 2]
+    connections = [asked.connection for asked in providers.stub.asked]
+    assert len(connections) == len(set(connections)) == 2
 
 
 @pytest.mark.parametrize("fault", ANSWERS)
@@ -157,7 +161,7 @@ async def test_bytes_that_come_one_by_one_and_split_characters_are_put_together(
 ) -> None:
     providers.stub.play(StreamStyle(), *dripped(BEFORE[position]), Cut())
     providers.stub.play(StreamStyle(), *dripped(AFTER[position]))
-    check(await record_round(providers.provider(mode, **SHORT)), providers, position, last_request=1)
+    check(await record_round(providers.provider(mode)), providers, position, last_request=1)
 
 
 async def test_ids_that_rotate_are_matched(providers: Providers, position: str) -> None:
