@@ -18,18 +18,9 @@ test: .venv/.ready-dev test-programs ## Run all tests
 test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal tests/dialects --all-dialects $(if $(ONLY),-k "$(ONLY)")
 
-# Pinned in tests/clients; installed beside the source, where git ignores it.
-CLIENTS := build/clients
-test-clients: .venv/.ready-dev $(CLIENTS)/.ready ## Drive client frameworks that are too large for the suite
-	$(BIN)/python -m tests.clients $(CLIENTS)
-
-$(CLIENTS)/.ready: tests/clients/requirements.txt tests/clients/package.json
-	@echo "Installing Haystack, CrewAI and promptfoo into $(CLIENTS) (a few minutes) ..."
-	@mkdir -p $(CLIENTS) && cp tests/clients/package.json $(CLIENTS)
-	@$(PYTHON) -m venv $(CLIENTS)/venv
-	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
-	@npm install --prefix $(CLIENTS) --silent --no-audit --no-fund
-	@touch $@
+# Clients that are too large for the suite, in environments of their own.
+test-clients: .venv/.ready-dev .venv-clients/.ready ## Drive client frameworks over turns with tools: ONLY=part of a name
+	$(BIN)/python -m tests.clients .venv-clients $(if $(ONLY),"$(ONLY)")
 
 # A real model on two real servers; it takes some minutes, and is no part of `make test`.
 test-model: .venv/.ready-dev .venv-model/.ready ## Run the tests against a real model: ONLY=part of a test's name
@@ -122,6 +113,7 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
 	$(BIN)/$(LOCK) requirements-model.in -o requirements-model.txt
 	$(BIN)/$(LOCK) requirements-litellm.in -o requirements-litellm.txt
+	$(BIN)/$(LOCK) requirements-clients.in -o requirements-clients.txt
 
 .venv/.ready: requirements.txt
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
@@ -147,4 +139,14 @@ BUILD_JOBS ?= 1
 	@echo "Installing the LiteLLM proxy into .venv-litellm, to be measured beside this server ..."
 	@$(PYTHON) -m venv .venv-litellm
 	@.venv-litellm/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-litellm.txt
+	@touch $@
+
+# Node.js and its npm are from PyPI: the clients need a newer one than most systems have.
+NODE_CLIENTS := .venv-clients/node
+.venv-clients/.ready: requirements-clients.txt tests/clients/node/package.json
+	@echo "Installing client frameworks into .venv-clients (some minutes) ..."
+	@$(PYTHON) -m venv .venv-clients
+	@.venv-clients/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-clients.txt
+	@mkdir -p $(NODE_CLIENTS) && cp tests/clients/node/package.json $(NODE_CLIENTS)
+	@PATH="$(CURDIR)/.venv-clients/bin:$$PATH" npm install --prefix $(NODE_CLIENTS) --silent --no-audit --no-fund --no-package-lock
 	@touch $@

@@ -30,7 +30,8 @@ class Client:
 # The first match counts: frameworks keep the headers of the SDK that they are built on.
 CLIENTS = (
     # It reads only summaries. Applications and frameworks put names of their own before this one.
-    Client("Vercel AI SDK", agent="ai-sdk/", reasoning=SUMMARY),
+    Client("Vercel AI SDK", agent="ai-sdk/", reasoning=SUMMARY),  # up to version 6
+    Client("Vercel AI SDK", agent="ai-sdk-provider-utils/", reasoning=SUMMARY),
     Client("OpenAI Agents SDK for Python", agent="agents/python"),
     Client("OpenAI Agents SDK for JavaScript", agent="agents/javascript"),
     Client("Pydantic AI", agent="pydantic-ai/"),

@@ -1,64 +1,58 @@
-"""Drives client frameworks over two turns with a tool of the server: ``make test-clients``.
+"""Drives clients over turns with a tool of the server, and over a compaction: ``make test-clients``.
 
-They are too large for the suite. ``HOME/venv`` and ``HOME/node_modules`` hold what they need.
+Most of them are too large for the suite. The environment that is named holds what they need.
 """
 
-import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.server import Server, script
-
-HERE = Path(__file__).parent
-RUN_SECS = 120
-ASKED = script({"call": "effect", "arguments": {"text": "by the server"}})
-NEXT = script({"say": "the second turn"})
-QUIET = {"CREWAI_DISABLE_TELEMETRY": "true", "HAYSTACK_TELEMETRY_ENABLED": "false", "PROMPTFOO_DISABLE_TELEMETRY": "1"}
+from tests.clients.programs import PROGRAMS, Program
+from tests.clients.scenarios import SCENARIOS, Scenario
+from tests.support.server import Server
 
 
-def main(home: Path) -> int:
-    python = str(home / "venv" / "bin" / "python")
-    commands = {
-        "Haystack": [python, str(HERE / "haystack_client.py")],
-        "CrewAI": [python, str(HERE / "crewai_client.py")],
-        "promptfoo": ["node", str(HERE / "promptfoo_client.mjs")],
-    }
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="hermes-clients-") as folder:
-        server = Server(Path(folder))
-        server.manage("migrate", "--verbosity", "0")
-        server.start()
-        try:
-            for name, command in commands.items():
-                problem = _problem(server, command, home)
-                print(f"{name}: {problem or 'two turns work'}")
-                failed += bool(problem)
-        finally:
-            server.kill()
-    return failed
+def main(environment: Path, only: str) -> int:
+    failures = 0
+    for scenario in SCENARIOS:
+        with tempfile.TemporaryDirectory(prefix="hermes-clients-") as folder:
+            server = Server(Path(folder), **scenario.env)
+            server.manage("migrate", "--verbosity", "0")
+            server.start()
+            try:
+                for program in PROGRAMS:
+                    if only.lower() in program.name.lower():
+                        failures += _drive(server, scenario, program, environment)
+            finally:
+                server.kill()
+    return failures
 
 
-def _problem(server: Server, command: list[str], home: Path) -> str:
-    done = subprocess.run(
-        [*command, f"{server.url}/v1", server.key, ASKED, NEXT],
-        cwd=home,
-        env=os.environ | QUIET,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECS,
-    )
-    if done.returncode != 0:
-        return f"failed: {done.stderr.strip().splitlines()[-1:]}"
-    seen = json.loads(done.stdout.strip().splitlines()[-1])
-    if "by the server" not in str(seen["first"]):
-        return f"the first turn is {seen['first']!r}"
-    if seen["second"] != "the second turn":
-        return f"the second turn is {seen['second']!r}"
-    return ""
+def _drive(server: Server, scenario: Scenario, program: Program, environment: Path) -> int:
+    cases = [scenario.case(program, form) for form in program.forms]
+    chained = _chained(server)
+    report = program.run(environment, server, [case.sent() for case in cases])
+    failures = 0
+    for case, seen in zip(cases, report.seen, strict=True):
+        problem = seen.get("error") or scenario.problem(server, case, seen["texts"])
+        print(f"{program.name} {report.version}: {scenario.name}, {case.form.label}: {problem or 'works'}", flush=True)
+        failures += bool(problem)
+    expected = sum(case.continued_turns for case in cases)
+    found = _chained(server) - chained
+    if found != expected and not failures:
+        print(f"{program.name}: {found} turns continue another by its id, not {expected}")
+        failures += 1
+    if failures:
+        print(report.log[-4000:])
+    return failures
+
+
+def _chained(server: Server) -> int:
+    """The turns that name the one before them."""
+    [(count,)] = server.query("SELECT COUNT(*) FROM responses_app_response WHERE request LIKE '%previous_response_id\": \"%'")
+    return int(count)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    folder, *names = sys.argv[1:]
+    sys.exit(main(Path(folder).resolve(), "".join(names)))

@@ -1,14 +1,31 @@
 # mypy: ignore-errors
-"""Two turns with CrewAI: python crewai_client.py <base url> <key> <question> <next question>"""
-
-import json
-import sys
+"""Turns with CrewAI, in an environment of its own."""
 
 from crewai import LLM
 
-base_url, key, question, following = sys.argv[1:]
-llm = LLM(model="openai/hermes-agent", base_url=base_url, api_key=key, api="responses", max_retries=0)
-messages = [{"role": "user", "content": question}]
-first = llm.call(messages)
-messages += [{"role": "assistant", "content": first}, {"role": "user", "content": following}]
-print(json.dumps({"first": first, "second": llm.call(messages)}))
+from tests.clients.driving import MODEL, Case, Texts, drive
+
+APIS = {"chat": "completions", "responses": "responses"}
+
+
+def talk(case: Case) -> Texts:
+    llm = LLM(
+        model=f"openai/{MODEL}",
+        base_url=case.base_url,
+        api_key=case.key,
+        api=APIS[case.api],
+        stream=case.is_streamed,
+        auto_chain=case.is_chained,
+        max_retries=0,
+    )
+    messages, texts = [], []
+    for question in case.questions:
+        asked = {"role": "user", "content": question}
+        messages.append(asked)
+        text = llm.call([asked] if case.is_chained else messages)
+        messages.append({"role": "assistant", "content": text})
+        texts.append(text)
+    return texts
+
+
+drive("crewai", talk)

@@ -1,18 +1,33 @@
 # mypy: ignore-errors
-"""Two turns with Haystack: python haystack_client.py <base url> <key> <question> <next question>"""
+"""Turns with Haystack, in an environment of its own."""
 
-import json
-import sys
-
-from haystack.components.generators.chat import OpenAIResponsesChatGenerator
+from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
 from haystack.dataclasses import ChatMessage
 from haystack.utils import Secret
 
-base_url, key, question, following = sys.argv[1:]
-generator = OpenAIResponsesChatGenerator(
-    api_key=Secret.from_token(key), model="hermes-agent", api_base_url=base_url, max_retries=0
-)
-messages = [ChatMessage.from_user(question)]
-first = generator.run(messages)["replies"][0]
-second = generator.run([*messages, first, ChatMessage.from_user(following)])["replies"][0]
-print(json.dumps({"first": first.text, "second": second.text}))
+from tests.clients.driving import MODEL, Case, Texts, drive
+
+GENERATORS = {"chat": OpenAIChatGenerator, "responses": OpenAIResponsesChatGenerator}
+
+
+def talk(case: Case) -> Texts:
+    secret = Secret.from_token(case.key)
+    generator = GENERATORS[case.api](api_key=secret, model=MODEL, api_base_url=case.base_url, max_retries=0)
+    streamed = []
+    callback = streamed.append if case.is_streamed else None
+    messages, texts, options = [], [], {}
+    for question in case.questions:
+        asked = ChatMessage.from_user(question)
+        messages.append(asked)
+        sent = [asked] if case.is_chained else messages
+        [reply] = generator.run(sent, streaming_callback=callback, generation_kwargs=options)["replies"]
+        assert not reply.tool_calls, reply.tool_calls
+        messages.append(reply)
+        texts.append(reply.text)
+        if case.is_chained:
+            options = {"previous_response_id": reply.meta["id"]}
+    assert bool(streamed) == case.is_streamed
+    return texts
+
+
+drive("haystack-ai", talk)

@@ -75,25 +75,6 @@ async def test_openai_agents_takes_no_call_of_the_server_for_its_own(server: Ser
     assert "agents tool" in received_texts(server, '"agents next"')
 
 
-async def test_openai_agents_answers_requests_for_approval(server: Server) -> None:
-    set_tracing_disabled(True)
-    asked: list[str] = []
-
-    def approve(request: Any) -> Any:
-        asked.append(request.data.name)
-        return {"approve": True}
-
-    entry: Any = {"type": "mcp", "server_label": "hermes", "require_approval": "always"}
-    async with sdk(server) as client:
-        model: Model = OpenAIResponsesModel(model="hermes-agent", openai_client=client)
-        tools: Any = [HostedMCPTool(tool_config=entry, on_approval_request=approve)]
-        agent = Agent(name="a", model=model, tools=tools)
-        result = await Runner.run(agent, script(call("effect", text="agents asked")))
-    assert asked == ["effect"]
-    assert result.final_output == "The result is agents asked."
-    assert effects(server, "agents asked") == 1
-
-
 @pytest.mark.parametrize("form", ["auto", "function_call"])
 def test_langchain_goes_on_after_a_call_of_the_server(server: Server, form: str) -> None:
     """It sends a function_call back without its output, which it dropped."""

@@ -9,6 +9,8 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.requests.clients import identify, read_reasoning_form
 
 AI_SDK = "my-app/1.0 ai/6.0.326 ai-sdk/openai/3.0.139 ai-sdk/provider-utils/4.0.49 runtime/node.js/22"
+AI_SDK_7 = "ai/7.0.170 ai-sdk-provider-utils/5.0.79 node.js/24"
+AI_SDK_7_STREAM = "ai-sdk-openai/4.0.115 ai-sdk-provider-utils/5.0.79 node.js/24"
 SDK_HEADERS = {"User-Agent": "OpenAI/JS 6.49.0", "X-Stainless-Lang": "js"}
 
 
@@ -33,6 +35,8 @@ def openai_python(client: type[openai.OpenAI] | type[openai.AsyncOpenAI]) -> dic
         (SDK_HEADERS, "OpenAI SDK", "raw", "mcp_call"),
         ({"User-Agent": "OpenAI/2.2.0 (.NET 9.0.1; Linux)"}, "OpenAI SDK", "raw", "mcp_call"),
         ({"User-Agent": AI_SDK}, "Vercel AI SDK", "summary", "mcp_call"),
+        ({"User-Agent": AI_SDK_7}, "Vercel AI SDK", "summary", "mcp_call"),
+        ({"User-Agent": AI_SDK_7_STREAM}, "Vercel AI SDK", "summary", "mcp_call"),
         (SDK_HEADERS | {"User-Agent": "Agents/Python 0.24.0"}, "OpenAI Agents SDK for Python", "raw", "mcp_call"),
         (
             SDK_HEADERS | {"User-Agent": "Agents/JavaScript 0.3.1"},
