@@ -215,6 +215,7 @@ class Serve(Started):
             "HERMES_PROVIDER": "custom",
             "HERMES_BASE_URL": f"http://{HOST}:{model_port}/v1",
             "HERMES_MODEL": MODEL,
+            "HERMES_SHUTDOWN_GRACE": "1",  # restarts must not wait for turns of the measurement before
         } | self.extra_env
         self.manage("migrate", "--verbosity", "0")
         self.run([self.python, *self.command], self.tree, self.env)
