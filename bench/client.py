@@ -4,60 +4,17 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
-from bench.exchange import Connection, Exchange
+from bench.exchange import Exchange
+from bench.requests import Client, next_order
 from bench.statistics import describe
-from bench.wire import now_us, order
+from bench.wire import now_us
 
 Figures = dict[str, float]
 Job = dict[str, Any]
-PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 GRACE_SECS = 2.0  # for the last tokens of a stream that is on time
 LIMIT_SECS = 120.0
-
-
-@dataclass
-class Client:
-    """Requests to one target."""
-
-    host: str
-    port: int
-    prefix: str
-    key: str
-    model: str
-    api: str
-    held: list[Connection] = field(default_factory=list)
-
-    async def connect(self) -> Connection:
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(Connection, self.host, self.port)
-        return connection
-
-    def ask(self, text: str, *, stream: bool, fields: dict[str, Any] | None = None, headers: str = "") -> Exchange:
-        body: dict[str, Any] = {"model": self.model, **(fields or {})}
-        if self.api == "chat":
-            body["messages"] = [{"role": "user", "content": text}]
-        else:
-            body["input"] = text
-        if stream:
-            body["stream"] = True
-        return self.exchange(f"POST {self.prefix}{PATHS[self.api]}", json.dumps(body), headers)
-
-    def exchange(self, target: str, body: str = "", headers: str = "") -> Exchange:
-        head = (
-            f"{target} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nAuthorization: Bearer {self.key}\r\n{headers}"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return Exchange((head + body).encode(), asyncio.get_running_loop().create_future())
-
-
-_numbers = iter(range(now_us(), 2**62))  # no two requests of two runs are equal
-
-
-def next_order(tokens: int, pace: float = 0.0, *, words: bool = False, after: float = 0.0) -> str:
-    return order(next(_numbers), tokens, pace, words=words, after=after)
 
 
 # -- one request after another ----------------------------------------------------------
@@ -87,7 +44,7 @@ async def closed_loop(client: Client, job: Job) -> Figures:
     figures = {"requests": float(len(finished)), "rate": len(finished) / took_secs}
     totals = [(exchange.ended_us - exchange.started_us) / 1000 for exchange in finished]
     figures |= describe("total", totals)
-    if job["stream"]:
+    if job["stream"] and not job.get("words"):
         figures |= describe("first", [_first_text_ms(exchange) for exchange in finished])
     return figures
 
@@ -110,7 +67,7 @@ async def paced(client: Client, job: Job) -> Figures:
     opened_us = exchanges[0].started_us + int(ramp_secs * 1e6)
     closed_us = opened_us + int(secs * 1e6)
     await _until_ended(exchanges, (closed_us - now_us()) / 1e6 + ramp_secs + GRACE_SECS)
-    _close(client)
+    client.close()
     early: list[float] = []
     steady: list[float] = []
     total = 0
@@ -131,7 +88,7 @@ async def flood(client: Client, job: Job) -> Figures:
     exchanges = await _started(client, job["streams"], job["tokens"], 0.0, 0.0)
     start = exchanges[0].started_us
     await _until_ended(exchanges, LIMIT_SECS)
-    _close(client)
+    client.close()
     total = sum(len(exchange.tokens) for exchange in exchanges)
     last = max(exchange.ended_us or exchange.started_us for exchange in exchanges)
     whole = sum(exchange.is_whole_stream for exchange in exchanges)
@@ -159,12 +116,6 @@ async def _until_ended(exchanges: list[Exchange], limit_secs: float) -> None:
     await asyncio.wait([exchange.ended for exchange in exchanges], timeout=limit_secs)
 
 
-def _close(client: Client) -> None:
-    for connection in client.held:
-        connection.close()
-    client.held.clear()
-
-
 # -- connections that stay open between two jobs ----------------------------------------
 async def hold(client: Client, job: Job) -> Figures:
     """Opens streams and leaves them open. Each has begun when the marker has come, such as its first token."""
@@ -186,7 +137,7 @@ async def hold(client: Client, job: Job) -> Figures:
                 (exchange.began, exchange.ended), timeout=LIMIT_SECS, return_when=asyncio.FIRST_COMPLETED
             )
             if exchange.began not in done:
-                raise RuntimeError(f"A stream did not begin: {exchange.received[:600]!r}")
+                raise RuntimeError(f"A stream did not begin: {exchange.arrivals[:3]!r}")
             took.append((now_us() - exchange.started_us) / 1000)
 
     async with asyncio.TaskGroup() as group:
@@ -197,7 +148,7 @@ async def hold(client: Client, job: Job) -> Figures:
 
 async def release(client: Client, job: Job) -> Figures:
     closed = float(len(client.held))
-    _close(client)
+    client.close()
     return {"closed": closed}
 
 
@@ -248,12 +199,16 @@ async def fanout(client: Client, job: Job) -> Figures:
         connection = await client.connect()
         client.held.append(connection)
         reader = client.exchange(path)
+        reader.began = loop.create_future()
         readers.append(reader)
         connection.start(reader)
+    await asyncio.wait([reader.began for reader in readers if reader.began], timeout=LIMIT_SECS)
     attached_us = now_us()
+    if producer.ended.done():
+        raise RuntimeError("The stream ended before all readers were there; --seconds makes it longer.")
     await _until_ended([producer, *readers], LIMIT_SECS)
     source.close()
-    _close(client)
+    client.close()
     delays: list[float] = []
     for reader in readers:
         delays.extend(token.delay_ms for token in reader.tokens if token.sent_us > attached_us)
@@ -289,7 +244,7 @@ def main() -> None:
         except (Exception, ExceptionGroup) as error:
             causes = error.exceptions if isinstance(error, ExceptionGroup) else [error]
             result = {"error": f"{type(causes[0]).__name__}: {causes[0]}"}
-            _close(client)
+            client.close()
         print(json.dumps(result), flush=True)
 
 

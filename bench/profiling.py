@@ -54,8 +54,8 @@ def top_list(stacks: str) -> str:
     lines = [f"{samples} samples, {SAMPLES_PER_SEC} per second and thread that is not idle"]
     for title, counted in (("own time", own), ("with what it calls", total)):
         lines.append(f"\n{title}")
-        for name, count in counted.most_common(SHOWN):
-            lines.append(f"{count / max(1, samples):7.1%}  {name}")
+        for name, found in counted.most_common(SHOWN):
+            lines.append(f"{found / max(1, samples):7.1%}  {name}")
     return "\n".join(lines)
 
 

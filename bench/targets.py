@@ -215,6 +215,7 @@ class Serve(Started):
             "HERMES_PROVIDER": "custom",
             "HERMES_BASE_URL": f"http://{HOST}:{model_port}/v1",
             "HERMES_MODEL": MODEL,
+            "HERMES_SHUTDOWN_GRACE": "1",  # restarts must not wait for turns of the measurement before
         } | self.extra_env
         self.manage("migrate", "--verbosity", "0")
         self.run([self.python, *self.command], self.tree, self.env)
@@ -230,7 +231,14 @@ class Serve(Started):
 
 
 class Uvicorn(Serve):
+    """The same application under another server. ``serve`` makes the first user, whom the root key belongs to."""
+
     name = "uvicorn"
+
+    def launch(self, model_port: int) -> None:
+        self.manage("migrate", "--verbosity", "0")
+        self.manage("shell", "-c", "from gateway_app.operations.first_start import ensure_admin; ensure_admin()")
+        super().launch(model_port)
 
     @property
     def command(self) -> list[str]:

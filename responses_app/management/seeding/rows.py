@@ -4,22 +4,28 @@ A model object per row would take longer than all the rest.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
 from django.db import connection
 from django.db.models import Model
 
 from responses_app.eventlog import Segment, merge
 from responses_app.eventlog.inserting import COLUMNS, row_values
+from responses_app.management.seeding.columns import (
+    DEFAULTS,
+    INPUT_COLUMNS,
+    ITEM_COLUMNS,
+    RESPONSE_COLUMNS,
+    TOOL_COLUMNS,
+    json_text,
+)
 from responses_app.management.seeding.plan import PlannedSession, PlannedTurn
 from responses_app.management.seeding.templates import (
     COMPLETED_AT,
     CREATED_AT,
     HEX_ID,
-    MODEL,
     Template,
 )
 from responses_app.models import (
@@ -33,35 +39,12 @@ from responses_app.models import (
 )
 from responses_app.models.segments import Codec
 from responses_app.protocol.ids import RESPONSE_PREFIX
-from responses_app.protocol.status import OnDisconnect, Status
+from responses_app.protocol.status import Status
 from responses_app.services.history.resent_history import chat_form, hash_after
 
 MILLISECOND = timedelta(milliseconds=1)
 NO_PREVIOUS = b'"previous_response_id":null'
 NO_CONVERSATION = b'"conversation":null'
-_INPUT_COLUMNS = ("response_id", "position", "item")
-_ITEM_COLUMNS = ("conversation_id", "position", "item_id", "response_id", "item")
-_TOOL_COLUMNS = (
-    *("response_id", "call_id", "name", "arguments", "output", "status", "attempt"),
-    *("started_at", "finished_at", "approval_reason", "approver", "can_keep_consent"),
-    *("decision", "decided_by"),
-)
-
-
-def _default_columns() -> dict[str, Any]:
-    """What a new row has, as the database gets it; the seeding fills in the others."""
-    row = Response(id="", model=MODEL, on_disconnect=OnDisconnect.CONTINUE, attempt=1)
-    row.is_log_merged = True
-    row.requested_by = "key seed"
-    values: dict[str, Any] = {}
-    for column in Response._meta.concrete_fields:
-        value = getattr(row, column.attname)
-        if column.get_internal_type() == "JSONField":
-            value = _json(value)
-        elif isinstance(value, str):
-            value = str(value)
-        values[str(column.column)] = value
-    return values
 
 
 class Table:
@@ -94,16 +77,16 @@ class _Chain:
     chat_hash: str = ""
 
 
-@dataclass
 class Batch:
     """Rows of some sessions, for one transaction."""
 
-    owner_ids: list[int]
-    responses: Table = field(default_factory=lambda: Table(Response, _RESPONSE_COLUMNS))
-    inputs: Table = field(default_factory=lambda: Table(InputItem, _INPUT_COLUMNS))
-    segments: Table = field(default_factory=lambda: Table(EventSegment, COLUMNS.split(", ")))
-    tools: Table = field(default_factory=lambda: Table(ToolEvent, _TOOL_COLUMNS))
-    items: Table = field(default_factory=lambda: Table(ConversationItem, _ITEM_COLUMNS))
+    def __init__(self, owner_ids: list[int]) -> None:
+        self.owner_ids = owner_ids
+        self.responses = Table(Response, RESPONSE_COLUMNS)
+        self.inputs = Table(InputItem, INPUT_COLUMNS)
+        self.segments = Table(EventSegment, COLUMNS.split(", "))
+        self.tools = Table(ToolEvent, TOOL_COLUMNS)
+        self.items = Table(ConversationItem, ITEM_COLUMNS)
 
     def store(self, planned: Sequence[PlannedSession]) -> int:
         """Insert the sessions with all that belongs to them; the number of responses."""
@@ -168,7 +151,7 @@ class Batch:
             }
             if conversation_id is not None:
                 columns["context_hash"] = columns["chat_context_hash"] = ""
-            self.responses.add(*[columns[name] for name in _RESPONSE_COLUMNS])
+            self.responses.add(*[columns[name] for name in RESPONSE_COLUMNS])
             if turn.is_stored:
                 self._add_content(response_id, turn, chain.previous_id, conversation_id)
                 if conversation_id is not None:
@@ -221,12 +204,12 @@ def _response_values(response_id: str, turn: PlannedTurn, chain: _Chain) -> dict
     ended_at = _database_time(turn.created_at + template.total)
     usage = template.usage or {"input_tokens": 0, "output_tokens": 0}
     values = {
-        **_CONSTANTS,
+        **DEFAULTS,
         "id": response_id,
         "previous_id": chain.previous_id,
         "status": str(template.status),
-        "usage": _json(template.usage),
-        "error": _json(template.error),
+        "usage": json_text(template.usage),
+        "error": json_text(template.error),
         "incomplete_reason": template.incomplete_reason,
         "chain_root": chain.root,
         "chain_depth": chain.depth,
@@ -288,13 +271,3 @@ def _segment(response_id: str, turn: PlannedTurn, frames: bytes) -> Segment:
 
 def _database_time(moment: datetime) -> Any:
     return connection.ops.adapt_datetimefield_value(moment.astimezone(UTC))
-
-
-def _json(value: Any) -> str | None:
-    if value is None:
-        return None
-    return orjson.dumps(value).decode()
-
-
-_CONSTANTS = _default_columns()
-_RESPONSE_COLUMNS = tuple(_CONSTANTS)
