@@ -17,6 +17,7 @@ BASELINE = ROOT / "bench" / "baseline.json"
 # What is compared: scenario, figure, and the length of a measurement in seconds.
 CHECKED = (("short", "cpu_ms_per_request", 4.0), ("streams_50", "cpu_us_per_token", 4.0))
 NOISE = 0.12  # two runs of the same tree on a busy machine differed by less
+BUSY_SHARE = 0.2  # of the server's core; beyond it, a run is a hint at best
 CALIBRATION_STEPS = 12_000
 
 

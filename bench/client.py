@@ -15,6 +15,7 @@ Figures = dict[str, float]
 Job = dict[str, Any]
 GRACE_SECS = 2.0  # for the last tokens of a stream that is on time
 LIMIT_SECS = 120.0
+JOB_EXTRA_SECS = 180.0  # a job opens thousands of streams, one after another
 
 
 # -- one request after another ----------------------------------------------------------
@@ -240,7 +241,8 @@ def main() -> None:
         identity = json.dumps(job["client"], sort_keys=True)
         client = clients.setdefault(identity, Client(**job["client"]))
         try:
-            result = loop.run_until_complete(JOBS[job["do"]](client, job))
+            limit_secs = job.get("limit_secs", LIMIT_SECS) + JOB_EXTRA_SECS
+            result = loop.run_until_complete(asyncio.wait_for(JOBS[job["do"]](client, job), limit_secs))
         except (Exception, ExceptionGroup) as error:
             causes = error.exceptions if isinstance(error, ExceptionGroup) else [error]
             result = {"error": f"{type(causes[0]).__name__}: {causes[0]}"}

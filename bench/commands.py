@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench.check import BASELINE, CHECKED, calibration_secs, compare, read_baseline, verdict
+from bench.check import BASELINE, BUSY_SHARE, CHECKED, calibration_secs, compare, read_baseline, verdict
 from bench.clocks import cores
 from bench.growth import GROWTHS
 from bench.growth_page import Measured, write_growth
-from bench.harness import Harness, JobFailed, machine, running_harness
+from bench.harness import Harness, machine, running_harness
 from bench.page import replace_part
 from bench.profiling import FOLDER, Recording, top_list
 from bench.results import Results, number
@@ -171,6 +171,7 @@ def handle_check(options: argparse.Namespace) -> int:
     """The least of some rounds: whatever else runs can only add to it."""
     found: dict[str, list[float]] = {}
     units: list[float] = []
+    foreign: list[float] = []
     with measuring(options, "serve") as (harness, [target]):
         for _ in range(options.rounds):
             for name, figure, secs in CHECKED:
@@ -179,9 +180,13 @@ def handle_check(options: argparse.Namespace) -> int:
                     harness.wait_until_quiet(target)
                     figures = SCENARIOS[name].measure(Run(harness, target, api, options.seconds or secs))
                     found.setdefault(f"{name} {api} {figure}", []).append(figures[figure])
+                    foreign.append(figures["foreign_share"])
     unit_ms = min(units) * 1e3
     ratios = {name: min(values) / unit_ms for name, values in found.items()}
     print(f"The piece of work that everything is divided by takes {unit_ms:.1f} ms of CPU here.")
+    print(f"Other processes took {max(foreign):.0%} of the server's core at most.")
+    if max(foreign) > BUSY_SHARE:
+        print("That is much: a server that has to wait handles more at once, and needs less CPU for each.")
     if options.store:
         BASELINE.write_text(json.dumps({"ratios": ratios, "unit_ms": unit_ms}, indent=1) + "\n")
         print(f"Stored in {BASELINE}.")
@@ -211,6 +216,8 @@ def measure_round(
     round_number: int,
 ) -> None:
     for name, scenario in scenarios.items():
+        if round_number > 1 and not scenario.is_repeated:
+            continue
         for api in scenario.apis:
             if options.api and api != options.api:
                 continue
@@ -221,8 +228,8 @@ def measure_round(
                 harness.wait_until_quiet(target)
                 try:
                     figures = scenario.measure(run)
-                except JobFailed as error:
-                    say(f"failed: {error}")
+                except RuntimeError as error:
+                    say(f"failed: {name} {api} {target.name}: {error}")
                     continue
                 results.add(name, api, target.name, figures)
                 say(f"round {round_number} {name} {api} {target.name}: {results.line(name, figures)}")

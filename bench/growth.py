@@ -98,7 +98,7 @@ def tables(harness: Harness, target: Serve, sizes: tuple[int, ...]) -> Iterator[
         run = Run(harness, target, "responses", 4.0)
         requests, first = short(run), first_text(run)
         listed = _listing_ms(run, f"bench {size}")
-        harness.wait_until_quiet(target)
+        wait_until_tidy(run)
         idle = harness.watch(target, 5.0)
         yield (
             size,

@@ -21,7 +21,7 @@ QUIET_SECS = 0.4
 QUIET_LIMIT_SECS = 90.0
 
 
-class JobFailed(Exception):
+class JobFailed(RuntimeError):
     """The client could not do its job; the message has what it received."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from bench.clocks import memory_bytes
 from bench.harness import Figures, Harness
 from bench.stored import logs_are_merged, segments_of, stored_bytes
-from bench.targets import Direct, Serve, Started, Target
+from bench.targets import Serve, Started, Target
 
 BOTH = ("chat", "responses")
 PACE = 50.0  # tokens per second: a fast model
@@ -214,16 +214,13 @@ def that_stores(target: Target) -> bool:
     return isinstance(target, Serve)
 
 
-def but_direct(target: Target) -> bool:
-    return not isinstance(target, Direct)
-
-
 @dataclass(frozen=True)
 class Scenario:
     measure: Callable[[Run], Figures]
     fits: Callable[[Target], bool] = any_target
     apis: tuple[str, ...] = BOTH
     secs: float = 5.0
+    is_repeated: bool = True  # in each round; sizes differ less between rounds than times
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -233,10 +230,10 @@ SCENARIOS: dict[str, Scenario] = {
     "streams_200": Scenario(streams_200, secs=10.0),
     "flood_50": Scenario(flood_50),
     "flood_200": Scenario(flood_200),
-    "memory": Scenario(memory, with_process),
-    "idle": Scenario(idle, with_process, ("responses",), 20.0),
+    "memory": Scenario(memory, with_process, is_repeated=False),
+    "idle": Scenario(idle, with_process, ("responses",), 20.0, is_repeated=False),
     "replay": Scenario(replay, that_stores, ("responses",)),
     "fanout_500": Scenario(fanout_500, that_stores, ("responses",)),
-    "waiting": Scenario(waiting, that_stores, ("responses",), 10.0),
-    "storage": Scenario(storage, that_stores, ("responses",)),
+    "waiting": Scenario(waiting, that_stores, ("responses",), 10.0, is_repeated=False),
+    "storage": Scenario(storage, that_stores, ("responses",), is_repeated=False),
 }
