@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from responses_app.models import Response
+from responses_app.models.compiled import CompiledQuery
 from responses_app.services.lifecycle.claim import lease
 
 HOST = socket.gethostname()
@@ -102,13 +104,29 @@ def live() -> QuerySet[RuntimeProcess, str]:
     return running.exclude(is_silent()).values_list("pk", flat=True)
 
 
+def has_others(me: str) -> bool:
+    """Other processes that run, or died without retiring."""
+    return _first_other.first(me) is not None
+
+
+def _others(me: str) -> QuerySet[RuntimeProcess]:
+    return RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk=me)
+
+
+def _one_other(me: str) -> QuerySet[RuntimeProcess, Any]:
+    return _others(me).values_list("pk")[:1]
+
+
+_first_other = CompiledQuery(_one_other)
+
+
 def find_dead(me: str, *, judges_silence: bool) -> Dead:
     """Processes that ended without retiring.
 
     Those of this machine are known at once, before their leases run out. The others are known by
     their silence; one that only slept is fenced by the attempt when it wakes up.
     """
-    others = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).exclude(pk=me)
+    others = _others(me)
     gone = [process.pk for process in others.filter(machine=MACHINE) if is_dead_here(process)]
     silent: list[str] = []
     if judges_silence:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
+from gateway_app.runtime.release import release_dead
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.stop_causes import StopCause
 from gateway_app.runtime.turn import TurnRun
@@ -25,11 +26,11 @@ from responses_app.services.lifecycle.claim import (
     Claimed,
     claim,
     claimable_ids,
-    has_expired,
     lease,
 )
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_next
+from responses_app.services.lifecycle.survey import Survey, has_open_responses, survey
 
 logger = logging.getLogger(__name__)
 
@@ -150,38 +151,29 @@ class Runner:
     # -- steps --------------------------------------------------------------------------
     async def sweep(self) -> None:
         """Free the leases of the dead, start what waits, tidy what has ended."""
-        await self._release_dead()
-        if self._is_closing:
-            return
-        if self._slots.free > 0:
+        found, has_others = await database.read(_survey)
+        if found.has_open or has_others:
+            await release_dead(self.heartbeat)
+        if found.has_open:
+            await self._start_found()
+        if found.is_untidy:
+            await self._tidy()
+
+    async def _start_found(self) -> None:
+        if not self._is_closing and self._slots.free > 0:
             found = await database.read(claimable_ids, self._slots.free, self._slots.full_owners())
             for response_id, owner_id in found:
                 self.hint(response_id, owner_id)
+
+    async def _tidy(self) -> None:
+        if self._is_closing:
+            return
         for _ in range(ERASURES_PER_SWEEP):
             if not await erase_some():
                 break
         for _ in range(TIDY_PER_SWEEP):
             if not await tidy_next():
                 break
-
-    async def _release_dead(self) -> None:
-        """Free the work of dead processes; a live one keeps its work even when its leases end."""
-        judges_silence = self.heartbeat.judges_silence
-        find_dead = partial(processes.find_dead, PROCESS_ID, judges_silence=judges_silence)
-        dead = await database.read(find_dead)
-        if dead.ids or (judges_silence and await database.read(has_expired, processes.live())):
-            await database.write(partial(self._release, dead))
-
-    def _release(self, dead: processes.Dead) -> None:
-        """In the writer's thread, where it may have waited while the database was unavailable."""
-        judges_silence = self.heartbeat.judges_silence
-        if not judges_silence:
-            dead = processes.Dead(dead.gone, silent=[])
-        lost = processes.mark_lost(dead)
-        if lost:
-            logger.warning("Found %d dead processes; their work is free.", lost)
-        if judges_silence:
-            Response.objects.release_expired(processes.live())
 
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses whose hints were lost."""
@@ -191,6 +183,8 @@ class Runner:
 
         def renew_and_beat() -> dict[str, bool]:
             processes.beat(PROCESS_ID, len(before))
+            if not has_open_responses():
+                return {}
             Response.objects.release_own(PROCESS_ID, working)
             return Response.objects.renew(PROCESS_ID, attempts, lease())
 
@@ -285,6 +279,10 @@ class Runner:
         if not task.cancelled() and task.exception() is not None:
             logger.error("%s: the runner failed.", response_id, exc_info=task.exception())
         self._start_waiting()
+
+
+def _survey() -> tuple[Survey, bool]:
+    return survey(), processes.has_others(PROCESS_ID)
 
 
 def _accessed_since(since: datetime, response_ids: list[str]) -> set[str]:

@@ -19,6 +19,7 @@ from responses_app.services.history.resent_history import _known
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle import housekeeping as tidy
 from responses_app.services.lifecycle.claim import claim, claimable_ids, next_in_session
+from responses_app.services.lifecycle.survey import survey
 from tests.support.bulk_rows import (
     copy_response,
     copy_row,
@@ -89,6 +90,8 @@ class Stored:
             "expired keys": (has_expired, expiry, expiry),
             "forgetting": (forget_expired, expiry, expiry | {"primary key"}),
             "dead processes": (find_dead, state, state | {"primary key"}),
+            "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
+            "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }
 
 
