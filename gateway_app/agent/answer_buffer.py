@@ -27,6 +27,7 @@ from gateway_app.agent.events import (
 from gateway_app.agent.model_call import CutAt, ModelCall
 from gateway_app.agent.tools import ToolCall
 from responses_app.protocol.items import Item
+from responses_app.protocol.text_buffer import TextBuffer
 
 CONTINUE = (
     "Your answer above was cut off by a lost connection. Go on exactly where it stops: "
@@ -37,8 +38,8 @@ CONTINUE = (
 class AnswerBuffer:
     """Collects the answer of one round, which may take several requests.
 
-    This is the agent's only copy of the text. The response's snapshot keeps its own: it is built
-    from the recorded events alone, in the form that clients see.
+    A message whose text goes straight to a listener shares the listener's buffer, so the text is
+    kept once. Everything else is collected here, also summaries and calls that no client sees.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,11 @@ class AnswerBuffer:
         self.chars += len(text)
         if self._message is None:
             self._message = self._begin_message(None)
-        self._message.content.add(text)
+        self._message.add(text)
+
+    def shares(self, recorded: TextBuffer | None) -> bool:
+        """Whether the open message is kept in the buffer of its listener, which alone extends it."""
+        return self._message is not None and self._message.shares(recorded)
 
     def _begin_message(self, phase: str | None) -> Message:
         self._message = Message(phase)

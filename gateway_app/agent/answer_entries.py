@@ -39,6 +39,25 @@ class Message(Entry):
         self.phase = phase
         self.content = TextBuffer()
         self.is_cut = False
+        self._is_shared = False  # another extends the content
+        self._is_apart = False  # the content is extended here from now on
+
+    def add(self, text: str) -> None:
+        if self._is_shared:
+            self.content = TextBuffer(self.content.text())
+            self._is_shared = False
+            self._is_apart = True  # for good: each change back copies the text
+        self.content.add(text)
+
+    def shares(self, recorded: TextBuffer | None) -> bool:
+        """Keep the text in the recorded buffer from now on, if it holds the same."""
+        if self._is_shared:
+            return recorded is self.content
+        if recorded is None or self._is_apart or recorded.text() != self.content.text():
+            return False
+        self.content = recorded
+        self._is_shared = True
+        return True
 
     def _as_plain_item(self) -> Item | None:
         text = self.content.text()

@@ -12,6 +12,7 @@ from gateway_app.agent.approval_items import OWN_LABEL
 from gateway_app.agent.budget import Budget
 from gateway_app.agent.cut_message import with_rest
 from gateway_app.agent.events import ModelEvent, UpstreamPosition
+from gateway_app.agent.text_listener import TextListener
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens, prompt_tokens
@@ -91,6 +92,8 @@ class ModelCall:
     # The model goes on with the answer at the end of the items; each provider asks in its own way.
     cut_at: CutAt | None = None
     resume: ResumePoint | None = None  # instead of asking again, where the upstream still has it
+    # Takes text past the events, where no filter has to see it.
+    text_listener: TextListener | None = field(default=None, compare=False, repr=False)
     is_stored: bool = False  # upstreams may store an answer only if the client's response is stored
 
     def tool_specs(self) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from gateway_app.agent.answer_buffer import AnswerBuffer, continued, interrupted
+from gateway_app.agent.answer_text import listener_of
 from gateway_app.agent.arguments import with_sent_arguments
 from gateway_app.agent.context import as_note
 from gateway_app.agent.dropped_calls import DroppedCalls
@@ -122,6 +123,7 @@ class _Round:
             self._call,
             items=with_sent_arguments(self._call.items),
             max_output_tokens=self._tokens_left(),
+            text_listener=listener_of(self._call, self._answer),
         )
         return self._request
 

@@ -20,6 +20,7 @@ from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext
 from gateway_app.runtime.turn_log import TurnLog
+from gateway_app.runtime.turn_text import TurnText
 from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.history.compaction import seal_compaction
@@ -66,7 +67,8 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         noted=progress.noted,
         approved=context.approved,
     )
-    return run_turn(providers, context.call, tool_runner.run, progress, retries, tool_runner.ask)
+    call = replace(context.call, text_listener=TurnText(log))
+    return run_turn(providers, call, tool_runner.run, progress, retries, tool_runner.ask)
 
 
 async def cancel_upstream(row: Response, position: UpstreamPosition) -> None:

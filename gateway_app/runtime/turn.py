@@ -92,6 +92,7 @@ class TurnRun:
             self._interrupt()
 
     def _interrupt(self) -> None:
+        self._log.takes_text = False
         if self._task is not None:
             self._task.cancel()
 

@@ -18,7 +18,8 @@ from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Even
 from responses_app.protocol.failures import response_error
 from responses_app.protocol.response_object import UsageBody
 from responses_app.protocol.status import Status
-from responses_app.protocol.text_buffer import clean_text
+from responses_app.protocol.text_buffer import TextBuffer, clean_text
+from responses_app.protocol.text_frames import TextFrames
 from responses_app.services.lifecycle.claim import Claimed, next_in_session
 from responses_app.services.lifecycle.settle import begin, settle
 
@@ -76,6 +77,8 @@ class TurnLog:
         self._first_output_at: datetime | None = None
         self._is_settled = False
         self._following: str | None = None  # as the settling transaction found it
+        self.takes_text = True  # False once the turn is to stop
+        self._text_frames: tuple[int, TextFrames] | None = None  # of the open item, by its index
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
         self._tail = event_store.tails.of(self._row.pk, is_volatile=not self._row.is_stored)
         self._tail.is_written_here = True
@@ -136,6 +139,30 @@ class TurnLog:
         events = self.builder.take()
         if events:
             event_store.append(self._numbering.seal(events), self._tail, self._on_refused)
+
+    @property
+    def open_text(self) -> TextBuffer | None:
+        """The text of the open message."""
+        index = self.builder.last_open("output_text")
+        if index is None:
+            return None
+        return self.builder.snapshot.buffer(index, "text")
+
+    def write_text(self, texts: list[str]) -> None:
+        """Extend the text of the open message, and append its deltas."""
+        index = self.builder.last_open("output_text")
+        assert index is not None, "no message is open"
+        text = self.builder.snapshot.buffer(index, "text")
+        for piece in texts:
+            text.add(piece)
+        segment = self._numbering.seal_text(self._frames_of(index), texts)
+        event_store.append(segment, self._tail, self._on_refused)
+
+    def _frames_of(self, index: int) -> TextFrames:
+        if self._text_frames is None or self._text_frames[0] != index:
+            item_id = self.builder.snapshot.item(index)["id"]
+            self._text_frames = (index, TextFrames(item_id, index))
+        return self._text_frames[1]
 
     async def wait_for_disk(self) -> None:
         await database.write_with_retry(_do_nothing, response_id=self._row.pk)

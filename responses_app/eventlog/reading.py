@@ -15,7 +15,9 @@ from responses_app.protocol.errors import SERVER, ApiError
 from responses_app.protocol.sse import FRAME_END, split_frames
 from responses_app.protocol.status import OPEN
 
-READ_SEGMENTS = 64  # bounds what one reader holds in memory
+READ_SEGMENTS = 64  # of the first page; merged segments are long
+MAX_READ_SEGMENTS = 4096  # a log that is not merged yet may have a segment for each word
+READ_BYTES = 256 * 1024  # bounds what one reader holds in memory, to about sixteen times as much
 READ_ROWS = 2000  # fetched at once when a whole log is read
 # JSON has no raw newline, so that no text of a response can look like this.
 _TERMINAL_FRAME = re.compile(
@@ -83,6 +85,14 @@ def read_on(
     if _has_ended(rows) or _segment(rows[-1]).is_final:
         return None
     return []
+
+
+def next_limit(limit: int, page: Sequence[Segment]) -> int:
+    """For the page after this one: more segments if these are short."""
+    size = sum(len(segment.data) for segment in page)
+    if len(page) < limit or size > READ_BYTES:
+        return READ_SEGMENTS
+    return min(16 * limit, MAX_READ_SEGMENTS)
 
 
 def read_whole(response_id: str) -> list[Segment]:

@@ -12,6 +12,7 @@ from responses_app.protocol.sse import (
     encode_frame,
     split_frames,
 )
+from responses_app.protocol.text_frames import TextFrames
 
 # No JSON has a raw newline: this is in no other frame.
 USAGE_ESTIMATED_FRAME = b"event: %s\n" % USAGE_ESTIMATED.encode()
@@ -126,6 +127,27 @@ class Numbering:
             data=b"".join(frames),
             is_final=events[-1]["type"] in TERMINAL_TYPES,
             commit_marks=commit_mark(last_position, int(time.time() * 1000)),
+        )
+
+    def seal_text(self, frames: TextFrames, texts: Sequence[str]) -> Segment:
+        """The deltas of a text as a segment, with the next numbers."""
+        first_position = self.next_position
+        first_sequence = self.next_sequence
+        encoded: list[bytes] = []
+        for sequence, text in enumerate(texts, first_sequence):
+            encoded.append(frames.encode(text, sequence))
+        self.next_position += len(encoded)
+        self.next_sequence += len(encoded)
+        return Segment(
+            self.response_id,
+            self.attempt,
+            first_position,
+            self.next_position - 1,
+            first_sequence,
+            self.next_sequence,
+            b"".join(encoded),
+            False,
+            commit_mark(self.next_position - 1, int(time.time() * 1000)),
         )
 
 

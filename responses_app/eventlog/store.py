@@ -8,7 +8,7 @@ from responses_app.database import Database, database
 from responses_app.eventlog import snapshots
 from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
-from responses_app.eventlog.reading import read_last, read_on
+from responses_app.eventlog.reading import READ_SEGMENTS, next_limit, read_last, read_on
 from responses_app.eventlog.segments import Segment, stamped
 from responses_app.eventlog.tails import Alarm, Tail, Tails
 from responses_app.eventlog.watcher import Watcher
@@ -79,16 +79,18 @@ class EventStore:
     ) -> AsyncIterator[Sequence[Segment]]:
         must_query = not tail.is_written_here or tail.after(position) is None
         is_unavailable = is_last_read = False
+        limit = READ_SEGMENTS
         while True:
             version = tail.version
             segments: Sequence[Segment] | None = None
             if must_query or tail.newest_position > position or tail.is_erased:
                 segments = tail.after(position)
                 if not segments:
-                    segments, is_unavailable = await self._query(tail, response_id, position)
+                    segments, is_unavailable = await self._query(tail, response_id, position, limit)
                     must_query = is_unavailable or bool(segments)  # until the database has no more
                     if segments is None:
                         return
+                    limit = next_limit(limit, segments)
             if segments:
                 position = segments[-1].last_position
                 alarm.reset()
@@ -107,7 +109,7 @@ class EventStore:
             await tail.wait(version, alarm)
 
     async def _query(
-        self, tail: Tail, response_id: str, position: int
+        self, tail: Tail, response_id: str, position: int, limit: int
     ) -> tuple[list[Segment] | None, bool]:
         """``read_on``, and whether the database was unavailable: then the reader waits for it."""
         version = tail.version
@@ -117,7 +119,7 @@ class EventStore:
         self._read_timeouts.add(timeout)
         try:
             async with timeout:
-                found = await self.database.read(read_on, response_id, position)
+                found = await self.database.read(read_on, response_id, position, limit)
         except TimeoutError:
             return [], True
         except StorageUnavailable as error:

@@ -20,6 +20,7 @@ from responses_app.eventlog.availability import (
     wait_for_locks,
     was_committed,
 )
+from responses_app.eventlog.gathering import Gathering
 from responses_app.eventlog.inserting import is_stored
 from responses_app.eventlog.jobs import (
     Append,
@@ -44,8 +45,6 @@ from responses_app.postgresql.threads import limit_waits
 logger = logging.getLogger(__name__)
 
 UNAVAILABLE = "The database takes no writes; they are kept and tried again"
-BUSY_JOBS = 8  # after a batch as large as this, a short pause makes fewer, larger commits
-TICK_SECS = 0.005
 RETRY_SECS = 0.25  # between tries while the database refuses to work
 LOCK_SECS = 20.0  # another program may lock an SQLite file this long without an error here
 PROBE_SECS = 0.5  # once the database is unavailable, fail fast
@@ -59,6 +58,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._jobs: list[Job] = []
         self._arrival = threading.Condition()
+        self._gathering = Gathering(self._arrival)
         self._is_stopping = False
         self._retained: list[Job] = []
         self.postponed = Postponed()
@@ -91,6 +91,7 @@ class Writer:
             return
         with self._arrival:
             self._is_stopping = True
+            self._gathering.end()
             self._arrival.notify()
         self._thread.join()
         self._thread = None
@@ -104,7 +105,8 @@ class Writer:
             if isinstance(job, Append):
                 self.pending_bytes += len(job.segment.data)
                 self.is_congested = self.pending_bytes > PENDING_BYTES
-            self._arrival.notify()
+            if self._gathering.wakes(job):
+                self._arrival.notify()
 
     # -- in the thread ------------------------------------------------------------------
     def _run(self) -> None:
@@ -117,8 +119,8 @@ class Writer:
                     continue
                 if self.postponed.has_jobs:
                     self._deliver(self._retry_postponed())
-                if len(jobs) >= BUSY_JOBS:
-                    time.sleep(TICK_SECS)
+                if not self._is_stopping:
+                    self._gathering.pause(jobs, self._jobs)
         finally:
             connections.close_all()
 

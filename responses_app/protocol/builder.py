@@ -124,7 +124,7 @@ class OutputBuilder:
         self._add_at(index, events.REFUSAL_DELTA, content_index=0, delta=delta)
 
     def reasoning(self, delta: str, form: str = reasoning_items.RAW) -> None:
-        index = self._last_open("reasoning")
+        index = self.last_open("reasoning")
         if index is None or reasoning_items.form_of(self.snapshot.item(index)) != form:
             self.close("completed")
             index = self._add_item(reasoning_items.empty_reasoning(form))
@@ -133,7 +133,7 @@ class OutputBuilder:
 
     def seal_reasoning(self, encrypted_content: str | None) -> None:
         """Close a reasoning item, with the form that only its upstream can read if clients get it."""
-        index = self._last_open("reasoning")
+        index = self.last_open("reasoning")
         if index is None:
             self.close("completed")
             index = self._add_item({"type": "reasoning", "summary": []})
@@ -232,7 +232,7 @@ class OutputBuilder:
         self.add({"type": events.ITEM_ADDED, "output_index": index, "item": identified})
         return index
 
-    def _last_open(self, kind: str) -> int | None:
+    def last_open(self, kind: str) -> int | None:
         """The output index of the last open item, if deltas of this kind extend it."""
         if not self._open:
             return None
@@ -249,7 +249,7 @@ class OutputBuilder:
 
     def _message_of(self, kind: str) -> int:
         """The output index of the open message with such a part; opens one if there is none."""
-        index = self._last_open(kind)
+        index = self.last_open(kind)
         if index is not None:
             return index
         self.close("completed")

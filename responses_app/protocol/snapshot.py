@@ -64,6 +64,15 @@ class Snapshot:
         """One item, with its texts as of its last change of shape; ``output()`` has them whole."""
         return self._items[index]
 
+    def buffer(self, index: int, field: str, part: int = 0) -> TextBuffer:
+        """A text that grows; what is added to it counts as the deltas of events."""
+        key = (index, field, part)
+        buffer = self._buffers.get(key)
+        if buffer is None:
+            buffer = TextBuffer(_read_text(self._items[index], field, part))
+            self._buffers[key] = buffer
+        return buffer
+
     # -- one step per event type --------------------------------------------------------
     def _item_added(self, event: Event) -> None:
         self._items.append(_copy_item(event["item"]))
@@ -119,12 +128,8 @@ class Snapshot:
         return content
 
     def _extend(self, key: _TextKey, delta: str) -> None:
-        buffer = self._buffers.get(key)
-        if buffer is None:
-            index, field, part = key
-            buffer = TextBuffer(_read_text(self._items[index], field, part))
-            self._buffers[key] = buffer
-        buffer.add(delta)
+        index, field, part = key
+        self.buffer(index, field, part).add(delta)
 
 
 _STEPS: dict[str, Callable[[Snapshot, Event], None]] = {

@@ -160,6 +160,15 @@ class Answer(ABC):
         for event in events:
             yield from self.calls.emit(event)
 
+    def plain_text(self, event: Event) -> str | None:
+        """The text of an event that has nothing else, where no part of it is held back."""
+        if not self._think_tags.is_over or self.calls.is_any_open:
+            return None
+        return self.text_alone(event)
+
+    def text_alone(self, event: Event) -> str | None:
+        return None
+
     @abstractmethod
     def read(self, event: Event) -> Iterator[ModelEvent]: ...
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -17,6 +18,8 @@ from gateway_app.agent.events import (
     Usage,
 )
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.text_listener import TextListener
+from gateway_app.providers.openai.answer import Answer
 from gateway_app.providers.openai.chat_completions.answer import CHAT_COMPLETIONS
 from gateway_app.providers.openai.client import Upstream, UpstreamClient
 from gateway_app.providers.openai.errors import Refused
@@ -27,6 +30,7 @@ from gateway_app.providers.openai.media import Media
 from gateway_app.providers.openai.refusals import CallRefusals, Refusals
 from gateway_app.providers.openai.responses.answer import CODEX_RESPONSES
 from gateway_app.providers.openai.responses.background import PICK_UP
+from gateway_app.providers.openai.sse import Event
 from gateway_app.providers.openai.state import identity_of
 from gateway_app.providers.openai.state_refusals import StateRefusals
 from gateway_app.providers.openai.text_calls import with_text_calls
@@ -119,10 +123,10 @@ class OpenAIProvider:
         return fields.learn(body, refused)
 
     def _answer(self, exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEvent]:
-        events = self._send(exchange, call)
         if exchange.client.upstream.preset.writes_calls_as_text:
-            return with_text_calls(events, call)
-        return events
+            seen = replace(call, text_listener=None)  # each text may begin a call
+            return with_text_calls(self._send(exchange, seen), call)
+        return self._send(exchange, call)
 
     async def _send(self, exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEvent]:
         client = exchange.client
@@ -137,7 +141,7 @@ class OpenAIProvider:
                 async with aclosing(batches):
                     async for batch in batches:
                         request.note_event()
-                        for event in batch:
+                        for event in await _without_text(batch, answer, call.text_listener):
                             for model_event in answer.understand(event):
                                 yield model_event
             except ModelFailed as found:
@@ -166,6 +170,23 @@ class OpenAIProvider:
     async def aclose(self) -> None:
         await self._client.aclose()
         await self._forms.aclose()
+
+
+async def _without_text(
+    batch: list[Event], answer: Answer, listener: TextListener | None
+) -> list[Event]:
+    """The events behind the text at the beginning, which the listener gets."""
+    if listener is None:
+        return batch
+    texts: list[str] = []
+    for event in batch:
+        text = answer.plain_text(event)
+        if text is None:
+            break
+        texts.append(text)
+    if texts and await listener.write(texts):
+        return batch[len(texts) :]
+    return batch
 
 
 def _is_cut(call: ModelCall, usage: Usage) -> bool:

@@ -52,6 +52,8 @@ _REASONS = {
     "insufficient_system_resource": "error",  # DeepSeek
 }
 
+_COUNTS = {"usage", "x_groq", "timings"}  # fields of a chunk that may count tokens
+
 
 def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
     # The SDK walks through every message it is given, at 0.2 ms each; an extra body it sends as it is.
@@ -93,6 +95,25 @@ class ChatAnswer(Answer):
                 if choice.get("finish_reason"):
                     self._set_reason(choice["finish_reason"])
                 return
+
+    def text_alone(self, event: Event) -> str | None:
+        choices = event.get("choices")
+        if not isinstance(choices, list) or len(choices) != 1 or _COUNTS & event.keys():
+            return None
+        choice = choices[0]
+        if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict):
+            return None
+        for name, value in choice.items():
+            if value and name != "delta":  # an index of another choice, a reason, an error
+                return None
+        delta = choice["delta"]
+        for name, value in delta.items():
+            if value and name not in ("content", "role"):
+                return None
+        text = delta.get("content")
+        if isinstance(text, str) and text:
+            return text
+        return None
 
     def read_whole(self, body: WholeAnswer) -> Iterator[ModelEvent]:
         yield ProtocolDeviation("a whole answer")

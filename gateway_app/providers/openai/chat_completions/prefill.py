@@ -82,6 +82,11 @@ class EchoingAnswer(ChatAnswer):
             else:
                 yield model_event
 
+    def text_alone(self, event: dict[str, Any]) -> str | None:
+        if self._expected:
+            return None
+        return super().text_alone(event)
+
     def end(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
         # A whole answer that is shorter than the prefix is no echo; one that broke off in the
         # echo brought nothing new.

@@ -52,12 +52,17 @@ _OTHER_DELTAS: dict[str, tuple[str, Callable[[str], ModelEvent]]] = {
 }
 
 
+def _item_of(event: Event) -> tuple[object, object]:
+    return event.get("item_id"), event.get("output_index")
+
+
 class ResponsesAnswer(Answer):
     def __init__(self, call: ModelCall, upstream: Upstream) -> None:
         super().__init__(call, upstream)
         self._has_begun = False
         self._has_usage = False  # outside the terminal event
         self._tracker = ItemTracker()
+        self._text_item: tuple[object, object] | None = None  # of the last text that was read
 
     def is_last(self, event: Event) -> bool:
         return event.get("type") in _TERMINAL
@@ -67,6 +72,7 @@ class ResponsesAnswer(Answer):
         if not self._has_begun:
             yield from self._begin(kind)
         if kind == events.TEXT_DELTA:
+            self._text_item = _item_of(event)
             delta = self._received_delta(event, "message")
             if delta:
                 yield from self.emit_text(self.text_delta(delta, event.get("logprobs")))
@@ -85,6 +91,16 @@ class ResponsesAnswer(Answer):
             yield from self._end(kind, event["response"])
         else:
             yield from self._read_other(kind, event)
+
+    def text_alone(self, event: Event) -> str | None:
+        """Of the message whose beginning was read: its item is known."""
+        is_text = event.get("type") == events.TEXT_DELTA and not event.get("logprobs")
+        if not is_text or _item_of(event) != self._text_item:
+            return None
+        text = event.get("delta")
+        if isinstance(text, str) and text:
+            return text
+        return None
 
     def _read_other(self, kind: str, event: Event) -> Iterator[ModelEvent]:
         if kind in _OPENING:

@@ -85,6 +85,10 @@ class BackgroundAnswer(ResponsesAnswer):
         super().begin_message()
         self._think_tags.is_over = True
 
+    def text_alone(self, event: Event) -> str | None:
+        """None: each event moves the position, and some of them are dropped."""
+        return None
+
     def read(self, event: Event) -> Iterator[ModelEvent]:
         number = event.get("sequence_number")
         if isinstance(number, int) and number <= self.cursor:
