@@ -6,10 +6,10 @@ CANT_WAIT = (
     "Denied: this call needs an approval, and a response that is not stored can't wait for one."
 )
 CANT_ASK = (
-    "Denied: this call needs an approval, and a chat has no way to ask for one. Tell the user that "
-    "the call was not carried out. To allow such calls, the user can send the request to "
-    "/v1/responses or /v1/runs instead, or the operator of the server can set approval_wait: true "
-    "in the profile, so that calls wait until they are decided."
+    "Denied: this call needs an approval, and a chat has no way to ask for one. The call was not "
+    "carried out, and your answer should explain this. To allow such calls, the user can send the "
+    "request to /v1/responses or /v1/runs instead, or the operator of the server can set "
+    "approval_wait: true in the profile, so that calls wait until they are decided."
 )
 
 DENIED = "Denied: this call was not allowed, and was not carried out."

@@ -49,7 +49,9 @@ def _drive(server: Server, scenario: Scenario, program: Program, environment: Pa
 
 def _chained(server: Server) -> int:
     """The turns that name the one before them."""
-    [(count,)] = server.query("SELECT COUNT(*) FROM responses_app_response WHERE request LIKE '%previous_response_id\": \"%'")
+    [(count,)] = server.query(
+        "SELECT COUNT(*) FROM responses_app_response WHERE request LIKE '%previous_response_id\": \"%'"
+    )
     return int(count)
 
 
