@@ -105,6 +105,9 @@ class Adapter(ABC):
     async def stop(self) -> None:  # noqa: B027
         pass
 
+    def check_running(self) -> None:  # noqa: B027
+        """Raises what makes it impossible to go on."""
+
     def room(self, target: Target) -> int:
         """How many characters of a text fit into one message to that chat."""
         return self.limit
