@@ -33,7 +33,7 @@ async def run_platform(adapter: Adapter, show_code: ShowCode, stopping: asyncio.
     finally:
         work.cancel()
         waiting.cancel()
-        await asyncio.wait({work})
+        await asyncio.gather(work, return_exceptions=True)
         await report_health(adapter.name, AdapterHealth(PlatformStatus.STOPPED))
         await asyncio.to_thread(database.close)
 

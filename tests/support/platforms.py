@@ -58,5 +58,16 @@ def response_of(server: Server, message_id: str) -> str:
     return found
 
 
+def hold(server: Server, name: str, text: str = "") -> None:
+    """Make the platform misbehave; see tests/support/gated_platform.py."""
+    folder = server.home / "platform_faults"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def let_go(server: Server, name: str) -> None:
+    (server.home / "platform_faults" / name).unlink()
+
+
 def outbox(server: Server) -> list[tuple[Any, ...]]:
     return server.query("SELECT key, status, text FROM responses_app_outboxmessage ORDER BY id")
