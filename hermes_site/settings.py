@@ -15,11 +15,13 @@ from gateway_app.config.mcp import read_mcp_servers
 from gateway_app.config.model_options import read_options
 from gateway_app.config.models import API_MODES, Model, read_models
 from gateway_app.config.network import check_access, is_loopback, read_allowed_hosts
+from gateway_app.config.platforms import read_platforms
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
 from gateway_app.config.web_hosts import read_web_hosts
+from gateway_app.config.whatsapp import read_whatsapp
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
@@ -144,6 +146,16 @@ except ValueError as error:
 HERMES_MCP_START_SECS = env.seconds("HERMES_MCP_START_SECS", 10, low=0, high=600)
 # The server_label values with which a request asks for the server's tools.
 HERMES_TOOL_LABELS = ("hermes", *[server.label for server in HERMES_MCP_SERVERS])
+
+# --- messaging platforms ---------------------------------------------------------------
+HERMES_PLATFORM_ADAPTERS = {
+    "whatsapp": "gateway_app.platforms.whatsapp.adapter.make_adapter",
+    "fake": "gateway_app.platforms.fake.FakePlatform",
+}
+HERMES_PLATFORMS = read_platforms(HERMES_CONFIG, HERMES_PLATFORM_ADAPTERS)
+HERMES_WHATSAPP = read_whatsapp(env)
+HERMES_SETTLING_HOOK = "gateway_app.platforms.replies.store_reply"
+HERMES_SENDING_SECS = 60.0  # a message whose sender died is sent again after this time
 
 # --- how work is run -------------------------------------------------------------------
 HERMES_LEASE_SECS = env.seconds("HERMES_LEASE_SECS", 10, low=1, high=3600)

@@ -8,6 +8,7 @@ urlpatterns = [
     path("", include("gateway_app.api.runs.urls")),
     path("", include("gateway_app.api.sessions.urls")),
     path("", include("gateway_app.api.discovery.urls")),
+    path("", include("gateway_app.api.platforms.urls")),
     path("", include("gateway_app.operations.monitoring.urls")),
     path("", include("gateway_app.operations.dashboard.urls")),
     path("", include("gateway_app.api.schema.urls")),

@@ -54,6 +54,16 @@ upstream_errors = Counter(
 tool_seconds = Histogram(
     "hermes_tool_seconds", "Calls of tools.", ["tool", "status"], buckets=WORK_SECS
 )
+platform_messages = Counter(
+    "hermes_platform_messages",
+    "Messages of messaging platforms that this process stored or sent.",
+    ["platform", "direction", "outcome"],
+)
+platform_queue = Gauge(
+    "hermes_platform_queue",
+    "Messages of messaging platforms that wait, and dead letters.",
+    ["platform", "queue"],
+)
 
 
 @dataclass(frozen=True)

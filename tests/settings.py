@@ -11,6 +11,7 @@ os.environ.setdefault("HERMES_CORE_PROMPT", "off")  # most tests are about what 
 
 from django.conf import global_settings
 
+from gateway_app.config.platforms import PlatformConfig
 from hermes_site import settings as product
 from hermes_site.settings import *  # noqa: F403
 
@@ -23,6 +24,10 @@ HERMES_IDLE_SECS = float(os.environ.get("TEST_IDLE_SECS", product.HERMES_IDLE_SE
 HERMES_HEAD_SECS = float(os.environ.get("TEST_HEAD_SECS", product.HERMES_HEAD_SECS))
 HERMES_BODY_SECS = float(os.environ.get("TEST_BODY_SECS", product.HERMES_BODY_SECS))
 HERMES_UNAUTHENTICATED_BYTES = int(os.environ.get("TEST_UNAUTHENTICATED_BYTES", product.HERMES_UNAUTHENTICATED_BYTES))
+HERMES_PLATFORM_ADAPTERS = product.HERMES_PLATFORM_ADAPTERS | {"fake": "tests.support.gated_platform.GatedPlatform"}
+HERMES_SENDING_SECS = float(os.environ.get("TEST_SENDING_SECS", product.HERMES_SENDING_SECS))
+if "TEST_FAKE_PLATFORM" in os.environ:
+    HERMES_PLATFORMS = {"fake": PlatformConfig("fake", allowed_senders=frozenset("*"))}
 DATABASES = product.DATABASES
 if product.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = os.environ.get("TEST_SQLITE_ENGINE", product.DATABASES["default"]["ENGINE"])

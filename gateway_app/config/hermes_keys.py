@@ -114,7 +114,6 @@ TOP_LEVEL = frozenset(
         "voice",
         "wake_word",
         "web",
-        "whatsapp",
         "x_search",
     ]
 )

@@ -80,7 +80,15 @@ for _key in _MODEL_KEYS:
     _TOP_LEVEL_SYNONYMS[_key] = f"model.{_key}, indented below model"
 
 TOP_LEVEL = Section(
-    ("model", "fallback_models", "profiles", "mcp_servers", "platforms", "_config_version"),
+    (
+        "model",
+        "fallback_models",
+        "profiles",
+        "mcp_servers",
+        "platforms",
+        "whatsapp",
+        "_config_version",
+    ),
     hermes_keys.TOP_LEVEL,
     is_shared=True,
     synonyms=_TOP_LEVEL_SYNONYMS,
@@ -114,7 +122,26 @@ MCP_SERVER = Section(
     hermes_keys.MCP_SERVER,
     synonyms={"cmd": "command", "environment": "env"},
 )
-PLATFORMS = Section(("api_server",), is_shared=True)
+PLATFORMS = Section(("api_server", "fake"), is_shared=True)
+_PLATFORM_KEYS = ("enabled", "owner", "profile", "toolset", "allowed_senders")
+_PLATFORM_SYNONYMS = {"allowed_users": "allowed_senders", "tools": "toolset", "model": "profile"}
+FAKE = Section((*_PLATFORM_KEYS, "edits", "limit"), synonyms=_PLATFORM_SYNONYMS)
+WHATSAPP = Section(
+    (
+        *_PLATFORM_KEYS,
+        "transport",
+        "reply_prefix",
+        "prefix_in",
+        "phone_number_id",
+        "access_token",
+        "app_secret",
+        "verify_token",
+        "graph_url",
+        "transport_module",
+    ),
+    is_shared=True,
+    synonyms=_PLATFORM_SYNONYMS | {"prefix": "reply_prefix"},
+)
 API_SERVER = Section(
     ("model_name",), hermes_keys.PLATFORM, is_shared=True, synonyms={"model": "model_name"}
 )
@@ -132,19 +159,21 @@ def ignored_keys(config: Mapping[str, Any]) -> tuple[str, ...]:
 def sections(config: Mapping[str, Any]) -> Iterator[tuple[str, Section, Mapping[str, Any]]]:
     """Those that may have keys of Hermes; the readers of the others check theirs."""
     yield "", TOP_LEVEL, config
-    yield "model", MODEL, _mapping(config.get("model"))
-    platforms = _mapping(config.get("platforms"))
+    yield "model", MODEL, mapping(config.get("model"))
+    platforms = mapping(config.get("platforms"))
     yield "platforms", PLATFORMS, platforms
-    yield "platforms.api_server", API_SERVER, _mapping(platforms.get("api_server"))
-    for label, entry in _mapping(config.get("mcp_servers")).items():
-        yield f"mcp_servers.{label}", MCP_SERVER, _mapping(entry)
+    yield "platforms.api_server", API_SERVER, mapping(platforms.get("api_server"))
+    yield "platforms.fake", FAKE, mapping(platforms.get("fake"))
+    yield "whatsapp", WHATSAPP, mapping(config.get("whatsapp"))
+    for label, entry in mapping(config.get("mcp_servers")).items():
+        yield f"mcp_servers.{label}", MCP_SERVER, mapping(entry)
 
 
 def join(path: str, key: Any) -> str:
     return f"{path}.{key}".removeprefix(".")
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     return {}

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -23,6 +23,7 @@ from gateway_app.operations.health_checks import (
     model_check,
     terminal_check,
 )
+from gateway_app.platforms.states import PlatformReport, platform_reports
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from responses_app.database import database
@@ -33,7 +34,7 @@ QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too lon
 DISK_PERCENT = 90
 SHOWN_PROCESSES = 12
 SHOWN_NEWER = 20
-PLATFORMS = {"api_server": {"state": "connected"}}
+API_SERVER = {"api_server": {"state": "connected"}}
 LAG_SECS = 5  # a commit takes milliseconds, or longer while another process holds the lock
 
 
@@ -155,6 +156,7 @@ class Health:
     storage: Storage | None
     mcp: list[dict[str, Any]]
     checks: dict[str, dict[str, Any]]
+    platforms: list[PlatformReport] = field(default_factory=list)
 
     @property
     def status(self) -> str:
@@ -180,11 +182,12 @@ class Stored:
     processes: list[Process] | None = None
     database_bytes: int | None = None
     newer_logs: list[str] | None = None
+    platforms: list[PlatformReport] = field(default_factory=list)
     trouble: str = ""
 
 
 def read_stored() -> Stored:
-    return Stored(current_work(), processes(), _database_bytes(), newer_logs())
+    return Stored(current_work(), processes(), _database_bytes(), newer_logs(), platform_reports())
 
 
 def look() -> Health:
@@ -227,8 +230,9 @@ def assess(found: Stored) -> Health:
         "log_formats": check(found.newer_logs == [], newer=found.newer_logs),
         "terminal": terminal_check(),
         "mcp": check(all(state["state"] != "down" for state in states), servers=len(states)),
+        "platforms": _platforms_check(found.platforms),
     }
-    return Health(found.work, found.processes, stored, states, checks)
+    return Health(found.work, found.processes, stored, states, checks, found.platforms)
 
 
 def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
@@ -247,6 +251,11 @@ def _queue_check(work: Work | None) -> dict[str, Any]:
         return check(False, queued=None, oldest_secs=None)
     is_taken_in_time = (work.oldest_ready_secs or 0) < QUEUE_AGE_SECS
     return check(is_taken_in_time, queued=work.queued, oldest_secs=work.oldest_queued_secs)
+
+
+def _platforms_check(reports: list[PlatformReport]) -> dict[str, Any]:
+    troubled = [report.name for report in reports if not report.is_ok]
+    return check(not troubled, enabled=len(reports), troubled=troubled)
 
 
 def living_state() -> str:

@@ -11,6 +11,7 @@ from channels.layers import get_channel_layer
 from channels.worker import Worker
 from django.conf import settings
 
+from gateway_app.platforms.worker import run_in_server as run_platforms
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.dispatch import (
     CHANNEL,
@@ -82,6 +83,7 @@ class Runtime:
             _until_it_works("renew_forever", runner.renew_forever),
             _until_it_works("evict_forever", Evictions().evict_forever),
             _until_it_works("checkpoint_forever", checkpoint_forever),
+            _until_it_works("run_platforms", run_platforms),
         )
 
     # -- the end ------------------------------------------------------------------------

@@ -2,9 +2,17 @@
 
 from django.contrib import admin
 
-from responses_app.admin import idempotency, keys, notes, responses, sessions, tools
+from responses_app.admin import (
+    idempotency,
+    keys,
+    notes,
+    platforms,
+    responses,
+    sessions,
+    tools,
+)
 
-__all__ = ["idempotency", "keys", "notes", "responses", "sessions", "tools"]
+__all__ = ["idempotency", "keys", "notes", "platforms", "responses", "sessions", "tools"]
 
 admin.site.enable_nav_sidebar = False  # lists of work are wide, and the start page has all of them
 admin.site.site_header = admin.site.site_title = "Hermes Site"

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
@@ -66,4 +67,4 @@ class SourceFilter(OneValueFilter):
     parameter_name = "source"
 
     def names(self) -> list[str]:
-        return [*Kind.values, SOURCE]
+        return [*Kind.values, SOURCE, *settings.HERMES_PLATFORM_ADAPTERS]

@@ -10,6 +10,15 @@ from responses_app.models.idempotency import (
 from responses_app.models.input_items import InputItem, opening_excerpt, question_excerpt
 from responses_app.models.keys import ApiKey, hash_key
 from responses_app.models.notes import Note, NoteKind
+from responses_app.models.platforms import (
+    InboxMessage,
+    InboxStatus,
+    OutboxMessage,
+    OutboxStatus,
+    PlatformChat,
+    PlatformState,
+    PlatformStatus,
+)
 from responses_app.models.profiles import Profile
 from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
 from responses_app.models.segments import EventSegment
@@ -51,10 +60,17 @@ __all__ = [
     "Decision",
     "EventSegment",
     "IdempotencyKey",
+    "InboxMessage",
+    "InboxStatus",
     "InputItem",
     "Kind",
     "Note",
     "NoteKind",
+    "OutboxMessage",
+    "OutboxStatus",
+    "PlatformChat",
+    "PlatformState",
+    "PlatformStatus",
     "Profile",
     "Response",
     "ResponseQuerySet",

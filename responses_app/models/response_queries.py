@@ -27,6 +27,7 @@ class Kind(models.TextChoices):
     RUNS = "runs"
     SESSION_CHAT = "session_chat"
     COMPACTION = "compaction"
+    PLATFORM = "platform"
 
 
 def is_held() -> Q:

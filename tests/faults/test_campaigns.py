@@ -36,8 +36,8 @@ def run(kind: type[Campaign], make_server: Callable[..., Server]) -> None:
 def test_the_sizes_are_what_the_docs_say() -> None:
     sizes = {rounds: [kind.size(rounds) for kind in KINDS] for rounds in (10, 100, 500, 1000)}
     assert sizes == {
-        10: [10, 10, 5, 100, 50],
-        100: [100, 100, 50, 1000, 200],
-        500: [500, 300, 100, 5000, 200],
-        1000: [1000, 600, 200, 10_000, 200],
+        10: [10, 10, 5, 100, 50, 5],
+        100: [100, 100, 50, 1000, 200, 50],
+        500: [500, 300, 100, 5000, 200, 200],
+        1000: [1000, 600, 200, 10_000, 200, 400],
     }

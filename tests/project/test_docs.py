@@ -11,6 +11,7 @@ from django.urls import get_resolver
 
 from gateway_app.config.known_keys import MCP_SERVER, MODEL, OPTION_KEYS, PROFILE, TOP_LEVEL
 from gateway_app.config.presets.registry import PRESETS
+from gateway_app.config.whatsapp import PREFIX_VARIABLE
 from gateway_app.operations.doctor.model_trials import TRIALS
 from gateway_app.tools import builtin_tools
 from responses_app.protocol import builder as output
@@ -33,7 +34,8 @@ def read(name: str) -> str:
 
 def test_every_variable_is_documented() -> None:
     readers = read("hermes_site/settings.py") + read("gateway_app/config/terminal.py")
-    names = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', readers)) | {"HERMES_HOME"}
+    readers += read("gateway_app/config/whatsapp.py")
+    names = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', readers)) | {"HERMES_HOME", PREFIX_VARIABLE}
     assert len(names) > 10
     documented = set(re.findall(r"^\| `([A-Z_]+)`", read("docs/configuration.md"), re.MULTILINE))
     assert names == {name for name in documented if not name.endswith("_FILE")}

@@ -8,6 +8,7 @@ from django.conf import settings
 
 import gateway_app.api.chat.openapi as chat
 import gateway_app.api.discovery.openapi as discovery
+import gateway_app.api.platforms.openapi as platforms
 import gateway_app.api.runs.openapi as runs
 import gateway_app.api.schema.pages as pages
 import gateway_app.api.sessions.openapi as sessions
@@ -24,7 +25,17 @@ from responses_app.schema import (
 from responses_app.schema.builders import Operation
 
 VERSION = "3.2.0"  # the first that can describe a stream of events
-_SURFACES = (responses, conversations, chat, runs, sessions, discovery, monitoring, pages)
+_SURFACES = (
+    responses,
+    conversations,
+    chat,
+    runs,
+    sessions,
+    discovery,
+    platforms,
+    monitoring,
+    pages,
+)
 _VOCABULARY = (items, chat_content, requests, events)  # schemas that several surfaces use
 _ABOUT = """\
 OpenAI's Responses and Chat Completions, and Hermes' runs and sessions, over the same stored
@@ -42,6 +53,7 @@ _PATH_PARAMETERS = {
     "item_id": "The id of an item.",
     "completion_id": "chatcmpl-…",
     "run_id": "run_…",
+    "platform": "One that is enabled in config.yaml, such as whatsapp.",
     "session_id": "As the X-Hermes-Session-Id header names it.",
 }
 

@@ -20,6 +20,7 @@ from gateway_app.operations.doctor.model import (
     try_model,
 )
 from gateway_app.operations.doctor.model_trials import Finding
+from gateway_app.operations.doctor.platforms import check_platforms
 from gateway_app.operations.doctor.remote import (
     check_layer,
     check_mcp,
@@ -145,6 +146,7 @@ def _finding_text(finding: Finding) -> str:
 def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[CheckMessage]:
     yield from _registered()
     yield from check_database()
+    yield from check_platforms()
     if not is_offline:
         yield from check_upstreams(timeout_secs)
         yield from check_windows(timeout_secs)

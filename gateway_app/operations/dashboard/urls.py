@@ -2,7 +2,7 @@ from django.templatetags.static import static
 from django.urls import path
 from django.views.generic import RedirectView
 
-from gateway_app.operations.dashboard import chat, live, views
+from gateway_app.operations.dashboard import chat, live, platforms, views
 
 urlpatterns = [
     path("", views.dashboard, name="dashboard"),
@@ -11,6 +11,7 @@ urlpatterns = [
     path("live/<str:response_id>", live.live_page, name="live"),
     path("live/<str:response_id>/cancel", live.cancel, name="live-cancel"),
     path("live/<str:response_id>/approval", live.approve, name="live-approval"),
+    path("platforms", platforms.platforms_page, name="platforms"),
     path("chat", chat.chat_page, name="chat"),
     path("chat/token", chat.token, name="chat-token"),
     path("chat/<str:session_id>", chat.chat_page, name="chat-session"),

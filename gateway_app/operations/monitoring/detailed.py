@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway_app.operations.health import PLATFORMS, Health, living_state
+from gateway_app.operations.health import API_SERVER, Health, living_state
 
 PLATFORM = "hermes-agent"
 
@@ -20,7 +20,9 @@ def public_fields(health: Health) -> dict[str, Any]:
     updated_at: str | None = None
     if running:
         state = living_state()
-        platforms = PLATFORMS
+        platforms = dict(API_SERVER)
+        for report in health.platforms:
+            platforms[report.name] = report.public()
         updated_at = max(process.heartbeat_at for process in running).isoformat()
     elif health.processes:
         state = "stopped"
@@ -44,6 +46,8 @@ def all_fields(health: Health) -> dict[str, Any]:
     body = public_fields(health)
     body["version"] = settings.HERMES_VERSION
     body["pid"] = os.getpid()
+    for report in health.platforms:
+        body["platforms"][report.name] = report.details()
     body["readiness"] = {"status": health.status, "checks": health.checks}
     body["degraded"] = health.degraded
     body["work"] = health.work and asdict(health.work)

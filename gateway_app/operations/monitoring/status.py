@@ -1,6 +1,6 @@
 """The body of ``/api/status``: the gateway of this host, or one on another host."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.utils import timezone
 from gateway_app.operations import health
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.monitoring.remote import UNREACHABLE, Remote
+from gateway_app.platforms.states import PlatformReport, platform_reports
 from gateway_app.runtime.processes import HOST
 from responses_app.models import Session
 
@@ -30,6 +31,7 @@ class Local:
 
     process: health.Process | None
     is_alive: bool
+    platforms: tuple[PlatformReport, ...] = ()
 
     @property
     def needs_probe(self) -> bool:
@@ -49,15 +51,16 @@ def local(processes: list[health.Process] | None) -> Local:
 def look() -> tuple[Local, int | None]:
     """The gateway of this host and the number of recent sessions, where the database answers."""
     try:
-        processes, active = ask(_read)
+        found, active = ask(_read)
     except TROUBLE:
         return local(None), None
-    return local(processes), active
+    return found, active
 
 
-def _read() -> tuple[list[health.Process], int]:
+def _read() -> tuple[Local, int]:
     active = Session.objects.filter(last_active_at__gte=timezone.now() - ACTIVE_SPAN)
-    return health.processes(), active.count()
+    found = replace(local(health.processes()), platforms=tuple(platform_reports()))
+    return found, active.count()
 
 
 def status(found: Local, remote: Remote, active_sessions: int | None) -> dict[str, Any]:
@@ -76,8 +79,11 @@ def public_status(body: dict[str, Any]) -> dict[str, Any]:
     """Without paths, pids and addresses; the body of another server may contain any of them."""
     public = {name: value for name, value in body.items() if name not in PRIVATE_FIELDS}
     if body["gateway_is_remote"]:
-        public |= {"gateway_platforms": {}, "gateway_exit_reason": None}
-    return public
+        return public | {"gateway_platforms": {}, "gateway_exit_reason": None}
+    platforms = {}
+    for name, platform in body["gateway_platforms"].items():
+        platforms[name] = {"state": platform["state"]}
+    return public | {"gateway_platforms": platforms}
 
 
 def gateway(found: Local, remote: Remote = UNREACHABLE) -> dict[str, Any]:
@@ -104,7 +110,9 @@ def _local_gateway(found: Local) -> dict[str, Any]:
     if found.is_alive:
         fields["gateway_pid"] = process.pid
         fields["gateway_state"] = health.living_state()
-        fields["gateway_platforms"] = health.PLATFORMS
+        fields["gateway_platforms"] = dict(health.API_SERVER)
+        for report in found.platforms:
+            fields["gateway_platforms"][report.name] = report.details()
     else:
         fields["gateway_state"] = "stopped"
         fields["gateway_exit_reason"] = process.exit_reason or None

@@ -26,6 +26,7 @@ from gateway_app.operations.monitoring.status import (
     public_status,
     status,
 )
+from gateway_app.platforms.states import PlatformReport, platform_reports
 from responses_app import metrics
 from responses_app.database import database
 from responses_app.protocol.errors import ApiError
@@ -63,15 +64,31 @@ def _measure_now() -> None:
     metrics.log_pending_bytes.set(database.writer.pending_bytes)
     unknown = float("nan")
     try:
-        work = ask(health.current_work)
+        work, platforms = ask(_read_counts)
     except TROUBLE:
         age = running = queued = waiting = unknown
     else:
         age = work.oldest_queued_secs or 0.0
         running, queued, waiting = work.running, work.queued, work.awaiting_approval
+        _measure_platforms(platforms)
     metrics.queue_age_seconds.set(age)
     for state, count in (("running", running), ("queued", queued), ("awaiting_approval", waiting)):
         metrics.responses_open.labels(state).set(count)
+
+
+def _read_counts() -> tuple[health.Work, list[PlatformReport]]:
+    return health.current_work(), platform_reports()
+
+
+def _measure_platforms(reports: list[PlatformReport]) -> None:
+    for report in reports:
+        queues = {
+            "inbox": report.inbox_waiting,
+            "outbox": report.outbox_waiting,
+            "dead": report.dead_letters,
+        }
+        for queue, count in queues.items():
+            metrics.platform_queue.labels(report.name, queue).set(count)
 
 
 class StatusView(View):

@@ -1,5 +1,6 @@
 """What an API asks for and gets: the request in common terms, and the admitted response."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,10 @@ from responses_app.protocol.reasoning_items import RAW
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import OnDisconnect
 from responses_app.services.idempotency import RequestIdentity
+
+
+def _nothing(response_id: str) -> None:
+    """Most APIs store nothing beside the response."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +52,8 @@ class Admission:
     is_background: bool = False
     stops_with_client: bool = False  # even if it is stored
     identity: RequestIdentity | None = None  # without one, it repeats no earlier request
+    # Gets the id in the transaction of the admission, before the response is stored.
+    before_storing: Callable[[str], None] = _nothing
 
     @property
     def brings_history(self) -> bool:

@@ -58,6 +58,7 @@ async def _write_admission(
             if earlier is not None:
                 joined.append(earlier)
                 return earlier
+        admission.before_storing(response_id)
         return store_admission(response_id, admission, tail, reads, reservation)
 
     def announce(outcome: Stored | Joined) -> None:

@@ -24,6 +24,7 @@ from responses_app.models import (
 from responses_app.protocol.errors import ApiError, InvalidRequest
 from responses_app.protocol.items import Item
 from responses_app.services.lifecycle.approval_requests import answered_events
+from responses_app.services.lifecycle.settling_hook import run_settling_hook
 from responses_app.services.lifecycle.tool_ledger import Intent
 from responses_app.services.lookup import owner_of
 
@@ -74,7 +75,10 @@ def park(row: Response, call_ids: Sequence[str]) -> bool:
     until = None
     if not waiting.exclude(decision="").exists():
         until = waiting.order_by("expires_at").values_list("expires_at", flat=True).first()
-    return Response.objects.park(row.pk, row.attempt, until)
+    is_parked = Response.objects.park(row.pk, row.attempt, until)
+    if is_parked and until is not None:
+        run_settling_hook(row, None)
+    return is_parked
 
 
 def waiting_calls(response_id: str) -> list[ToolEvent]:

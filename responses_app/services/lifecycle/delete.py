@@ -8,7 +8,14 @@ from django.utils import timezone
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog.store import event_store
-from responses_app.models import Conversation, EventSegment, InputItem, Response, ToolEvent
+from responses_app.models import (
+    Conversation,
+    EventSegment,
+    InputItem,
+    OutboxMessage,
+    Response,
+    ToolEvent,
+)
 from responses_app.services.audit import record
 from responses_app.services.idempotency import forget_content
 
@@ -46,6 +53,7 @@ def erase(response_id: str) -> None:
     EventSegment.objects.filter(response_id=response_id).delete()
     InputItem.objects.filter(response_id=response_id).delete()
     ToolEvent.objects.filter(response_id=response_id).erase()
+    OutboxMessage.objects.erase(response_id)
     forget_content(response_id)
     Response.objects.filter(pk=response_id).update(
         request={},

@@ -21,6 +21,7 @@ from responses_app.services.history.transcript import count_messages
 from responses_app.services.idempotency import forget_content
 from responses_app.services.lifecycle.approval_requests import keep_open, open_requests
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_end
+from responses_app.services.lifecycle.settling_hook import run_settling_hook
 
 MILLISECOND = timedelta(milliseconds=1)
 SERVER_CALL_ITEMS = (*OUTPUTS, "mcp_call")  # one for each call the server ran
@@ -80,6 +81,7 @@ def settle(
         append_response(row.conversation_id, row.pk, new_input, body["output"])
     if body["usage"]:
         Session.objects.add_usage(row.session_id, body["usage"])
+    run_settling_hook(row, body)
     return stored
 
 
