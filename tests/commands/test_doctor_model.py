@@ -60,7 +60,7 @@ def test_a_good_server_passes_every_trial(doctor: Doctor, model: AnsweringModel)
     grades, printed = doctor(configured(model.url), window=4000)
     assert grades == dict.fromkeys(KINDS, "ok"), printed
     assert f"Trying m-1 (custom: any compatible server) at {model.url}\n" in printed
-    assert "'ready' in 0." in printed
+    assert "'ready' in " in printed
     longest = max(len(str(body["messages"])) for body in model.asked)
     assert longest / 4.5 > 0.8 * 4000  # near the window
     assert all(body["stream"] for body in model.asked)

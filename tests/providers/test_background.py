@@ -72,6 +72,7 @@ async def test_no_text_is_held_back_behind_a_position(upstream: BackgroundStub) 
 
 async def test_a_document_is_not_asked_for_in_the_background(upstream: BackgroundStub) -> None:
     text = {"format": {"type": "json_object"}}
+    upstream.events = text_events("{", "}")
     async with provider_of(upstream) as provider:
         await record_round(provider, call=replace(STORED, parameters={"text": text}))
     assert "background" not in upstream.posts[0]

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx2
 import pytest
@@ -12,10 +14,11 @@ from gateway_app.agent.think_tags import ThinkTags
 from gateway_app.providers.openai.sse import MAX_ANSWER_BYTES
 from gateway_app.providers.openai.transport import MAX_ERROR_BYTES, with_limited_error
 from tests.support.model_stub import Answer, Finish, ModelStub, Text
-from tests.support.providers import Providers, failed_round
+from tests.support.providers import CALL, Providers, failed_round, record_round
 
 GZIPPED = {"Content-Encoding": "gzip"}
 PIECE = b" " * 100_000
+LOOK = {"type": "function", "name": "look", "parameters": {"type": "object"}}
 
 
 class Endless(httpx2.AsyncByteStream):
@@ -74,3 +77,19 @@ def test_whitespace_is_not_held_for_a_tag_without_end() -> None:
         events += tags.feed(TextDelta(" \n" * 50))
     assert events == [TextDelta(" \n" * 50 * fed)]
     assert fed < 10
+
+
+async def peak_bytes(providers: Providers, text: str) -> int:
+    providers.stub.play(*[Text(text) for _ in range(500)], Text("x"), Finish())
+    provider = providers.provider("chat_completions", "lmstudio")
+    tracemalloc.start()
+    recorded = await record_round(provider, call=replace(CALL, client_tools=(LOOK,)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(recorded.text) == 500 * len(text) + 1
+    return peak
+
+
+async def test_a_megabyte_of_leading_whitespace_takes_no_more_memory_than_any_text(providers: Providers) -> None:
+    await peak_bytes(providers, "warm ")
+    assert await peak_bytes(providers, " " * 2000) < 1.5 * await peak_bytes(providers, "x" * 2000)

@@ -8,7 +8,7 @@ import pytest
 from gateway_app.agent.answer_buffer import CONTINUE
 from gateway_app.agent.events import ModelFailed
 from gateway_app.providers.openai.provider import OpenAIProvider
-from tests.support.model_stub import Answer, Begun, Call, Cut, ModelStub, Raw, Step, Text, sse
+from tests.support.model_stub import Answer, Begun, Call, Cut, Finish, ModelStub, Raw, Step, Text, sse
 from tests.support.providers import CALL, Providers, record_round
 
 HELLO = "Hello wörld 🎉"
@@ -115,11 +115,23 @@ async def test_the_next_model_makes_a_call_that_an_empty_quota_ended(
 async def test_no_model_goes_on_with_a_document(
     providers: Providers, other: ModelStub, both: list[OpenAIProvider]
 ) -> None:
-    providers.stub.play(Text('{"a":'), QUOTA)
     formatted = replace(CALL, parameters={"text": {"format": {"type": "json_object"}}})
+    providers.stub.play(Text("{}"), Finish())
+    await record_round(*both, call=formatted)  # the first one is not streamed
+    providers.stub.play(Text('{"a":'), QUOTA)
     with pytest.raises(ModelFailed, match="quota"):
         await record_round(*both, call=formatted)
     assert len(other.asked) == 0
+
+
+async def test_the_next_model_writes_a_document_of_which_nothing_was_sent(
+    providers: Providers, other: ModelStub, both: list[OpenAIProvider]
+) -> None:
+    formatted = replace(CALL, parameters={"text": {"format": {"type": "json_object"}}})
+    providers.stub.play(Text('{"a":'), QUOTA)
+    other.play(Text("{}"), Finish())
+    recorded = await record_round(*both, call=formatted)
+    assert (recorded.text, recorded.cuts) == ("{}", 0)
 
 
 async def test_a_request_that_no_model_accepts_fails_for_the_reason_of_the_last(

@@ -231,6 +231,7 @@ FULL = ModelCall(
 
 
 async def sent(providers: Providers, mode: str, call: ModelCall, name: str = "custom") -> dict[str, Any]:
+    providers.stub.play(Text("{}"), Finish())  # a document, where one is asked for
     await ask(providers.provider(mode, name), call)
     return providers.stub.asked[-1].body
 
