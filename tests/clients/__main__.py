@@ -3,6 +3,7 @@
 Most of them are too large for the suite. The environment that is named holds what they need.
 """
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from tests.clients.programs import PROGRAMS, Program
 from tests.clients.scenarios import SCENARIOS, Scenario
 from tests.support.server import Server
+from tests.support.stored_rows import stored_rows
 
 
 def main(environment: Path, only: str) -> int:
@@ -49,10 +51,8 @@ def _drive(server: Server, scenario: Scenario, program: Program, environment: Pa
 
 def _chained(server: Server) -> int:
     """The turns that name the one before them."""
-    [(count,)] = server.query(
-        "SELECT COUNT(*) FROM responses_app_response WHERE request LIKE '%previous_response_id\": \"%'"
-    )
-    return int(count)
+    requests = [json.loads(request) for (request,) in stored_rows(server, "response", "request")]
+    return sum(bool(request.get("previous_response_id")) for request in requests)
 
 
 if __name__ == "__main__":

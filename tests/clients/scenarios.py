@@ -8,6 +8,7 @@ from tests.clients.programs import Form, Program
 from tests.support.long_conversations import SUMMARY
 from tests.support.scripted_requests import call, effects
 from tests.support.server import Server, script
+from tests.support.stored_rows import stored_rows
 
 WINDOW = 8000
 LONG = "word " * 4000  # fills most of the window
@@ -78,7 +79,14 @@ class Compaction(Scenario):
         last = server.model_calls(f"three {case.word}")[-1]["texts"]
         if not any(text.startswith(SUMMARY) for text in last):
             return "the model got no summary in the third turn"
+        if case.form.api == "responses" and not _has_compaction(server, case):
+            return "the client got no compaction item"
         return _text_problem(case, texts)
+
+
+def _has_compaction(server: Server, case: Case) -> bool:
+    outputs = [str(output) for (output,) in stored_rows(server, "response", "output")]
+    return any(case.texts[1] in output and "compaction" in output for output in outputs)
 
 
 def _asking(answer: str, padding: str = "") -> str:
