@@ -58,8 +58,11 @@ class Harness:
             figures = self.ask(target, api, job)
         took_secs = time.monotonic() - start
         after = self._read(servers)
-        if "opened_us" in figures:
-            figures["window_cpu_secs"] = samples.between(figures.pop("opened_us"), figures.pop("closed_us"))
+        window = [figures.pop(name) for name in ("opened_us", "closed_us") if name in figures]
+        if not servers:
+            return figures  # a server that was started elsewhere: its processes are not known
+        if window:
+            figures["window_cpu_secs"] = samples.between(*window)
         work = work_between(before, after, took_secs, is_server_on_its_core=servers != [self.model.pid])
         figures["cpu_secs"] = work.server_secs
         figures["foreign_share"] = work.foreign_share
