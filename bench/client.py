@@ -80,6 +80,7 @@ async def paced(client: Client, job: Job) -> Figures:
             elif token.arrived_us < opened_us:
                 early.append(token.delay_ms)
     figures = {"tokens": float(total), "delivered": len(steady) / (count * pace * secs)}
+    figures |= {"window_tokens": float(len(steady)), "opened_us": float(opened_us), "closed_us": float(closed_us)}
     figures["whole"] = sum(exchange.is_whole_stream for exchange in exchanges) / count
     return figures | describe("added", steady) | describe("starting", early)
 

@@ -1,11 +1,15 @@
 """The kernel's clocks: CPU and memory of a process and its descendants, and the work of each core."""
 
 import os
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.wire import now_us
+
 TICK_SECS = 1 / os.sysconf("SC_CLK_TCK")
+SAMPLE_SECS = 0.05
 PROC = Path("/proc")
 # Columns of a core in /proc/stat: user, nice, system and steal; without waits and interrupts, which are nobody's work.
 BUSY_COLUMNS = (1, 2, 3, 8)
@@ -79,6 +83,36 @@ def core_busy_secs(core: int) -> float:
             fields = line.split()
             return sum(int(fields[column]) for column in BUSY_COLUMNS) * TICK_SECS
     return 0.0
+
+
+class CpuSamples:
+    """The CPU of processes at many moments, read by a thread while something else is measured."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._pids = pids
+        self._samples: list[tuple[int, float]] = []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+
+    def __enter__(self) -> "CpuSamples":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        while not self._is_over.wait(SAMPLE_SECS):
+            self._samples.append((now_us(), cpu_secs(self._pids)))
+
+    def between(self, opened_us: float, closed_us: float) -> float:
+        """Per second of the window, times its length: its first and last sample lie just inside it."""
+        inside = [(at, secs) for at, secs in self._samples if opened_us <= at <= closed_us]
+        if len(inside) < 2:
+            return 0.0
+        (first_at, first), (last_at, last) = inside[0], inside[-1]
+        return (last - first) * (closed_us - opened_us) / (last_at - first_at)
 
 
 @dataclass(frozen=True)

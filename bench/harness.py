@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.clocks import Reading, cores, cpu_secs, work_between
+from bench.clocks import CpuSamples, Reading, cores, cpu_secs, work_between
 from bench.targets import ROOT, Direct, Target, answers, free_port, pinned, stop
 
 Figures = dict[str, float]
@@ -54,9 +54,15 @@ class Harness:
         """A job with the server's CPU, and with what other processes took of its core."""
         servers = self.server_pids(target)
         before, start = self._read(servers), time.monotonic()
-        figures = self.ask(target, api, job)
+        with CpuSamples(servers) as samples:
+            figures = self.ask(target, api, job)
         took_secs = time.monotonic() - start
         after = self._read(servers)
+        window = [figures.pop(name) for name in ("opened_us", "closed_us") if name in figures]
+        if not servers:
+            return figures  # a server that was started elsewhere: its processes are not known
+        if window:
+            figures["window_cpu_secs"] = samples.between(*window)
         work = work_between(before, after, took_secs, is_server_on_its_core=servers != [self.model.pid])
         figures["cpu_secs"] = work.server_secs
         figures["foreign_share"] = work.foreign_share

@@ -61,7 +61,7 @@ def top_list(stacks: str) -> str:
 
 def _function(frame: str) -> str:
     """``name (path/file.py:123)`` without the line: lines of one function count together."""
-    name, _, place = frame.partition(" (")
-    file = place.rstrip(")").rpartition(":")[0]
+    name, _, location = frame.partition(" (")
+    file = location.rstrip(")").rpartition(":")[0]
     short = "/".join(file.split("/")[-3:])
     return f"{name} ({short})" if short else name

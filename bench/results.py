@@ -45,7 +45,9 @@ class Results:
     @staticmethod
     def line(scenario: str, figures: Figures) -> str:
         parts = [f"{name} {number(figures[name])}" for name in HEADLINES[scenario] if name in figures]
-        return ", ".join([*parts, f"foreign {figures.get('foreign_share', 0):.0%}"])
+        if "foreign_share" in figures:
+            parts.append(f"foreign {figures['foreign_share']:.0%}")
+        return ", ".join(parts)
 
     def text(self) -> str:
         lines = []

@@ -55,15 +55,20 @@ def short(run: Run) -> Figures:
 
 
 def _per_request(figures: Figures) -> Figures:
-    figures["cpu_ms_per_request"] = figures["cpu_secs"] * 1e3 / figures["requests"]
+    if "cpu_secs" in figures:
+        figures["cpu_ms_per_request"] = figures["cpu_secs"] * 1e3 / figures["requests"]
     return figures
 
 
 # -- streams ----------------------------------------------------------------------------
 def streams(run: Run) -> Figures:
     assert run.count is not None
-    figures = run.measure(do="paced", streams=run.count, pace=PACE, secs=run.secs)
-    return _per_token(figures)
+    figures = _per_token(run.measure(do="paced", streams=run.count, pace=PACE, secs=run.secs))
+    if "window_cpu_secs" not in figures:
+        return figures
+    figures["cpu_us_per_token_with_starts"] = figures["cpu_us_per_token"]
+    figures["cpu_us_per_token"] = figures["window_cpu_secs"] * 1e6 / max(1.0, figures["window_tokens"])
+    return figures
 
 
 def streams_50(run: Run) -> Figures:
@@ -83,7 +88,8 @@ def flood_200(run: Run) -> Figures:
 
 
 def _per_token(figures: Figures) -> Figures:
-    figures["cpu_us_per_token"] = figures["cpu_secs"] * 1e6 / max(1.0, figures["tokens"])
+    if "cpu_secs" in figures:
+        figures["cpu_us_per_token"] = figures["cpu_secs"] * 1e6 / max(1.0, figures["tokens"])
     return figures
 
 
