@@ -11,11 +11,10 @@ from agents import (
     Runner,
     set_tracing_disabled,
 )
-from agents.tool import Mcp
 
 from tests.clients.driving import MODEL, Case, Texts, drive_async
 
-SERVER_TOOLS: Mcp = {"type": "mcp", "server_label": "hermes", "require_approval": "never"}
+SERVER_TOOLS: Any = {"type": "mcp", "server_label": "hermes", "require_approval": "never"}
 MODELS: dict[str, Any] = {"chat": OpenAIChatCompletionsModel, "responses": OpenAIResponsesModel}
 
 
@@ -30,7 +29,7 @@ async def talk(case: Case) -> Texts:
         texts = []
         for question in case.questions:
             asked = {"role": "user", "content": question}
-            sent = [asked] if case.is_chained else [*history, asked]
+            sent: Any = [asked] if case.is_chained else [*history, asked]
             if case.is_streamed:
                 result: Any = Runner.run_streamed(agent, sent, previous_response_id=previous_id)
                 async for _ in result.stream_events():
