@@ -40,6 +40,7 @@ from responses_app.metrics import UpstreamRequest
 logger = logging.getLogger(__name__)
 
 CUT_PROMPT = "prompt cut by the upstream: set a larger context window there"
+MAX_REFUSALS = 8  # of text by a listener; the rest of that read is sent as events
 MIN_JUDGED_TOKENS = 1_000  # the estimate of a shorter prompt may be far off
 
 PROTOCOLS = {"chat_completions": CHAT_COMPLETIONS, "codex_responses": CODEX_RESPONSES}
@@ -141,7 +142,8 @@ class OpenAIProvider:
                 async with aclosing(batches):
                     async for batch in batches:
                         request.note_event()
-                        for event in await _without_text(batch, answer, call.text_listener):
+                        texts = _TextRuns(batch, answer, call.text_listener)
+                        while (event := await texts.next_event()) is not None:
                             for model_event in answer.understand(event):
                                 yield model_event
             except ModelFailed as found:
@@ -172,21 +174,38 @@ class OpenAIProvider:
         await self._forms.aclose()
 
 
-async def _without_text(
-    batch: list[Event], answer: Answer, listener: TextListener | None
-) -> list[Event]:
-    """The events behind the text at the beginning, which the listener gets."""
-    if listener is None:
-        return batch
-    texts: list[str] = []
-    for event in batch:
-        text = answer.plain_text(event)
-        if text is None:
-            break
-        texts.append(text)
-    if texts and await listener.write(texts):
-        return batch[len(texts) :]
-    return batch
+class _TextRuns:
+    """The events of one read; runs of text among them go to the listener."""
+
+    def __init__(self, batch: list[Event], answer: Answer, listener: TextListener | None) -> None:
+        self._batch = batch
+        self._answer = answer
+        self._listener = listener
+        self._position = 0
+        self._refusals = 0
+
+    async def next_event(self) -> Event | None:
+        """The next event that the listener did not get; None at the end."""
+        if self._listener is not None and self._refusals < MAX_REFUSALS:
+            await self._write(self._listener)
+        if self._position == len(self._batch):
+            return None
+        self._position += 1
+        return self._batch[self._position - 1]
+
+    async def _write(self, listener: TextListener) -> None:
+        texts: list[str] = []
+        for position in range(self._position, len(self._batch)):
+            text = self._answer.plain_text(self._batch[position])
+            if text is None:
+                break
+            texts.append(text)
+        if not texts:
+            return
+        if await listener.write(texts):
+            self._position += len(texts)
+        else:  # for the first piece of a message
+            self._refusals += 1
 
 
 def _is_cut(call: ModelCall, usage: Usage) -> bool:

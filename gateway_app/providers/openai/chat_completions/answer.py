@@ -52,7 +52,7 @@ _REASONS = {
     "insufficient_system_resource": "error",  # DeepSeek
 }
 
-_COUNTS = {"usage", "x_groq", "timings"}  # fields of a chunk that may count tokens
+_COUNTS = ("usage", "x_groq", "timings")  # fields of a chunk that may count tokens
 
 
 def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
@@ -98,8 +98,11 @@ class ChatAnswer(Answer):
 
     def text_alone(self, event: Event) -> str | None:
         choices = event.get("choices")
-        if not isinstance(choices, list) or len(choices) != 1 or _COUNTS & event.keys():
+        if not isinstance(choices, list) or len(choices) != 1:
             return None
+        for name in _COUNTS:
+            if event.get(name):  # most servers send an empty one with each chunk
+                return None
         choice = choices[0]
         if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict):
             return None
