@@ -1,4 +1,4 @@
-"""The inbox: a message is stored once, before the platform hears of it."""
+"""The inbox: a message is stored once, before the platform gets its reply."""
 
 from django.db import transaction
 from django.db.models.functions import Now

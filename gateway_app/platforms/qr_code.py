@@ -19,7 +19,6 @@ LEVEL_L = 0b01
 FORMAT_MASK = 0b101010000010010
 FORMAT_GENERATOR = 0b10100110111
 VERSION_GENERATOR = 0b1111100100101
-QUIET_ZONE = 4
 FINDER_LIKE = ([1, 0, 1, 1, 1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1])
 
 MASKS = range(8)
@@ -27,40 +26,6 @@ MASKS = range(8)
 
 class TooLong(ValueError):
     pass
-
-
-def terminal_lines(text: str) -> list[str]:
-    """Two rows of modules in one line of half blocks, light on dark, as cameras read it."""
-    modules = with_quiet_zone(qr_modules(text))
-    if len(modules) % 2:
-        modules.append([False] * len(modules))
-    lines = []
-    for upper, lower in zip(modules[::2], modules[1::2], strict=True):
-        pairs = zip(upper, lower, strict=True)
-        lines.append("".join(_HALVES[pair] for pair in pairs))
-    return lines
-
-
-_HALVES = {(False, False): "█", (False, True): "▀", (True, False): "▄", (True, True): " "}
-
-
-def svg_path(text: str) -> tuple[str, int]:
-    """The dark modules as the path of an SVG image, and the side of that image."""
-    modules = with_quiet_zone(qr_modules(text))
-    steps = []
-    for y, row in enumerate(modules):
-        for x, is_dark in enumerate(row):
-            if is_dark:
-                steps.append(f"M{x} {y}h1v1h-1z")
-    return "".join(steps), len(modules)
-
-
-def with_quiet_zone(modules: Modules) -> Modules:
-    side = len(modules) + 2 * QUIET_ZONE
-    framed = [[False] * side for _ in range(QUIET_ZONE)]
-    for row in modules:
-        framed.append([False] * QUIET_ZONE + row + [False] * QUIET_ZONE)
-    return framed + [[False] * side for _ in range(QUIET_ZONE)]
 
 
 def qr_modules(text: str) -> Modules:
