@@ -20,6 +20,7 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
+from gateway_app.config.versions import version_notice
 from gateway_app.config.web_hosts import read_web_hosts
 from gateway_app.config.whatsapp import read_whatsapp
 
@@ -30,6 +31,7 @@ HERMES_VERSION = "0.1.0"
 HERMES_HOME, HERMES_DEGRADED = open_home(os.environ, BASE_DIR / "var")
 HERMES_CONFIG = check_config(read_config(HERMES_HOME / "config.yaml"), os.environ)
 HERMES_IGNORED_KEYS = ignored_keys(HERMES_CONFIG)
+HERMES_CONFIG_NOTICE = version_notice(HERMES_CONFIG)
 env = Env(os.environ, HERMES_CONFIG)
 
 # --- who may connect -------------------------------------------------------------------

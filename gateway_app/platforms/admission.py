@@ -134,6 +134,6 @@ def _postpone(row: InboxMessage, error: str) -> None:
 
 
 def _give_up(row: InboxMessage, error: str) -> None:
-    """The sender hears of it; an operator can try it again."""
+    """The sender gets a notice; an operator can try it again."""
     if InboxMessage.objects.give_up(row.pk, error):
         store_message(row.chat, NOT_ADMITTED, f"inbox:{row.pk}:{row.attempts}")

@@ -13,7 +13,7 @@ from responses_app.database import database
 from responses_app.eventlog import LogErased
 from responses_app.eventlog.store import event_store
 from responses_app.models import InboxMessage, Kind, OutboxMessage, PlatformChat, Response
-from responses_app.protocol.errors import ResponseInterrupted
+from responses_app.protocol.errors import ResponseInterrupted, StorageUnavailable
 from responses_app.protocol.events import TEXT_DELTA
 from responses_app.protocol.sse import decode_frame, split_frames
 from responses_app.services.lifecycle.claim import PROCESS_ID
@@ -101,7 +101,7 @@ class FollowedTurn:
                         if segment.is_final:
                             return
                     await self._show()
-        except (LogErased, ResponseInterrupted):
+        except (LogErased, ResponseInterrupted, StorageUnavailable):
             return
 
     def _read(self, data: bytes) -> None:

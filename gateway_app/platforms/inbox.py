@@ -1,4 +1,4 @@
-"""The inbox: a message is stored once, before the platform hears of it."""
+"""The inbox: a message is stored once, before the platform gets its reply."""
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -77,9 +77,11 @@ def _chat(platform: str, message: Incoming) -> PlatformChat:
         chat_id=_id(message.chat_id),
         defaults={"is_group": message.is_group, "is_self": message.is_self_chat},
     )
-    name = _id(message.chat_name or message.sender_name)
+    name = message.chat_name
+    if not name and not message.is_group:
+        name = message.sender_name
     PlatformChat.objects.filter(pk=chat.pk).update(
-        name=name or chat.name, is_self=message.is_self_chat, last_message_at=Now()
+        name=_id(name) or chat.name, is_self=message.is_self_chat, last_message_at=Now()
     )
     return chat
 

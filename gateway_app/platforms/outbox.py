@@ -15,6 +15,7 @@ from gateway_app.platforms.states import note_outcome
 from responses_app.database import database
 from responses_app.metrics import platform_messages
 from responses_app.models import OutboxMessage
+from responses_app.protocol.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,13 @@ class Sender:
 
     def _ended(self, chat_id: int, task: asyncio.Task[None]) -> None:
         del self._sending[chat_id]
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("A message could not be sent.", exc_info=task.exception())
+        error = None
+        if not task.cancelled():
+            error = task.exception()
+        if isinstance(error, StorageUnavailable):
+            return  # tried again when the database is available
+        if error is not None:
+            logger.error("A message could not be sent.", exc_info=error)
         else:
             wakeups.outbox.wake()  # the chat may have another message
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from gateway_app.platforms.adapter import Adapter, AdapterHealth
 from gateway_app.platforms.inbox import store_received
@@ -27,7 +28,8 @@ async def run_platform(adapter: Adapter, show_code: ShowCode, stopping: asyncio.
     )
     waiting = asyncio.ensure_future(stopping.wait())
     try:
-        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {work, waiting}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             work.result()
     finally:

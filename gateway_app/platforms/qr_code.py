@@ -3,7 +3,7 @@
 Written here: pairing is the only use, and a library would be one more dependency for it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 Modules = list[list[bool]]  # True is dark
@@ -19,57 +19,13 @@ LEVEL_L = 0b01
 FORMAT_MASK = 0b101010000010010
 FORMAT_GENERATOR = 0b10100110111
 VERSION_GENERATOR = 0b1111100100101
-QUIET_ZONE = 4
 FINDER_LIKE = ([1, 0, 1, 1, 1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1])
 
-MASKS: tuple[Callable[[int, int], bool], ...] = (
-    lambda x, y: (x + y) % 2 == 0,
-    lambda x, y: y % 2 == 0,
-    lambda x, y: x % 3 == 0,
-    lambda x, y: (x + y) % 3 == 0,
-    lambda x, y: (x // 3 + y // 2) % 2 == 0,
-    lambda x, y: x * y % 2 + x * y % 3 == 0,
-    lambda x, y: (x * y % 2 + x * y % 3) % 2 == 0,
-    lambda x, y: ((x + y) % 2 + x * y % 3) % 2 == 0,
-)
+MASKS = range(8)
 
 
 class TooLong(ValueError):
     pass
-
-
-def terminal_lines(text: str) -> list[str]:
-    """Two rows of modules in one line of half blocks, light on dark, as cameras read it."""
-    modules = with_quiet_zone(qr_modules(text))
-    if len(modules) % 2:
-        modules.append([False] * len(modules))
-    lines = []
-    for upper, lower in zip(modules[::2], modules[1::2], strict=True):
-        pairs = zip(upper, lower, strict=True)
-        lines.append("".join(_HALVES[pair] for pair in pairs))
-    return lines
-
-
-_HALVES = {(False, False): "█", (False, True): "▀", (True, False): "▄", (True, True): " "}
-
-
-def svg_path(text: str) -> tuple[str, int]:
-    """The dark modules as the path of an SVG image, and the side of that image."""
-    modules = with_quiet_zone(qr_modules(text))
-    steps = []
-    for y, row in enumerate(modules):
-        for x, is_dark in enumerate(row):
-            if is_dark:
-                steps.append(f"M{x} {y}h1v1h-1z")
-    return "".join(steps), len(modules)
-
-
-def with_quiet_zone(modules: Modules) -> Modules:
-    side = len(modules) + 2 * QUIET_ZONE
-    framed = [[False] * side for _ in range(QUIET_ZONE)]
-    for row in modules:
-        framed.append([False] * QUIET_ZONE + row + [False] * QUIET_ZONE)
-    return framed + [[False] * side for _ in range(QUIET_ZONE)]
 
 
 def qr_modules(text: str) -> Modules:
@@ -78,7 +34,7 @@ def qr_modules(text: str) -> Modules:
     codewords = _interleaved(_data_codewords(data, version), version)
     symbol = _Symbol(version)
     symbol.place(codewords)
-    return min(map(symbol.masked, range(len(MASKS))), key=_penalty)
+    return min(map(symbol.masked, MASKS), key=_penalty)
 
 
 # -- codewords --------------------------------------------------------------------------
@@ -90,7 +46,9 @@ def _version_for(size: int) -> int:
 
 
 def _count_bits(version: int) -> int:
-    return 8 if version < 10 else 16
+    if version < 10:
+        return 8
+    return 16
 
 
 def _raw_codewords(version: int) -> int:
@@ -251,9 +209,29 @@ class _Symbol:
         found = [row.copy() for row in self.modules]
         for y in range(self.side):
             for x in range(self.side):
-                found[y][x] ^= not self.is_fixed[y][x] and MASKS[mask](x, y)
+                found[y][x] ^= not self.is_fixed[y][x] and _is_inverted(mask, x, y)
         self._place_format(found, mask)
         return found
+
+
+def _is_inverted(mask: int, x: int, y: int) -> bool:
+    match mask:
+        case 0:
+            return (x + y) % 2 == 0
+        case 1:
+            return y % 2 == 0
+        case 2:
+            return x % 3 == 0
+        case 3:
+            return (x + y) % 3 == 0
+        case 4:
+            return (x // 3 + y // 2) % 2 == 0
+        case 5:
+            return x * y % 2 + x * y % 3 == 0
+        case 6:
+            return (x * y % 2 + x * y % 3) % 2 == 0
+        case _:
+            return ((x + y) % 2 + x * y % 3) % 2 == 0
 
 
 def _alignment_positions(version: int, side: int) -> list[int]:

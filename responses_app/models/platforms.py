@@ -104,7 +104,7 @@ class InboxQuerySet(models.QuerySet["InboxMessage"]):
 
 
 class InboxMessage(models.Model):
-    """A message, stored before the platform hears that it arrived. A repeat finds its row."""
+    """A message, stored before it is acknowledged. A repeat finds its row."""
 
     platform = models.CharField(max_length=MAX_PLATFORM_CHARS)
     message_id = models.CharField(

@@ -118,7 +118,7 @@ def test_the_pairing_code_is_shown_at_the_terminal(start: Start) -> None:
 
 
 @pytest.mark.any_database
-def test_a_bridge_that_dies_is_started_again_and_nothing_is_lost_or_sent_twice(start: Start) -> None:
+def test_a_bridge_that_dies_or_hangs_is_replaced_and_nothing_is_lost_or_sent_twice(start: Start) -> None:
     server, platform, network = start(reply_prefix="")
     network.write("a1", script({"say": "First."}))
     network.until_sent(1)
@@ -126,8 +126,13 @@ def test_a_bridge_that_dies_is_started_again_and_nothing_is_lost_or_sent_twice(s
     network.write("a2", script({"say": "Second."}))
     assert network.until_sent(2) == ["First.", "Second."]
     assert len(platform.bridge_pids()) == 2
+    network.touch("hang")
+    eventually(lambda: not (network.folder / "hang").exists(), what="the bridge that hangs")
+    network.write("a3", script({"say": "Third."}))
+    assert network.until_sent(3, secs=60)[2:] == ["Third."]
+    assert len(platform.bridge_pids()) == 3
     eventually(lambda: {row[1] for row in outbox(server)} == {"sent"}, what="an empty outbox")
-    assert network.texts() == ["First.", "Second."]
+    assert network.texts() == ["First.", "Second.", "Third."]
 
 
 @pytest.mark.any_database

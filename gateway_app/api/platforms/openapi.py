@@ -2,7 +2,7 @@
 
 from responses_app.requests.json_schema import INTEGER, OPEN_OBJECT, STRING, Schema, const, shape
 from responses_app.schema.builders import Paths, query
-from responses_app.schema.operations import NO_KEY, json, operation, response
+from responses_app.schema.operations import NO_KEY, json, operation, request_body, response
 
 SCHEMAS: dict[str, Schema] = {}
 _STORED = shape({"object": const("hermes.platform.events"), "stored": INTEGER})
@@ -17,13 +17,15 @@ PATHS: Paths = {
                 query("hub.verify_token", STRING, "The token of the configuration."),
                 query("hub.challenge", STRING, "Comes back as the body."),
             ],
+            errors=("404",),
             security=NO_KEY,
         ),
         "post": operation(
             "platform_events",
             "The platform brings messages. A 200 means that all of them are stored",
             (200, response(json(_STORED))),
-            body=json(OPEN_OBJECT),
+            body=request_body(OPEN_OBJECT),
+            errors=("401", "404", "503"),
             security=NO_KEY,
         ),
     },

@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from gateway_app.platforms.pairing_code import terminal_lines
 from gateway_app.platforms.polling import run_platform
-from gateway_app.platforms.qr_code import terminal_lines
 from gateway_app.platforms.registry import adapters
 from gateway_app.platforms.whatsapp.bridge_process import BridgeMissing
 from gateway_app.runtime.signals import exit_now

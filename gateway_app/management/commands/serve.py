@@ -36,6 +36,8 @@ class Command(BaseCommand):
         is_first_start = ensure_admin()
         if settings.HERMES_IGNORED_KEYS:
             logger.warning(ignored_keys_warning())
+        if settings.HERMES_CONFIG_NOTICE:
+            logger.warning(settings.HERMES_CONFIG_NOTICE)
         models = model_banner()
         connection.close()
         server = GatewayServer(

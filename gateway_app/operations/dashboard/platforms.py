@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from gateway_app.operations.dashboard.staff import OPERATE, VIEW, staff_page
-from gateway_app.platforms.qr_code import svg_path
+from gateway_app.platforms.pairing_code import svg_path
 from gateway_app.platforms.states import PlatformReport, platform_reports
 
 

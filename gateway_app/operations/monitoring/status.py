@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from gateway_app.config.versions import NEWEST, config_version
 from gateway_app.operations import health
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.monitoring.remote import UNREACHABLE, Remote
@@ -68,6 +69,8 @@ def status(found: Local, remote: Remote, active_sessions: int | None) -> dict[st
         "version": settings.HERMES_VERSION,
         "hermes_home": str(settings.HERMES_HOME),
         "config_path": str(settings.HERMES_HOME / "config.yaml"),
+        "config_version": config_version(settings.HERMES_CONFIG),
+        "latest_config_version": NEWEST,
         "active_sessions": active_sessions,
         "provider": settings.HERMES_MODELS[0]["provider"],
         "model": settings.HERMES_MODELS[0]["model"] or None,

@@ -14,6 +14,7 @@ import { SentKeys, Spool } from './spool.mjs'
 const DEFAULT_PREFIX = '⚕ *Hermes Agent*\n────────────\n'
 const MAX_BODY_BYTES = 1_000_000
 const MAX_WAIT_SECS = 25
+const SEND_MS = 60_000 // a send that hangs must not hold all others
 
 const secret = required('WHATSAPP_BRIDGE_SECRET')
 const folder = required('WHATSAPP_BRIDGE_FOLDER')
@@ -91,13 +92,21 @@ function fields(body, ...names) {
   return body
 }
 
+function inTime(work) {
+  let timer
+  const limit = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Refused(504, 'WhatsApp did not take it in time.')), SEND_MS)
+  })
+  return Promise.race([work, limit]).finally(() => clearTimeout(timer))
+}
+
 /** The same key again is the same message, also while the first is still on its way. */
 function once(key, send) {
   const known = sent.get(key)
   if (known) return Promise.resolve(known)
   if (key && inFlight.has(key)) return inFlight.get(key)
   const result = sending.then(async () => {
-    const messageId = await send()
+    const messageId = await inTime(send())
     sent.add(key || messageId, messageId)
     return messageId
   })

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WAIT_SECS = 20  # for the first message, in one request
 REQUEST_SECS = 25.0
-HEALTH_SECS = 5.0
+HEALTH_SECS = 2.0
 HANGS_AFTER = 3  # health requests without a reply
 IDLE_SECS = 0.5  # while no bridge runs
 

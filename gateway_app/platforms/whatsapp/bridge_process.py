@@ -98,7 +98,7 @@ class BridgeProcess:
         self._child = await asyncio.create_subprocess_exec(
             node,
             str(PROGRAM),
-            stdin=asyncio.subprocess.PIPE,  # its end tells the bridge that this process is gone
+            stdin=asyncio.subprocess.PIPE,  # the bridge ends when it closes
             stdout=asyncio.subprocess.PIPE,
             env=environment,
         )

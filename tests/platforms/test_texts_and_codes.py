@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway_app.platforms.qr_code import TooLong, qr_modules, svg_path, terminal_lines
+from gateway_app.platforms.pairing_code import svg_path, terminal_lines
+from gateway_app.platforms.qr_code import TooLong, qr_modules
 from gateway_app.platforms.splitting import first_part, message_units, split_text
 
 # Read by OpenCV's decoder, and equal to the one that the Python package qrcode makes.

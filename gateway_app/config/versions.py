@@ -1,0 +1,95 @@
+"""The versions of ``config.yaml``: which keys each of them added, and how an older file gets them.
+
+A key that is added gets a version here; a test compares this table with ``known_keys``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+VERSION_KEY = "_config_version"
+FIRST = 1  # of a file that names no version
+
+
+@dataclass(frozen=True)
+class NewKey:
+    path: str  # NAME stands for any name
+    question: str = ""  # `configure` asks for keys that have one
+    example: str = ""
+
+
+def _plain(section: str, *keys: str) -> tuple[NewKey, ...]:
+    prefix = f"{section}." if section else ""
+    return tuple(NewKey(prefix + key) for key in keys)
+
+
+_UPSTREAM = ("provider", "model", "base_url", "api_key", "api_mode")
+_OPTIONS = (
+    "temperature",
+    "max_tokens",
+    "extra_body",
+    "extra_headers",
+    "query",
+    "upstream_resume",
+)
+_PLATFORM = ("enabled", "owner", "profile", "toolset", "allowed_senders")
+VERSIONS: dict[int, tuple[NewKey, ...]] = {
+    1: (
+        *_plain("", "model", "fallback_models", "profiles", "mcp_servers", "platforms"),
+        *_plain("", VERSION_KEY),
+        *_plain("model", *_UPSTREAM, "default", "context_length", *_OPTIONS),
+        *_plain("fallback_models", *_UPSTREAM, "default", *_OPTIONS),
+        *_plain("profiles.NAME", "core_prompt", "instructions", "toolset", "tool_items"),
+        *_plain("profiles.NAME", "fallback_models", "context_length", *_UPSTREAM, *_OPTIONS),
+        *_plain("mcp_servers.NAME", "command", "args", "env", "url", "headers", "timeout"),
+        *_plain("mcp_servers.NAME", "approval", "enabled"),
+        *_plain("platforms", "api_server"),
+        *_plain("platforms.api_server", "model_name"),
+    ),
+    2: (
+        *_plain("platforms", "fake"),
+        *_plain("platforms.fake", *_PLATFORM, "edits", "limit"),
+        NewKey("whatsapp"),
+        NewKey("whatsapp.enabled", "Answer people on WhatsApp?", "true"),
+        NewKey("whatsapp.transport", "By Meta's Cloud API (cloud), or by the bridge?", "cloud"),
+        NewKey("whatsapp.allowed_senders", "Which numbers get answers?", '["+491700123456"]'),
+        NewKey("whatsapp.reply_prefix", "What begins each message?", '"*Bot*\\\\n"'),
+        *_plain("whatsapp", "owner", "profile", "toolset", "prefix_in", "phone_number_id"),
+        *_plain("whatsapp", "access_token", "app_secret", "verify_token", "graph_url"),
+        *_plain("whatsapp", "transport_module"),
+    ),
+}
+NEWEST = max(VERSIONS)
+
+
+def config_version(config: Mapping[str, Any]) -> int:
+    found = config.get(VERSION_KEY, FIRST)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise ImproperlyConfigured(f"config.yaml: {VERSION_KEY} must be a whole number.")
+    return found
+
+
+def keys_since(version: int) -> Iterator[NewKey]:
+    """Those that a file of this version can't have known."""
+    for number in sorted(VERSIONS):
+        if number > version:
+            yield from VERSIONS[number]
+
+
+def version_notice(config: Mapping[str, Any]) -> str:
+    """What an operator should know about the version of the file; empty for the newest."""
+    version = config_version(config)
+    if not config or version == NEWEST:
+        return ""
+    if version > NEWEST:
+        return (
+            f"config.yaml has version {version}, and this server knows up to {NEWEST}: "
+            "keys that it does not know have no effect."
+        )
+    names = ", ".join(key.path for key in keys_since(version) if key.question)
+    return (
+        f"config.yaml has version {version}; version {NEWEST} adds {names} and others. "
+        "'manage.py configure' asks for them and writes the file; docs/configuration.md has all."
+    )
