@@ -34,6 +34,7 @@ _OPTIONS = (
     "query",
     "upstream_resume",
 )
+_MEDIA = ("vision", "files")
 _PLATFORM = ("enabled", "owner", "profile", "toolset", "allowed_senders")
 VERSIONS: dict[int, tuple[NewKey, ...]] = {
     1: (
@@ -49,6 +50,10 @@ VERSIONS: dict[int, tuple[NewKey, ...]] = {
         *_plain("platforms.api_server", "model_name"),
     ),
     2: (
+        *_plain("model", *_MEDIA),
+        *_plain("fallback_models", *_MEDIA),
+        *_plain("profiles.NAME", "client_tools", "approval_wait", "compact_share"),
+        *_plain("profiles.NAME", "max_iterations", *_MEDIA),
         *_plain("platforms", "fake"),
         *_plain("platforms.fake", *_PLATFORM, "edits", "limit"),
         NewKey("whatsapp"),

@@ -22,9 +22,12 @@ from responses_app.models import (
     ApprovalGrant,
     Conversation,
     IdempotencyKey,
+    InboxMessage,
     InputItem,
     Note,
     NoteKind,
+    OutboxMessage,
+    PlatformChat,
     Profile,
     Response,
     Session,
@@ -153,6 +156,7 @@ SMALL_LISTS = (
 MODELS = (
     *(Response, Session, ToolEvent, Conversation, IdempotencyKey),
     *(ApiKey, Profile, ApprovalGrant, RuntimeProcess, Note),
+    *(PlatformChat, InboxMessage, OutboxMessage),
 )
 
 

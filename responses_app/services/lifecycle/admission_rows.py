@@ -86,9 +86,7 @@ def store_admission(
         tail.unstored_request = request
     claimed = None
     if is_claimed:
-        notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
-        fresh = FreshTurn(segment, request, placement.session.instructions, notes)
-        claimed = Claimed(row, numbering, fresh)
+        claimed = _claimed(row, numbering, segment, request, placement)
     tail.clients.add(response_id)
     admitted = Admitted(
         response_id,
@@ -102,6 +100,19 @@ def store_admission(
         reader=response_id,
     )
     return Stored(admitted, segment, claimed)
+
+
+def _claimed(
+    row: Response,
+    numbering: Numbering,
+    segment: Segment,
+    request: AdmittedRequest,
+    placement: Placement,
+) -> Claimed:
+    """The turn with all that its context needs, so that nothing is read again."""
+    notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
+    fresh = FreshTurn(segment, request, placement.session.instructions, notes)
+    return Claimed(row, numbering, fresh)
 
 
 def _admitted_columns(
