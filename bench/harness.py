@@ -144,7 +144,7 @@ def machine(tree: Path) -> dict[str, str | float]:
         "cpu": model,
         "cores": os.cpu_count() or 0,
         "python": sys.version.split()[0],
-        "kernel": os.uname().release,
+        "kernel": os.uname().release.partition("-")[0],
         "load_before": round(os.getloadavg()[0], 2),
         "commit": commit.stdout.strip(),
         "day": time.strftime("%Y-%m-%d"),
