@@ -26,7 +26,7 @@ from responses_app.database import database
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import Item, all_call_ids, output_ids
-from responses_app.services.history.compaction import expand
+from responses_app.services.history.compaction import Expanded, expand
 from responses_app.services.history.context import Context, read_context
 from responses_app.services.lifecycle.claim import FreshTurn
 
@@ -144,7 +144,7 @@ def _model_context(
     return TurnContext(agent, call, progress, ledger, kept_items, approved=requested.approved)
 
 
-def _older_context(row: Response, request: TurnRequest, budget: Budget, newer: Context) -> Context:
+def _older_context(row: Response, request: TurnRequest, budget: Budget, newer: Expanded) -> Context:
     """The turns before, without the oldest where they do not fit."""
     if newer.replaces_all:
         return Context([])

@@ -51,6 +51,7 @@ def stored(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         get_user_model().objects.all().delete()
         Profile.objects.all().delete()
         RuntimeProcess.objects.all().delete()
+        PlatformChat.objects.all().delete()
 
 
 @pytest.fixture
@@ -113,6 +114,14 @@ def fill_small(owner: User, now: datetime) -> None:
     RuntimeProcess.objects.bulk_create(
         RuntimeProcess(id=f"{n}", host="h", pid=n, pid_started="1", role="web", heartbeat_at=now) for n in range(60)
     )
+    chats = PlatformChat.objects.bulk_create(PlatformChat(platform="fake", chat_id=f"{n}") for n in range(60))
+    InboxMessage.objects.bulk_create(
+        InboxMessage(platform="fake", message_id=f"{n}", chat=chat, sender_id="a", sent_at=now)
+        for n, chat in enumerate(chats)
+    )
+    OutboxMessage.objects.bulk_create(
+        OutboxMessage(platform="fake", key=f"{n}", chat=chat, text="hello") for n, chat in enumerate(chats)
+    )
     Note.objects.bulk_create(Note(owner=owner, kind=NoteKind.MEMORY, text=f"note {n}") for n in range(60))
 
 
@@ -151,6 +160,9 @@ SMALL_LISTS = (
     "responses_app/profile",
     "responses_app/approvalgrant",
     "responses_app/note",
+    "responses_app/platformchat",
+    "responses_app/inboxmessage",
+    "responses_app/outboxmessage",
     "gateway_app/runtimeprocess",
 )
 MODELS = (
