@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.server import ROOT
 
 TESTS = ROOT / "tests"
-# Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade or an archive.
+# Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade, an archive or a seed.
 RAW_SQL = (
     "tests/eventlog/",
     "tests/project/test_upgraded_profiles.py",
@@ -16,6 +16,7 @@ RAW_SQL = (
     "tests/golden/",
     "tests/support/",
     "tests/commands/test_archive.py",
+    "tests/commands/test_seed_responses.py",
     "tests/commands/test_short_transactions.py",
     "tests/dashboard/test_queries.py",
     "tests/project/test_health.py",
