@@ -29,13 +29,13 @@ from responses_app.services.lifecycle.claim import (
     lease,
 )
 from responses_app.services.lifecycle.failed_attempt import end_attempt
-from responses_app.services.lifecycle.housekeeping import erase_some, tidy_next
+from responses_app.services.lifecycle.housekeeping import erase_some, tidy_some
 from responses_app.services.lifecycle.survey import Survey, has_open_responses, survey
 
 logger = logging.getLogger(__name__)
 
 RENEWALS_PER_LEASE = 5
-TIDY_PER_SWEEP = 20
+TIDY_PER_SWEEP = 20  # of some logs each
 ERASURES_PER_SWEEP = 25  # of a few responses each
 NO_OWNER = 0  # for work that counts towards no owner's slots
 
@@ -172,7 +172,7 @@ class Runner:
             if not await erase_some():
                 break
         for _ in range(TIDY_PER_SWEEP):
-            if not await tidy_next():
+            if not await tidy_some():
                 break
 
     async def renew(self) -> None:

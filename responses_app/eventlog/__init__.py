@@ -6,7 +6,7 @@
 from responses_app.eventlog.damage import UNREADABLE, decode_log, readable_body
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.jobs import Fenced
-from responses_app.eventlog.merging import merge, replace_with_merged
+from responses_app.eventlog.merging import merge, replace_all_with_merged, replace_with_merged
 from responses_app.eventlog.reading import (
     LogErased,
     LogFormatNotSupported,
@@ -14,6 +14,7 @@ from responses_app.eventlog.reading import (
     read_on,
     read_segments,
     read_stored,
+    read_stored_logs,
     read_whole,
 )
 from responses_app.eventlog.segments import Numbering, Segment, first_output_at, stamped, up_to_end
@@ -40,8 +41,10 @@ __all__ = [
     "read_on",
     "read_segments",
     "read_stored",
+    "read_stored_logs",
     "read_whole",
     "readable_body",
+    "replace_all_with_merged",
     "replace_with_merged",
     "stamped",
     "up_to_end",

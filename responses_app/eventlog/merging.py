@@ -1,7 +1,7 @@
 """Merging: the log of an ended response as fewer, larger, compressed segments."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import connection
 
@@ -37,14 +37,23 @@ def merge(segments: Iterable[Segment]) -> list[tuple[Segment, bytes]]:
 
 def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]]) -> None:
     """Replace the log of an ended response by its merged form, in the caller's transaction."""
-    unmerged = Response.objects.filter(pk=response_id, is_log_merged=False, deleted_at__isnull=True)
-    if not unmerged.update(is_log_merged=True) or not merged:
-        return
-    EventSegment.objects.filter(response_id=response_id).delete()
-    values: list[int | str | bytes] = []
-    for segment, packed in merged:
-        values.extend(row_values(segment, Codec.ZLIB, packed))
-    rows = ", ".join([ROW] * len(merged))
-    statement = f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {rows}"
+    replace_all_with_merged({response_id: merged})
+
+
+def replace_all_with_merged(logs: Mapping[str, Sequence[tuple[Segment, bytes]]]) -> None:
+    """The same for many; a log without a merged form stays as it is, and is not tried again."""
+    unmerged = Response.objects.filter(
+        pk__in=list(logs), is_log_merged=False, deleted_at__isnull=True
+    )
+    locked = unmerged.select_for_update(skip_locked=True)
+    ids = list(locked.values_list("pk", flat=True))
+    Response.objects.filter(pk__in=ids).update(is_log_merged=True)
+    replaced = [response_id for response_id in ids if logs[response_id]]
+    EventSegment.objects.filter(response_id__in=replaced).delete()
+    rows: list[tuple[int | str | bytes, ...]] = []
+    for response_id in replaced:
+        for segment, packed in logs[response_id]:
+            rows.append(row_values(segment, Codec.ZLIB, packed))
+    statement = f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {ROW}"
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.executemany(statement, rows)

@@ -106,6 +106,16 @@ def read_stored(response_id: str) -> list[Segment]:
     return _segments(rows.iterator(chunk_size=READ_ROWS))
 
 
+def read_stored_logs(response_ids: Sequence[str]) -> dict[str, list[Segment]]:
+    """``read_stored`` for several responses."""
+    logs: dict[str, list[Segment]] = {response_id: [] for response_id in response_ids}
+    found = EventSegment.objects.filter(response_id__in=response_ids)
+    rows = found.order_by("response_id", "first_position").values_list(*COLUMNS)
+    for row in rows.iterator(chunk_size=READ_ROWS):
+        logs[row[0]] += _split_after_end(_segment(row))
+    return logs
+
+
 def read_last(response_id: str) -> Segment | None:
     """The segment with the terminal event; of an open response the newest segment."""
     row = _of_response(response_id).order_by("-first_position").values_list(*COLUMNS).first()

@@ -6,11 +6,14 @@ from functools import partial
 from django.utils import timezone
 
 from responses_app.database import database
-from responses_app.eventlog import Segment, merge, read_stored, replace_with_merged
+from responses_app.eventlog import Segment, merge, read_stored_logs, replace_all_with_merged
 from responses_app.models import IdempotencyKey, Kind, Response, ResponseQuerySet
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle.delete import ERASED_AT_ONCE, erase, erase_all
 
+# Merged in one transaction, which the writes of all streams wait for.
+MERGED_AT_ONCE = 50
+MERGED_EVENTS = 2_000
 TIDY_AFTER = timedelta(seconds=5)  # readers in other processes may still follow the live log
 
 
@@ -27,32 +30,43 @@ def _next_deleted() -> list[str]:
     return list(rows.values_list("pk", flat=True)[:ERASED_AT_ONCE])
 
 
-async def tidy_next() -> bool:
-    """Merge one log, or forget old requests; False when there is nothing to do."""
-    row = await database.read(_next_untidy)
-    if row is None:
+async def tidy_some() -> bool:
+    """Merge some logs, or forget old requests; False when there is nothing to do."""
+    rows = await database.read(_next_untidy)
+    if not rows:
         is_due = await database.read(has_expired)
         if is_due:
             await database.write(_forget)
         return is_due
-    if row.kind == Kind.COMPACTION and await database.write(partial(_erase_spent, [row.pk])):
-        return True
-    merged = await database.read(_merged, row.pk)
-    await database.write(partial(replace_with_merged, row.pk, merged))
+    compactions = [row.pk for row in rows if row.kind == Kind.COMPACTION]
+    if compactions:
+        await database.write(partial(_erase_spent, compactions))
+    merged = await database.read(_merged, [row.pk for row in rows])
+    await database.write(partial(replace_all_with_merged, merged))
     return True
 
 
-def _merged(response_id: str) -> list[tuple[Segment, bytes]]:
+def _merged(response_ids: list[str]) -> dict[str, list[tuple[Segment, bytes]]]:
     """Nothing for a damaged log: a broken event would break the one it is joined to."""
-    segments = read_stored(response_id)
-    if not all(segment.is_whole for segment in segments):
-        return []
-    return merge(segments)
+    merged: dict[str, list[tuple[Segment, bytes]]] = {}
+    for response_id, segments in read_stored_logs(response_ids).items():
+        is_whole = all(segment.is_whole for segment in segments)
+        merged[response_id] = merge(segments) if is_whole else []
+    return merged
 
 
-def _next_untidy() -> Response | None:
+def _next_untidy() -> list[Response]:
+    """One long log, or several short ones: as many as their events allow."""
     kept = _untidy().filter(deleted_at__isnull=True).in_known_format()
-    return kept.only("pk", "kind").order_by("finished_at").first()
+    rows = kept.only("pk", "kind", "last_position").order_by("finished_at")[:MERGED_AT_ONCE]
+    taken: list[Response] = []
+    events = 0
+    for row in rows:
+        events += row.last_position + 1
+        if taken and events > MERGED_EVENTS:
+            break
+        taken.append(row)
+    return taken
 
 
 def _untidy() -> ResponseQuerySet:
