@@ -28,6 +28,10 @@ class FakePlatform(Adapter):
         self._folder = Path(settings.HERMES_HOME) / "platforms" / "fake"
         self._sent = 0
 
+    def challenge(self, query: Mapping[str, str]) -> str:
+        """No secret is in it: the address is all that it shows."""
+        return query.get("hub.challenge", "")
+
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> Received:
         if not is_root(headers.get("Authorization")):
             raise WebhookRefused(401, "Send the server's root key.")

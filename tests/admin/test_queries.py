@@ -22,7 +22,11 @@ from responses_app.models import (
     ApprovalGrant,
     Conversation,
     IdempotencyKey,
+    InboxMessage,
     InputItem,
+    OutboxMessage,
+    OutboxStatus,
+    PlatformChat,
     Profile,
     Response,
     Session,
@@ -94,7 +98,37 @@ def fill() -> None:
         IdempotencyKey(owner=owner, key=f"k{n}", digest="d", response=row, expires_at=now + timedelta(minutes=n))
         for n, row in enumerate(responses)
     )
+    fill_messages(responses)
     fill_small(owner, now)
+
+
+def fill_messages(responses: list[Response]) -> None:
+    chats = PlatformChat.objects.bulk_create(PlatformChat(platform="fake", chat_id=f"chat{n}") for n in range(60))
+    InboxMessage.objects.bulk_create(
+        InboxMessage(
+            platform="fake",
+            message_id=f"m{n}",
+            chat=chats[n % 60],
+            sender_id="s",
+            sent_at=row.created_at,
+            received_at=row.created_at,
+            closed_at=row.created_at,
+            response=row,
+        )
+        for n, row in enumerate(responses)
+    )
+    OutboxMessage.objects.bulk_create(
+        OutboxMessage(
+            platform="fake",
+            key=f"key{n}",
+            chat=chats[n % 60],
+            status=OutboxStatus.DEAD if n % 500 == 7 else OutboxStatus.SENT,
+            created_at=row.created_at,
+            closed_at=row.created_at,
+            response=row,
+        )
+        for n, row in enumerate(responses)
+    )
 
 
 def fill_small(owner: User, now: datetime) -> None:
@@ -138,9 +172,15 @@ LISTS = [
     ("toolevent", {"q": f"resp_{77:032x}"}, ""),
     ("conversation", {}, "conversation_newest"),
     ("idempotencykey", {}, "idempotency_expiry"),
+    ("inboxmessage", {}, "inbox_newest"),
+    ("inboxmessage", {"q": "m77"}, ""),
+    ("outboxmessage", {}, "outbox_newest"),
+    ("outboxmessage", {"status__exact": "dead"}, "outbox_by_status"),
+    ("outboxmessage", {"q": "key77"}, ""),
     ("idempotencykey", {"q": f"resp_{77:032x}"}, ""),
 ]
 SMALL_LISTS = (
+    "responses_app/platformchat",
     "responses_app/apikey",
     "responses_app/profile",
     "responses_app/approvalgrant",
@@ -149,6 +189,7 @@ SMALL_LISTS = (
 MODELS = (
     *(Response, Session, ToolEvent, Conversation, IdempotencyKey),
     *(ApiKey, Profile, ApprovalGrant, RuntimeProcess),
+    *(PlatformChat, InboxMessage, OutboxMessage),
 )
 
 

@@ -211,7 +211,15 @@ def sessions(client: Client) -> None:
     client.get("/api/sessions", params={"limit": 10})
 
 
-SURFACES = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions)
+def platforms(client: Client) -> None:
+    path = "/api/platforms/fake/events"
+    client.get(path, params={"hub.challenge": "x"})
+    sent = {"messages": [{"id": "openapi-1", "chat": "openapi", "text": "hello"}]}
+    assert client.post(path, sent)["stored"] == 1
+    client.post(path, {"messages": [{}]}, 400)
+
+
+SURFACES = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions, platforms)
 
 
 # -- the tests --------------------------------------------------------------------------
@@ -295,4 +303,4 @@ def parameters_of_paths(client: Client) -> dict[str, str]:
     named = {name: started[name] for name in ("run_id", "response_id", "session_id")}
     made = client.post("/v1/conversations", {})["id"]
     kept = client.post("/v1/chat/completions", {"messages": [user("x")], "store": True})["id"]
-    return {**named, "conversation_id": made, "model": "x", "item_id": "x", "completion_id": kept}
+    return {**named, "conversation_id": made, "model": "x", "item_id": "x", "completion_id": kept, "platform": "fake"}

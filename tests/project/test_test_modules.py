@@ -8,11 +8,12 @@ from pathlib import Path
 from tests.support.server import ROOT
 
 TESTS = ROOT / "tests"
-# Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade or an archive.
+# Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade, an archive or a queue.
 RAW_SQL = (
     "tests/eventlog/",
     "tests/faults/",
     "tests/golden/",
+    "tests/platforms/",
     "tests/support/",
     "tests/commands/test_archive.py",
     "tests/commands/test_short_transactions.py",
