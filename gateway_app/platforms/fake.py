@@ -38,8 +38,9 @@ class FakePlatform(Adapter):
         try:
             given = json.loads(body)
             messages = [_incoming(message) for message in given["messages"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise WebhookRefused(400, f"Send messages with id, chat and text: {error}") from error
+        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+            message = f"Send messages with id, chat and text: {error}"
+            raise WebhookRefused(400, message, param="messages") from error
         return Received(messages)
 
     async def send(self, target: Target, text: str, key: str) -> str:
