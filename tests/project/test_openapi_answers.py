@@ -58,6 +58,8 @@ def discovery(client: Client) -> None:
         client.get(path)
     client.get("/v1/models/hermes-agent")
     client.get("/v1/models/none", 404)
+    client.get("/api/platforms/fake/events")
+    client.post("/api/platforms/fake/events", {"messages": [{"id": "openapi", "chat": "openapi", "text": "hello"}]})
     client.get("/v1/toolsets", 404, params={"model": "none"})
 
 
@@ -211,15 +213,7 @@ def sessions(client: Client) -> None:
     client.get("/api/sessions", params={"limit": 10})
 
 
-def platforms(client: Client) -> None:
-    path = "/api/platforms/fake/events"
-    client.get(path, params={"hub.challenge": "x"})
-    sent = {"messages": [{"id": "openapi-1", "chat": "openapi", "text": "hello"}]}
-    assert client.post(path, sent)["stored"] == 1
-    client.post(path, {"messages": [{}]}, 400)
-
-
-SURFACES = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions, platforms)
+SURFACES = (discovery, responses, repeated, approvals, conversations, chat, runs, sessions)
 
 
 # -- the tests --------------------------------------------------------------------------
