@@ -41,7 +41,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def server(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests that do not kill it; many of its logs are checked at the end, others in each run."""
-    running = database.server(tmp_path_factory.mktemp("home") / "h", Server).start()
+    running = database.server(tmp_path_factory.mktemp("home") / "h", Server, TEST_FAKE_PLATFORM="1").start()
     yield running
     try:
         check_every_log(running, CHECKED_LOGS)

@@ -28,8 +28,8 @@ class WebhookRefused(ApiError):
 
     code = "webhook_refused"
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message, status=status)
+    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+        super().__init__(message, status=status, param=param)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,14 +28,19 @@ class FakePlatform(Adapter):
         self._folder = Path(settings.HERMES_HOME) / "platforms" / "fake"
         self._sent = 0
 
+    def challenge(self, query: Mapping[str, str]) -> str:
+        """No secret is in it: the address is all that it shows."""
+        return query.get("hub.challenge", "")
+
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> Received:
         if not is_root(headers.get("Authorization")):
             raise WebhookRefused(401, "Send the server's root key.")
         try:
             given = json.loads(body)
             messages = [_incoming(message) for message in given["messages"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise WebhookRefused(400, f"Send messages with id, chat and text: {error}") from error
+        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+            message = f"Send messages with id, chat and text: {error}"
+            raise WebhookRefused(400, message, param="messages") from error
         return Received(messages)
 
     async def send(self, target: Target, text: str, key: str) -> str:

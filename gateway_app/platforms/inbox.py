@@ -8,13 +8,13 @@ from gateway_app.platforms.adapter import Adapter, Incoming, Receipt, Received
 from gateway_app.platforms.replies import store_message
 from responses_app.metrics import platform_messages
 from responses_app.models import (
+    MAX_PLATFORM_ID_CHARS,
     InboxMessage,
     InboxStatus,
     OutboxMessage,
     PlatformChat,
     PlatformState,
 )
-from responses_app.models.platforms import MAX_PLATFORM_ID_CHARS
 from responses_app.protocol.text_buffer import clean_text
 
 PAUSE, RESUME = "/pause", "/resume"

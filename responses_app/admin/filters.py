@@ -68,3 +68,11 @@ class SourceFilter(OneValueFilter):
 
     def names(self) -> list[str]:
         return [*Kind.values, SOURCE, *settings.HERMES_PLATFORM_ADAPTERS]
+
+
+class PlatformFilter(OneValueFilter):
+    title = "platform"
+    parameter_name = "platform"
+
+    def names(self) -> list[str]:
+        return list(settings.HERMES_PLATFORM_ADAPTERS)

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from responses_app.admin.filters import PlatformFilter
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.database import database
 from responses_app.models import InboxMessage, OutboxMessage, PlatformChat
@@ -77,7 +78,7 @@ def _change_and_record(
 @admin.register(PlatformChat)
 class PlatformChatAdmin(PlatformAdmin):
     list_display = ("platform", "chat_id", "name", "is_group", "is_paused", "session_page")
-    list_filter = ("platform", "is_paused")
+    list_filter = (PlatformFilter, "is_paused")
     search_fields = ("chat_id",)
     search_help_text = "The whole id of a chat."
     ordering = ("-pk",)
@@ -122,7 +123,7 @@ class InboxMessageAdmin(PlatformAdmin):
         "of_response",
         "received_at",
     )
-    list_filter = ("status", "platform")
+    list_filter = ("status", PlatformFilter)
     list_prefetch_related = ("chat",)
     search_fields = ("message_id",)
     search_help_text = "The platform's id of a message."
@@ -152,7 +153,7 @@ class OutboxMessageAdmin(PlatformAdmin):
         "of_response",
         "created_at",
     )
-    list_filter = ("status", "platform")
+    list_filter = ("status", PlatformFilter)
     list_prefetch_related = ("chat",)
     search_fields = ("key",)
     search_help_text = "The whole key, or the platform's id of a message."

@@ -10,14 +10,17 @@ from responses_app.models.idempotency import (
 from responses_app.models.input_items import InputItem, opening_excerpt, question_excerpt
 from responses_app.models.keys import ApiKey, hash_key
 from responses_app.models.notes import Note, NoteKind
-from responses_app.models.platforms import (
+from responses_app.models.platform_chats import (
+    MAX_PLATFORM_ID_CHARS,
+    PlatformChat,
+    PlatformState,
+    PlatformStatus,
+)
+from responses_app.models.platform_messages import (
     InboxMessage,
     InboxStatus,
     OutboxMessage,
     OutboxStatus,
-    PlatformChat,
-    PlatformState,
-    PlatformStatus,
 )
 from responses_app.models.profiles import Profile
 from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
@@ -45,6 +48,7 @@ from responses_app.models.tool_events import (
 __all__ = [
     "KEY_LIFETIME",
     "MAX_KEY_CHARS",
+    "MAX_PLATFORM_ID_CHARS",
     "MAX_SESSION_ID_CHARS",
     "MAX_SESSION_KEY_CHARS",
     "MAX_TITLE_CHARS",

@@ -27,6 +27,7 @@ from responses_app.models import (
     Note,
     NoteKind,
     OutboxMessage,
+    OutboxStatus,
     PlatformChat,
     Profile,
     Response,
@@ -100,7 +101,37 @@ def fill() -> None:
         IdempotencyKey(owner=owner, key=f"k{n}", digest="d", response=row, expires_at=now + timedelta(minutes=n))
         for n, row in enumerate(responses)
     )
+    fill_messages(responses)
     fill_small(owner, now)
+
+
+def fill_messages(responses: list[Response]) -> None:
+    chats = PlatformChat.objects.bulk_create(PlatformChat(platform="fake", chat_id=f"chat{n}") for n in range(60))
+    InboxMessage.objects.bulk_create(
+        InboxMessage(
+            platform="fake",
+            message_id=f"m{n}",
+            chat=chats[n % 60],
+            sender_id="s",
+            sent_at=row.created_at,
+            received_at=row.created_at,
+            closed_at=row.created_at,
+            response=row,
+        )
+        for n, row in enumerate(responses)
+    )
+    OutboxMessage.objects.bulk_create(
+        OutboxMessage(
+            platform="fake",
+            key=f"key{n}",
+            chat=chats[n % 60],
+            status=OutboxStatus.DEAD if n % 500 == 7 else OutboxStatus.SENT,
+            created_at=row.created_at,
+            closed_at=row.created_at,
+            response=row,
+        )
+        for n, row in enumerate(responses)
+    )
 
 
 def fill_small(owner: User, now: datetime) -> None:
@@ -113,14 +144,6 @@ def fill_small(owner: User, now: datetime) -> None:
     )
     RuntimeProcess.objects.bulk_create(
         RuntimeProcess(id=f"{n}", host="h", pid=n, pid_started="1", role="web", heartbeat_at=now) for n in range(60)
-    )
-    chats = PlatformChat.objects.bulk_create(PlatformChat(platform="fake", chat_id=f"{n}") for n in range(60))
-    InboxMessage.objects.bulk_create(
-        InboxMessage(platform="fake", message_id=f"{n}", chat=chat, sender_id="a", sent_at=now)
-        for n, chat in enumerate(chats)
-    )
-    OutboxMessage.objects.bulk_create(
-        OutboxMessage(platform="fake", key=f"{n}", chat=chat, text="hello") for n, chat in enumerate(chats)
     )
     Note.objects.bulk_create(Note(owner=owner, kind=NoteKind.MEMORY, text=f"note {n}") for n in range(60))
 
@@ -153,16 +176,19 @@ LISTS = [
     ("toolevent", {"q": f"resp_{77:032x}"}, ""),
     ("conversation", {}, "conversation_newest"),
     ("idempotencykey", {}, "idempotency_expiry"),
+    ("inboxmessage", {}, "inbox_newest"),
+    ("inboxmessage", {"q": "m77"}, ""),
+    ("outboxmessage", {}, "outbox_newest"),
+    ("outboxmessage", {"status__exact": "dead"}, "outbox_by_status"),
+    ("outboxmessage", {"q": "key77"}, ""),
     ("idempotencykey", {"q": f"resp_{77:032x}"}, ""),
 ]
 SMALL_LISTS = (
+    "responses_app/platformchat",
     "responses_app/apikey",
     "responses_app/profile",
     "responses_app/approvalgrant",
     "responses_app/note",
-    "responses_app/platformchat",
-    "responses_app/inboxmessage",
-    "responses_app/outboxmessage",
     "gateway_app/runtimeprocess",
 )
 MODELS = (

@@ -15,7 +15,7 @@ from tests.support.staff import (
 )
 
 pytestmark = pytest.mark.any_database
-PAGES = ("/", "/dashboard/now", "/dashboard/past")
+PAGES = ("/", "/dashboard/now", "/dashboard/past", "/platforms")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def main() -> int:
     print(f"seed {given.seed}", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hermes-fuzz-") as folder:
-        server = Server(Path(folder))
+        server = Server(Path(folder), TEST_FAKE_PLATFORM="1")
         server.manage("migrate", "--verbosity", "0")
         server.start()
         try:

@@ -20,6 +20,7 @@ class Resources:
             return self._item()
         makers: dict[str, Callable[[], str]] = {
             "model": lambda: "hermes-agent",
+            "platform": lambda: "fake",
             "run_id": lambda: self._run()["run_id"],
             "response_id": lambda: self._run()["response_id"],
             "session_id": lambda: self._run()["session_id"],

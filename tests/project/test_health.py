@@ -106,6 +106,7 @@ def test_every_check_is_there(server: Server) -> None:
         "log_formats",
         "terminal",
         "mcp",
+        "platforms",
     )
     assert tuple(checks) == names
     assert (checks["model"]["provider"], checks["model"]["address"]) == ("builtin", None)

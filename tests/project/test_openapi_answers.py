@@ -58,6 +58,8 @@ def discovery(client: Client) -> None:
         client.get(path)
     client.get("/v1/models/hermes-agent")
     client.get("/v1/models/none", 404)
+    client.get("/api/platforms/fake/events")
+    client.post("/api/platforms/fake/events", {"messages": [{"id": "openapi", "chat": "openapi", "text": "hello"}]})
     client.get("/v1/toolsets", 404, params={"model": "none"})
 
 
@@ -295,4 +297,4 @@ def parameters_of_paths(client: Client) -> dict[str, str]:
     named = {name: started[name] for name in ("run_id", "response_id", "session_id")}
     made = client.post("/v1/conversations", {})["id"]
     kept = client.post("/v1/chat/completions", {"messages": [user("x")], "store": True})["id"]
-    return {**named, "conversation_id": made, "model": "x", "item_id": "x", "completion_id": kept}
+    return {**named, "conversation_id": made, "model": "x", "item_id": "x", "completion_id": kept, "platform": "fake"}

@@ -8,12 +8,14 @@ from pathlib import Path
 from tests.support.server import ROOT
 
 TESTS = ROOT / "tests"
-# Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade, an archive or a seed.
+# Where the database is the subject: its faults, its locks, its plans, the rows of an upgrade, an archive, a seed
+# or a queue.
 RAW_SQL = (
     "tests/eventlog/",
     "tests/project/test_upgraded_profiles.py",
     "tests/faults/",
     "tests/golden/",
+    "tests/platforms/",
     "tests/support/",
     "tests/commands/test_archive.py",
     "tests/commands/test_seed_responses.py",

@@ -75,7 +75,7 @@ def existing(server: Server) -> dict[str, Any]:
         completion = client.post("/v1/chat/completions", json=kept).json()["id"]
     made = {name: run[name] for name in ("run_id", "response_id", "session_id")}
     made |= {"conversation_id": conversation, "item_id": listed["first_id"]}
-    return {**made, "completion_id": completion, "model": "hermes-agent"}
+    return {**made, "completion_id": completion, "model": "hermes-agent", "platform": "fake"}
 
 
 def test_an_unknown_path_stays_unknown_to_every_method(server: Server) -> None:

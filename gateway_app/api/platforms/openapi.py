@@ -25,7 +25,7 @@ PATHS: Paths = {
             "The platform brings messages. A 200 means that all of them are stored",
             (200, response(json(_STORED))),
             body=request_body(OPEN_OBJECT),
-            errors=("401", "404", "503"),
+            errors=("404", "503"),
             security=NO_KEY,
         ),
     },

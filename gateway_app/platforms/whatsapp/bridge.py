@@ -140,6 +140,14 @@ class BridgeAdapter(Adapter):
         raise SendFailed(text)
 
 
+def _sent_at(timestamp: Any) -> datetime:
+    """Now where the time makes no sense: one such message must not hold all others."""
+    try:
+        return datetime.fromtimestamp(float(timestamp), UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return datetime.now(UTC)
+
+
 def _incoming(message: dict[str, Any]) -> Incoming:
     attachment = ""
     if message.get("hasMedia"):
@@ -151,7 +159,7 @@ def _incoming(message: dict[str, Any]) -> Incoming:
         sender_name=str(message.get("senderName") or ""),
         chat_name=str(message.get("chatName") or ""),
         text=str(message.get("body") or ""),
-        sent_at=datetime.fromtimestamp(float(message.get("timestamp") or 0), UTC),
+        sent_at=_sent_at(message.get("timestamp")),
         attachment=attachment,
         is_group=bool(message.get("isGroup")),
         is_mention=bool(message.get("isMention")),

@@ -33,8 +33,8 @@ def read_events(body: bytes, phone_number_id: str) -> Received:
         values = list(_values(json.loads(body), phone_number_id))
         messages = [message for value in values for message in _messages(value)]
         receipts = [receipt for value in values for receipt in _receipts(value)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WebhookRefused(400, "The body is not an event of WhatsApp.") from error
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError) as error:
+        raise WebhookRefused(400, "It is not an event of WhatsApp.", param="entry") from error
     return Received(messages, receipts)
 
 

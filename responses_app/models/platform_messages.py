@@ -1,4 +1,4 @@
-"""Messaging platforms: their chats, the messages that came in, and those that go out."""
+"""Messaging platforms: the messages that came in, and those that go out."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -7,63 +7,13 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
-MAX_PLATFORM_CHARS = 40
-MAX_PLATFORM_ID_CHARS = 255  # of a chat, a sender or a message
+from responses_app.models.platform_chats import (
+    MAX_PLATFORM_CHARS,
+    MAX_PLATFORM_ID_CHARS,
+    PlatformChat,
+)
+
 MAX_SENT_KEY_CHARS = 120
-
-
-class PlatformStatus(models.TextChoices):
-    STOPPED = "stopped"
-    CONNECTING = "connecting"
-    PAIRING = "pairing"
-    CONNECTED = "connected"
-    FAILED = "failed"
-
-
-class PlatformState(models.Model):
-    """What the process that is connected to a platform last reported."""
-
-    platform = models.CharField(primary_key=True, max_length=MAX_PLATFORM_CHARS)
-    status = models.CharField(
-        max_length=20, choices=PlatformStatus.choices, default=PlatformStatus.STOPPED
-    )
-    error = models.TextField(blank=True, help_text="The last error.")
-    error_at = models.DateTimeField(null=True, blank=True)
-    pairing_code = models.TextField(blank=True, help_text="To be scanned as a QR code.")
-    cursor = models.CharField(
-        max_length=200, blank=True, help_text="Up to where its messages are stored here."
-    )
-    reported_at = models.DateTimeField(db_default=Now())
-
-    def __str__(self) -> str:
-        return self.platform
-
-
-class PlatformChat(models.Model):
-    """A chat of a platform, and the session that its turns belong to."""
-
-    platform = models.CharField(max_length=MAX_PLATFORM_CHARS)
-    chat_id = models.CharField(max_length=MAX_PLATFORM_ID_CHARS)
-    name = models.CharField(max_length=MAX_PLATFORM_ID_CHARS, blank=True)
-    is_group = models.BooleanField(default=False)
-    is_self = models.BooleanField(default=False, help_text="The account's chat with itself.")
-    is_paused = models.BooleanField(default=False, help_text="Its messages are not answered.")
-    session = models.ForeignKey(
-        "responses_app.Session",
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="platform_chats",
-    )
-    last_message_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["platform", "chat_id"], name="platform_chat_is_unique"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.platform} {self.name or self.chat_id}"
 
 
 class InboxStatus(models.TextChoices):
@@ -138,7 +88,7 @@ class InboxMessage(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["platform", "message_id"], name="inbox_message_is_unique"
+                fields=["message_id", "platform"], name="inbox_message_is_unique"
             ),
         ]
         indexes = [
@@ -148,6 +98,8 @@ class InboxMessage(models.Model):
             ),
             # The admin's newest-first list, and the housekeeping.
             models.Index(fields=["-received_at"], name="inbox_newest"),
+            # Failed messages, for health and operators.
+            models.Index(fields=["status", "-received_at"], name="inbox_by_status"),
         ]
 
     def __str__(self) -> str:
@@ -288,9 +240,9 @@ class OutboxMessage(models.Model):
                 fields=["chat", "id"], condition=Q(closed_at__isnull=True), name="outbox_unsent"
             ),
             # Dead letters, for health and operators.
-            models.Index(fields=["status", "platform"], name="outbox_by_status"),
+            models.Index(fields=["status", "-created_at"], name="outbox_by_status"),
             # Our own messages that a platform sends back, and reports of their delivery.
-            models.Index(fields=["platform", "platform_message_id"], name="outbox_by_sent_id"),
+            models.Index(fields=["platform_message_id", "platform"], name="outbox_by_sent_id"),
             # The admin's newest-first list, and the housekeeping.
             models.Index(fields=["-created_at"], name="outbox_newest"),
         ]
