@@ -204,16 +204,21 @@ def test_a_page_on_the_list_may_connect(make_server: Callable[..., Server]) -> N
         assert ws.ask(input="x")["type"] == "response.completed"
 
 
+def refusal(ws: Socket) -> int | None:
+    """The status of a refused turn, or the code with which the server closes the socket."""
+    try:
+        status: int = ws.ask(input="y")["status"]
+    except ConnectionClosed as closed:
+        return None if closed.rcvd is None else closed.rcvd.code
+    return status
+
+
 def test_a_revoked_key_ends_the_turns(server: Server) -> None:
     secret = create_key(server, "socket-revoked")
     with socket(server, key=secret) as ws:
         assert ws.ask(input="x")["type"] == "response.completed"
         server.manage("revokekey", "socket-revoked")
-        try:
-            assert ws.ask(input="y")["status"] == 401
-        except ConnectionClosed as closed:  # the server finds sockets of revoked keys by itself too
-            assert closed.rcvd is not None
-            assert closed.rcvd.code == 1008
+        assert refusal(ws) in (401, 1008)  # the server finds sockets of revoked keys by itself too
 
 
 # -- limits ----------------------------------------------------------------------------------
