@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from responses_app.protocol.context_limits import answer_reserve
+from responses_app.protocol.sent_reasoning import SentReasoning
 
 MIN_RATIO, MAX_RATIO = 0.6, 2.0
 MIN_LEARNED_TOKENS = 200  # of shorter requests, what frames the messages decides the ratio
@@ -45,6 +46,7 @@ class Budget:
     is_truncating: bool = False  # the oldest turns and rounds are dropped
     # A conversation that the upstream refuses as too long is replaced by its summary.
     is_compacting: bool = False
+    sent_reasoning: SentReasoning = SentReasoning.LOOP
     correction: Correction = field(default_factory=partial(Correction, is_fixed=True))
 
     def tokens(self, estimated: int) -> int:

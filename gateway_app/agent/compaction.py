@@ -28,7 +28,7 @@ from responses_app.protocol.items import (
     Item,
     item_text,
 )
-from responses_app.protocol.token_estimate import item_tokens
+from responses_app.protocol.sent_reasoning import request_sizes
 
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."
 USER_ROLES = ("user",)
@@ -73,9 +73,10 @@ def plan_compaction(call: ModelCall, *, is_refused: bool = False) -> CompactionP
     """
     plan = _plan(call.items)
     fresh_tokens = 0
-    for item in plan.covered:
+    sizes = request_sizes(call.items, call.budget.sent_reasoning)
+    for item, size in zip(plan.covered, sizes, strict=False):  # they begin the conversation
         if MARK not in item:
-            fresh_tokens += item_tokens(item)
+            fresh_tokens += size
     if is_refused:
         if not fresh_tokens:
             return None

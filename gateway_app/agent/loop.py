@@ -37,7 +37,6 @@ from gateway_app.agent.turn_limits import (
     without_server_tools,
 )
 from responses_app.protocol.items import Item, all_call_ids, item_text
-from responses_app.protocol.truncation import fitted
 
 
 async def run_turn(
@@ -116,7 +115,7 @@ class _Turn:
             self._must_continue = False
             return
         if self._call.budget.is_truncating and self._call.budget.window:
-            kept = fitted(self._call.items, self._call.room())
+            kept = self._call.fitted_items()
             dropped = len(self._call.items) - len(kept)
             if dropped:
                 self._replace_conversation(kept)

@@ -165,6 +165,7 @@ def _budget(request: TurnRequest, agent: Agent) -> Budget:
         window=agent.window().tokens,
         is_truncating=is_truncating,
         is_compacting=is_managed or (agent.compact_share > 0 and not is_truncating),
+        sent_reasoning=agent.sent_reasoning(),
         correction=agent.correction(),
     )
 

@@ -88,7 +88,7 @@ def tool_tokens(spec: dict[str, Any]) -> int:
 
 def item_tokens(item: Item) -> int:
     if item.get("type") == "reasoning":
-        return TOKENS_PER_ITEM  # its text goes back in the tool loop under way, if at all
+        return TOKENS_PER_ITEM  # see ``sent_reasoning`` for the tool loop under way
     content = item.get("content") or item.get("output") or item.get("arguments") or ""
     if isinstance(content, str):
         return TOKENS_PER_ITEM + text_tokens(content)
