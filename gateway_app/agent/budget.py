@@ -7,6 +7,7 @@ summary, the cap on a tool's result, the refusal at admission and the count of i
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from gateway_app.agent.model_faults import ContextOverflow
 from responses_app.protocol.context_limits import answer_reserve
 from responses_app.protocol.sent_reasoning import SentReasoning
 
@@ -61,9 +62,18 @@ class Budget:
         free = self.window - self.reserve(max_output_tokens)
         return max(0, int(free / self.correction.ratio) - fixed)
 
-    def after_overflow(self, estimated: int, window: int | None) -> "Budget":
-        """With a window that the refused request is too long for, by the upstream's own number."""
-        assumed = window or self.tokens(estimated) * 3 // 4
-        if self.window:
-            assumed = min(assumed, self.window)
-        return replace(self, window=assumed)
+    def after_overflow(
+        self, estimated: int, overflow: ContextOverflow, max_output_tokens: int | None = None
+    ) -> "Budget":
+        """With a window that the refused request is too long for.
+
+        By the upstream's own numbers, as far as it sends them; otherwise a quarter shorter.
+        """
+        tokens = self.tokens(estimated)
+        shorter = tokens * 3 // 4 + (max_output_tokens or 0)
+        limit = min(filter(None, (overflow.window, self.window)), default=shorter)
+        if overflow.tokens is not None:
+            scaled = replace(self, window=int(limit * min(1.0, tokens / overflow.tokens)))
+            if scaled.room(0, max_output_tokens) < estimated:
+                return scaled
+        return replace(self, window=min(limit, shorter))

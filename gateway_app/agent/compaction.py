@@ -18,7 +18,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.summaries import in_pieces, piece_call, summary_note
+from gateway_app.agent.summaries import in_pieces, piece_call, summary_note, within_reserve
 from responses_app.protocol.items import (
     COMPACTION,
     KEPT,
@@ -30,6 +30,8 @@ from responses_app.protocol.items import (
 )
 from responses_app.protocol.sent_reasoning import request_sizes
 
+# A summary at its limit is one, and so is a text beside calls, which are not run.
+SUMMARY_ENDS = ("stop", "length", "tool_calls")
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."
 USER_ROLES = ("user",)
 RULE_ROLES = ("system", "developer")
@@ -127,8 +129,7 @@ async def compact(
             if is_taken_apart or failure.overflow is None:
                 raise
             is_taken_apart = True
-            window = failure.overflow.window
-            asked = replace(asked, budget=asked.budget.after_overflow(request.estimate(), window))
+            asked = asked_after(asked, request, failure.overflow)
             pieces = in_pieces(asked)
             if len(pieces) == 1:  # the same request again
                 raise
@@ -159,9 +160,9 @@ class _Summary:
         assert finished is not None  # the last event of every round
         texts = [item_text(item) for item in answer.items() if item["type"] == "message"]
         summary = "".join(texts).strip()
-        if finished.reason != "stop" or not summary:
+        if finished.reason not in SUMMARY_ENDS or not summary:
             raise ModelFailed(NO_SUMMARY.format(reason=finished.reason), usage=finished.usage)
-        self.text = summary
+        self.text = within_reserve(request, summary)
         self.usage += finished.usage
 
 

@@ -201,6 +201,10 @@ class ModelCall:
         """For the items, beside the instructions, the tools and the answer; as they are estimated."""
         return self.budget.room(self._fixed_tokens, self.max_output_tokens)
 
+    def fits(self) -> bool:
+        """As far as the window is known; the answer may get less than its part of it."""
+        return not self.budget.window or self.input_tokens() <= self.budget.window
+
     def fitted_items(self) -> list[Item]:
         """The items without the oldest turns and rounds, as many as do not fit."""
         return fitted(self.items, self.room(), self.budget.sent_reasoning)

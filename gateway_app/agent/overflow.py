@@ -21,7 +21,7 @@ def call_after_overflow(call: ModelCall, failure: ModelFailed) -> ModelCall | No
     estimated = call.estimate()
     if overflow.tokens is not None:
         call.budget.correction.learn(estimated, overflow.tokens)
-    budget = call.budget.after_overflow(estimated, overflow.window)
+    budget = call.budget.after_overflow(estimated, overflow, call.max_output_tokens)
     shorter = replace(call, budget=budget)
     if budget.is_truncating:
         is_shorter = len(shorter.fitted_items()) < len(shorter.items)

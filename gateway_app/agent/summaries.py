@@ -6,6 +6,8 @@ import orjson
 
 from gateway_app.agent.context import as_note
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.model_faults import ContextOverflow
+from responses_app.protocol.context_limits import DEFAULT_RESERVE_TOKENS
 from responses_app.protocol.items import (
     CALLS,
     MARK,
@@ -41,6 +43,7 @@ PARAMETERS = ("metadata", "prompt_cache_key", "safety_identifier", "service_tier
 # The least room of a piece. A window that leaves less is too small for any work.
 MIN_PIECE_TOKENS = 256
 EARLIER = "an earlier summary"
+CUT_OFF = "\n[The summary was too long, and is cut off here.]"
 
 Entry = dict[str, str]
 
@@ -60,6 +63,7 @@ def summary_call(
         items=[_as_note(entries)],
         instructions=prompt,
         parameters={name: call.parameters[name] for name in PARAMETERS if name in call.parameters},
+        max_output_tokens=call.budget.reserve(None) or None,
         budget=call.budget,
     )
 
@@ -104,6 +108,22 @@ def piece_call(asked: ModelCall, piece: list[Entry], summary: str) -> ModelCall:
     if summary:
         entries = [{"from": EARLIER, "text": summary}, *piece]
     return replace(asked, items=[_as_note(entries)])
+
+
+def asked_after(asked: ModelCall, refused: ModelCall, overflow: ContextOverflow) -> ModelCall:
+    """The request for a summary, after the request for one of its pieces was too long."""
+    limit = refused.max_output_tokens
+    budget = asked.budget.after_overflow(refused.estimate(), overflow, limit)
+    return replace(asked, budget=budget, max_output_tokens=budget.reserve(None) or None)
+
+
+def within_reserve(asked: ModelCall, summary: str) -> str:
+    """A summary that is longer than its part of the window, up to there."""
+    limit = asked.budget.reserve(None) or DEFAULT_RESERVE_TOKENS
+    tokens = text_tokens(summary)
+    if tokens <= limit:
+        return summary
+    return summary[: len(summary) * limit // tokens] + CUT_OFF
 
 
 def _parts(entry: Entry, room: int) -> list[Entry]:
