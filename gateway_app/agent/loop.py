@@ -231,7 +231,9 @@ class _Turn:
         self._call = follow(self._call, answer)
         self._notes = finished.notes
         if finished.is_cut_short or not self._pending:
-            self._end(finished, is_empty=not any(map(item_text, answer.items())))
+            self._end(
+                finished, is_empty=not any(item_text(item).strip() for item in answer.items())
+            )
 
     async def run_tools(
         self, run_tool: RunTool, ask_consent: AskConsent
@@ -267,7 +269,8 @@ class _Turn:
         self._notes = ()
 
     def _served(self) -> list[ToolCall]:
-        return [call for call in self._pending if call.name not in self._client_names]
+        served = [call for call in self._pending if call.name not in self._client_names]
+        return [replace(call, together=len(served)) for call in served]
 
     def _refusal_of_calls(self, served: list[ToolCall]) -> str:
         """Why the calls of this round are not run; the turn ends with it."""
