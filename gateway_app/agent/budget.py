@@ -13,12 +13,14 @@ from responses_app.protocol.sent_reasoning import SentReasoning
 
 MIN_RATIO, MAX_RATIO = 0.6, 2.0
 MIN_LEARNED_TOKENS = 200  # of shorter requests, what frames the messages decides the ratio
+# One odd text of one client does not change much for the others.
+SMOOTHED_OVER = 4
 # Counted by an upstream that reads less than it was sent.
 CUT_SHARE = 2
 
 
 class Correction:
-    """How an upstream counts, beside the estimate: from the last request that it counted.
+    """How an upstream counts, beside the estimate: from the last requests that it counted.
 
     One for each upstream and process. A request of which the upstream counts less than half was
     cut there, or counted without its cached part: nothing is learned from it.
@@ -26,12 +28,17 @@ class Correction:
 
     def __init__(self, *, is_fixed: bool = False) -> None:
         self.ratio = 1.0
+        self._is_learned = False
         self._is_fixed = is_fixed  # of a model that does not count as real ones do
 
     def learn(self, estimated: int, counted: int) -> None:
         if self._is_fixed or estimated < MIN_LEARNED_TOKENS or is_cut(estimated, counted):
             return
-        self.ratio = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
+        found = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
+        if self._is_learned:
+            found = (self.ratio * (SMOOTHED_OVER - 1) + found) / SMOOTHED_OVER
+        self.ratio = found
+        self._is_learned = True
 
     def tokens(self, estimated: int) -> int:
         return round(estimated * self.ratio)

@@ -27,3 +27,7 @@ class ContextLimits:
     def tokens(self, estimated: int) -> int:
         """A whole request in the upstream's tokens; the estimate is that of the client's part."""
         return round((estimated + self.fixed_tokens) * self.ratio)
+
+    def least_tokens(self, estimated: int) -> int:
+        """The smaller of the estimate and its correction, which texts of other clients move."""
+        return min(estimated + self.fixed_tokens, self.tokens(estimated))

@@ -4,6 +4,7 @@ import pytest
 
 from gateway_app.agent.budget import MAX_RATIO, Budget, Correction
 from gateway_app.agent.model_faults import ContextOverflow
+from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.protocol.truncation import fitted
@@ -31,13 +32,16 @@ def size(items: list[Item]) -> int:
     return estimate_tokens(items, None, [])
 
 
-def test_the_upstreams_last_count_corrects_the_estimate() -> None:
+def test_the_upstreams_counts_correct_the_estimate() -> None:
     budget = Budget(window=8000, correction=Correction())
     assert budget.tokens(1000) == 1000
     budget.correction.learn(1000, 1300)
     assert (budget.tokens(2000), budget.room(0)) == (2600, int(6000 / 1.3))
-    budget.correction.learn(1000, 9000)
-    assert budget.correction.ratio == MAX_RATIO
+    budget.correction.learn(1000, 9000)  # one odd text
+    assert 1.3 < budget.correction.ratio < 1.5
+    for _ in range(30):
+        budget.correction.learn(1000, 9000)
+    assert budget.correction.ratio == pytest.approx(MAX_RATIO, rel=0.01)
 
 
 def test_a_count_of_a_cut_prompt_teaches_nothing() -> None:
@@ -110,3 +114,9 @@ def test_a_user_who_speaks_between_a_call_and_its_output_splits_neither() -> Non
     everything = [user("one"), called("a"), user("hurry"), output("a"), answer("done"), user("two")]
     assert fitted(everything, 20) == [user("two")]
     assert fitted(everything[:-1], 20) == [user("one"), user("hurry"), answer("done")]
+
+
+def test_what_other_clients_sent_refuses_nothing_at_admission() -> None:
+    limits = ContextLimits(window=8192, fixed_tokens=100, ratio=2.0)
+    assert (limits.tokens(5000), limits.least_tokens(5000)) == (10_200, 5100)
+    assert ContextLimits(window=8192, ratio=0.6).least_tokens(5000) == 3000
