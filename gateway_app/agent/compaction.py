@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gateway_app.agent.answer_buffer import AnswerBuffer
 from gateway_app.agent.events import (
@@ -18,14 +18,22 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.summaries import in_pieces, piece_call, summary_note, within_reserve
+from gateway_app.agent.summaries import (
+    asked_after,
+    in_pieces,
+    piece_call,
+    summary_note,
+    within_reserve,
+)
 from responses_app.protocol.items import (
     COMPACTION,
     KEPT,
     MARK,
+    OUTPUTS,
     SUMMARY,
     CompactedContext,
     Item,
+    is_from_model,
     item_text,
 )
 from responses_app.protocol.sent_reasoning import request_sizes
@@ -73,7 +81,7 @@ def plan_compaction(call: ModelCall, *, is_refused: bool = False) -> CompactionP
 
     A conversation that the upstream refuses as too long is not short enough.
     """
-    plan = _plan(call.items)
+    plan = _plan(call)
     fresh_tokens = 0
     sizes = request_sizes(call.items, call.budget.sent_reasoning)
     for item, size in zip(plan.covered, sizes, strict=False):  # they begin the conversation
@@ -91,16 +99,32 @@ def plan_compaction(call: ModelCall, *, is_refused: bool = False) -> CompactionP
     return plan
 
 
-def _plan(items: list[Item]) -> CompactionPlan:
+def _plan(call: ModelCall) -> CompactionPlan:
+    items = call.items
     end = len(items)
     while end and _is_message_from(items[end - 1], INPUT_ROLES):
         end -= 1
+    if end and items[end - 1]["type"] in OUTPUTS:
+        end = _unseen_start(call, end)
     covered, question = items[:end], items[end:]
     kept = [item for item in covered if _is_message_from(item, RULE_ROLES)]
     is_asked = any(_is_message_from(item, USER_ROLES) for item in question)
     if not is_asked:
         kept += _last_request(covered)
     return CompactionPlan(covered, kept, question)
+
+
+def _unseen_start(call: ModelCall, end: int) -> int:
+    """Of the last round, whose results no model has seen; ``end`` if it fills half of the room."""
+    start = end
+    while start and call.items[start - 1]["type"] in OUTPUTS:
+        start -= 1
+    while start and is_from_model(call.items[start - 1]) and MARK not in call.items[start - 1]:
+        start -= 1
+    sizes = request_sizes(call.items, call.budget.sent_reasoning)
+    if call.budget.window and sum(sizes[start:end]) * 2 > call.room():
+        return end
+    return start
 
 
 async def compact(
@@ -203,4 +227,6 @@ def _last_request(items: list[Item]) -> list[Item]:
 
 
 def _marked_kept(item: Item) -> Item:
+    if item["type"] != "message" or item["role"] == "assistant":
+        return item  # of the round whose results no model has seen
     return {"type": "message", "role": item["role"], "content": item["content"], "compacted": KEPT}
