@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gateway_app.agent.answer_buffer import AnswerBuffer
 from gateway_app.agent.events import (
@@ -18,18 +18,28 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall, Provider
 from gateway_app.agent.rounds import ask
-from gateway_app.agent.summaries import in_pieces, piece_call, summary_note
+from gateway_app.agent.summaries import (
+    asked_after,
+    in_pieces,
+    piece_call,
+    summary_note,
+    within_reserve,
+)
 from responses_app.protocol.items import (
     COMPACTION,
     KEPT,
     MARK,
+    OUTPUTS,
     SUMMARY,
     CompactedContext,
     Item,
+    is_from_model,
     item_text,
 )
-from responses_app.protocol.token_estimate import item_tokens
+from responses_app.protocol.sent_reasoning import request_sizes
 
+# A summary at its limit is one, and so is a text beside calls, which are not run.
+SUMMARY_ENDS = ("stop", "length", "tool_calls")
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."
 USER_ROLES = ("user",)
 RULE_ROLES = ("system", "developer")
@@ -71,11 +81,12 @@ def plan_compaction(call: ModelCall, *, is_refused: bool = False) -> CompactionP
 
     A conversation that the upstream refuses as too long is not short enough.
     """
-    plan = _plan(call.items)
+    plan = _plan(call)
     fresh_tokens = 0
-    for item in plan.covered:
+    sizes = request_sizes(call.items, call.budget.sent_reasoning)
+    for item, size in zip(plan.covered, sizes, strict=False):  # they begin the conversation
         if MARK not in item:
-            fresh_tokens += item_tokens(item)
+            fresh_tokens += size
     if is_refused:
         if not fresh_tokens:
             return None
@@ -88,16 +99,32 @@ def plan_compaction(call: ModelCall, *, is_refused: bool = False) -> CompactionP
     return plan
 
 
-def _plan(items: list[Item]) -> CompactionPlan:
+def _plan(call: ModelCall) -> CompactionPlan:
+    items = call.items
     end = len(items)
     while end and _is_message_from(items[end - 1], INPUT_ROLES):
         end -= 1
+    if end and items[end - 1]["type"] in OUTPUTS:
+        end = _unseen_start(call, end)
     covered, question = items[:end], items[end:]
     kept = [item for item in covered if _is_message_from(item, RULE_ROLES)]
     is_asked = any(_is_message_from(item, USER_ROLES) for item in question)
     if not is_asked:
         kept += _last_request(covered)
     return CompactionPlan(covered, kept, question)
+
+
+def _unseen_start(call: ModelCall, end: int) -> int:
+    """Of the last round, whose results no model has seen; ``end`` if it fills half of the room."""
+    start = end
+    while start and call.items[start - 1]["type"] in OUTPUTS:
+        start -= 1
+    while start and is_from_model(call.items[start - 1]) and MARK not in call.items[start - 1]:
+        start -= 1
+    sizes = request_sizes(call.items, call.budget.sent_reasoning)
+    if call.budget.window and sum(sizes[start:end]) * 2 > call.room():
+        return end
+    return start
 
 
 async def compact(
@@ -126,8 +153,7 @@ async def compact(
             if is_taken_apart or failure.overflow is None:
                 raise
             is_taken_apart = True
-            window = failure.overflow.window
-            asked = replace(asked, budget=asked.budget.after_overflow(request.estimate(), window))
+            asked = asked_after(asked, request, failure.overflow)
             pieces = in_pieces(asked)
             if len(pieces) == 1:  # the same request again
                 raise
@@ -158,9 +184,9 @@ class _Summary:
         assert finished is not None  # the last event of every round
         texts = [item_text(item) for item in answer.items() if item["type"] == "message"]
         summary = "".join(texts).strip()
-        if finished.reason != "stop" or not summary:
+        if finished.reason not in SUMMARY_ENDS or not summary:
             raise ModelFailed(NO_SUMMARY.format(reason=finished.reason), usage=finished.usage)
-        self.text = summary
+        self.text = within_reserve(request, summary)
         self.usage += finished.usage
 
 
@@ -201,4 +227,6 @@ def _last_request(items: list[Item]) -> list[Item]:
 
 
 def _marked_kept(item: Item) -> Item:
+    if item["type"] != "message" or item["role"] == "assistant":
+        return item  # of the round whose results no model has seen
     return {"type": "message", "role": item["role"], "content": item["content"], "compacted": KEPT}

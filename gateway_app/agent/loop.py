@@ -1,17 +1,18 @@
 """The agent loop: ask the model, run the tools it calls, ask again, until it is done."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from gateway_app.agent.answer_buffer import AnswerBuffer, follow
-from gateway_app.agent.compaction import compact, plan_compaction
-from gateway_app.agent.context import as_note, with_images, with_outputs
+from gateway_app.agent.compaction import CompactionPlan, compact, plan_compaction
+from gateway_app.agent.context import as_note, with_outputs
 from gateway_app.agent.events import (
     INCOMPLETE_REASONS,
     AgentEvent,
     Compaction,
     ModelFailed,
+    ProtocolDeviation,
     RoundEvent,
     RoundFinished,
     ToolFinished,
@@ -27,7 +28,7 @@ from gateway_app.agent.progress import TurnProgress as TurnProgress
 from gateway_app.agent.repeats import Repeats
 from gateway_app.agent.rounds import ask
 from gateway_app.agent.summaries import summary_call
-from gateway_app.agent.tool_round import ToolRound, always_given
+from gateway_app.agent.tool_round import ToolRound, always_given, output_item
 from gateway_app.agent.tools import ApprovalEvent, AskConsent, RunTool, ToolCall
 from gateway_app.agent.turn_limits import (
     EMPTY,
@@ -36,8 +37,7 @@ from gateway_app.agent.turn_limits import (
     limit_message,
     without_server_tools,
 )
-from responses_app.protocol.items import Item, all_call_ids, item_text
-from responses_app.protocol.truncation import fitted
+from responses_app.protocol.items import CompactedContext, Item, all_call_ids, item_text
 
 
 async def run_turn(
@@ -88,6 +88,7 @@ class _Turn:
         self._rounds = progress.rounds
         self._repeats = Repeats(progress.items)
         self._is_refused = False  # the upstream refused this round's request as too long
+        self._has_no_summary = False  # the model gives none in this turn
         self._is_asked_again = progress.is_asked_again
         last = progress.last_round
         if last is not None and last.reason != "tool_calls":
@@ -116,24 +117,49 @@ class _Turn:
             self._must_continue = False
             return
         if self._call.budget.is_truncating and self._call.budget.window:
-            kept = fitted(self._call.items, self._call.room())
-            dropped = len(self._call.items) - len(kept)
-            if dropped:
-                self._replace_conversation(kept)
-                yield Truncation(dropped, len(kept))
+            for dropped in self._drop_oldest():
+                yield dropped
             if self._is_refused:
                 return
-        plan = plan_compaction(self._call, is_refused=self._is_refused)
-        if plan is None:
-            return
+        if not self._has_no_summary:
+            plan = plan_compaction(self._call, is_refused=self._is_refused)
+            if plan is None:
+                return
+            async with aclosing(self._compact(providers, retries, plan)) as events:
+                async for event in events:
+                    yield event
+        if self._has_no_summary and (self._is_refused or not self._call.fits()):
+            for dropped in self._drop_oldest():
+                yield dropped
+
+    def _drop_oldest(self) -> Iterator[Truncation]:
+        kept = self._call.fitted_items()
+        dropped = len(self._call.items) - len(kept)
+        if dropped:
+            self._replace_conversation(kept)
+            yield Truncation(dropped, len(kept))
+
+    async def _compact(
+        self, providers: Sequence[Provider], retries: int, plan: CompactionPlan
+    ) -> AsyncGenerator[AgentEvent]:
+        """Replace the conversation by its summary; without one it stays, for the rest of the turn."""
         asked = summary_call(self._call, plan.covered)
-        async with aclosing(compact(providers, asked, retries, plan.context)) as events:
-            async for event in events:
-                yield event
-                if isinstance(event, Compaction) and event.context is not None:
-                    self.usage += event.usage
-                    self._summary_tokens += event.usage.output_tokens
-                    self._replace_conversation(list(event.context.items))
+        try:
+            async with aclosing(compact(providers, asked, retries, plan.context)) as events:
+                async for event in events:
+                    yield event
+                    if isinstance(event, Compaction) and event.context is not None:
+                        self._spend_on_summary(event.usage)
+                        self._replace_conversation(list(event.context.items))
+        except ModelFailed as failure:
+            self._has_no_summary = True
+            self._spend_on_summary(failure.usage)
+            yield Compaction(CompactedContext(), failure.usage)  # replaces nothing
+            yield ProtocolDeviation("no summary")
+
+    def _spend_on_summary(self, usage: Usage) -> None:
+        self.usage += usage
+        self._summary_tokens += usage.output_tokens
 
     def _replace_conversation(self, items: list[Item]) -> None:
         """The ids of calls that are no longer in the items stay used: the ledger has them."""
@@ -205,7 +231,9 @@ class _Turn:
         self._call = follow(self._call, answer)
         self._notes = finished.notes
         if finished.is_cut_short or not self._pending:
-            self._end(finished, is_empty=not any(map(item_text, answer.items())))
+            self._end(
+                finished, is_empty=not any(item_text(item).strip() for item in answer.items())
+            )
 
     async def run_tools(
         self, run_tool: RunTool, ask_consent: AskConsent
@@ -225,7 +253,7 @@ class _Turn:
                 if isinstance(result, ToolFinished):
                     noted = self._repeats.noted(calls[result.call_id], result.output)
                     result = replace(result, output=noted)
-                    outputs.append(_output_item(result))
+                    outputs.append(output_item(result))
                 yield result
         if tool_round.waits_for:
             self.end = TurnParked(tuple(tool_round.waits_for))
@@ -241,7 +269,8 @@ class _Turn:
         self._notes = ()
 
     def _served(self) -> list[ToolCall]:
-        return [call for call in self._pending if call.name not in self._client_names]
+        served = [call for call in self._pending if call.name not in self._client_names]
+        return [replace(call, together=len(served)) for call in served]
 
     def _refusal_of_calls(self, served: list[ToolCall]) -> str:
         """Why the calls of this round are not run; the turn ends with it."""
@@ -269,8 +298,3 @@ class _Turn:
             reason = "max_iterations"
             message = limit_message(self._call, self._repeats)
         self.end = TurnFinished(self.usage, reason, message)
-
-
-def _output_item(finished: ToolFinished) -> Item:
-    output = with_images(finished.output, finished.images)
-    return {"type": "function_call_output", "call_id": finished.call_id, "output": output}

@@ -15,7 +15,9 @@ from gateway_app.agent.events import ModelEvent, UpstreamPosition
 from gateway_app.agent.text_listener import TextListener
 from gateway_app.agent.tools import Tool
 from responses_app.protocol.items import Item
+from responses_app.protocol.sent_reasoning import request_sizes
 from responses_app.protocol.token_estimate import estimate_tokens, prompt_tokens
+from responses_app.protocol.truncation import fitted
 
 # Fields of a client's request that are passed on to the model as they are.
 MODEL_PARAMETERS = (
@@ -199,6 +201,14 @@ class ModelCall:
         """For the items, beside the instructions, the tools and the answer; as they are estimated."""
         return self.budget.room(self._fixed_tokens, self.max_output_tokens)
 
+    def fits(self) -> bool:
+        """As far as the window is known; the answer may get less than its part of it."""
+        return not self.budget.window or self.input_tokens() <= self.budget.window
+
+    def fitted_items(self) -> list[Item]:
+        """The items without the oldest turns and rounds, as many as do not fit."""
+        return fitted(self.items, self.room(), self.budget.sent_reasoning)
+
     @cached_property
     def _fixed_tokens(self) -> int:
         own = (self.instructions or "").removeprefix(self.core_prompt)
@@ -207,7 +217,7 @@ class ModelCall:
 
     @cached_property
     def _item_tokens(self) -> int:
-        return estimate_tokens(self.items, None, [])
+        return sum(request_sizes(self.items, self.budget.sent_reasoning))
 
     def followed_by(self, items: list[Item]) -> "ModelCall":
         """The next call of the turn; a choice that forces a call applies to the first one only."""

@@ -6,7 +6,6 @@ from gateway_app.agent.compaction import plan_compaction
 from gateway_app.agent.events import ModelFailed
 from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.model_faults import ContextOverflow
-from responses_app.protocol.truncation import fitted
 
 # A server that answers a request with nothing may have found it too long, if it is longer than
 # half of the window. An unknown window has at least so many tokens.
@@ -22,10 +21,10 @@ def call_after_overflow(call: ModelCall, failure: ModelFailed) -> ModelCall | No
     estimated = call.estimate()
     if overflow.tokens is not None:
         call.budget.correction.learn(estimated, overflow.tokens)
-    budget = call.budget.after_overflow(estimated, overflow.window)
+    budget = call.budget.after_overflow(estimated, overflow, call.max_output_tokens)
     shorter = replace(call, budget=budget)
     if budget.is_truncating:
-        is_shorter = len(fitted(shorter.items, shorter.room())) < len(shorter.items)
+        is_shorter = len(shorter.fitted_items()) < len(shorter.items)
     else:
         can_compact = budget.is_compacting
         is_shorter = can_compact and plan_compaction(shorter, is_refused=True) is not None

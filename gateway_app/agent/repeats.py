@@ -8,6 +8,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 
+import orjson
+
 from gateway_app.agent.tools import ToolCall
 from responses_app.protocol.items import CALLS, OUTPUTS, Item, call_arguments, item_text
 
@@ -41,7 +43,7 @@ class Repeats:
     def noted(self, call: ToolCall, output: str) -> str:
         """The output, with a note for the model where it keeps repeating itself."""
         plain = output.partition(_NOTE_START)[0]
-        key = hashlib.sha256(repr((call.name, call.arguments, plain)).encode()).digest()
+        key = hashlib.sha256(repr((call.name, _compared(call.arguments), plain)).encode()).digest()
         if key not in self._known:
             self._known.add(key)
             self._counts.clear()
@@ -50,3 +52,11 @@ class Repeats:
         if count < NOTED_AT:
             return output
         return plain + NOTE.format(count=count)
+
+
+def _compared(arguments: str) -> str:
+    """Arguments that mean the same are the same, however they are written."""
+    try:
+        return orjson.dumps(orjson.loads(arguments), option=orjson.OPT_SORT_KEYS).decode()
+    except orjson.JSONDecodeError:
+        return " ".join(arguments.split())

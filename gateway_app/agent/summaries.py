@@ -1,17 +1,21 @@
 """The request for a summary: the conversation as data, in as many pieces as the window needs."""
 
+import base64
 from dataclasses import replace
 
 import orjson
 
 from gateway_app.agent.context import as_note
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.agent.model_faults import ContextOverflow
+from responses_app.protocol.context_limits import DEFAULT_RESERVE_TOKENS
 from responses_app.protocol.items import (
     CALLS,
     MARK,
     OUTPUTS,
     SUMMARY,
     Content,
+    ContentPart,
     Item,
     call_arguments,
     item_text,
@@ -40,7 +44,11 @@ NOTE = (
 PARAMETERS = ("metadata", "prompt_cache_key", "safety_identifier", "service_tier", "user")
 # The least room of a piece. A window that leaves less is too small for any work.
 MIN_PIECE_TOKENS = 256
+# Each piece is a request. The oldest pieces of a longer conversation are left out.
+MAX_PIECES = 16
+LEFT_OUT = "[{count} entries before these are too many to be read, and are left out.]"
 EARLIER = "an earlier summary"
+CUT_OFF = "\n[The summary was too long, and is cut off here.]"
 
 Entry = dict[str, str]
 
@@ -60,6 +68,7 @@ def summary_call(
         items=[_as_note(entries)],
         instructions=prompt,
         parameters={name: call.parameters[name] for name in PARAMETERS if name in call.parameters},
+        max_output_tokens=call.budget.reserve(None) or None,
         budget=call.budget,
     )
 
@@ -95,6 +104,10 @@ def in_pieces(asked: ModelCall) -> list[list[Entry]]:
                 left = room
             pieces[-1].append(part)
             left -= tokens
+    left_out = sum(map(len, pieces[:-MAX_PIECES]))
+    pieces = pieces[-MAX_PIECES:]
+    if left_out:
+        pieces[0].insert(0, {"from": "the server", "text": LEFT_OUT.format(count=left_out)})
     return pieces
 
 
@@ -104,6 +117,22 @@ def piece_call(asked: ModelCall, piece: list[Entry], summary: str) -> ModelCall:
     if summary:
         entries = [{"from": EARLIER, "text": summary}, *piece]
     return replace(asked, items=[_as_note(entries)])
+
+
+def asked_after(asked: ModelCall, refused: ModelCall, overflow: ContextOverflow) -> ModelCall:
+    """The request for a summary, after the request for one of its pieces was too long."""
+    limit = refused.max_output_tokens
+    budget = asked.budget.after_overflow(refused.estimate(), overflow, limit)
+    return replace(asked, budget=budget, max_output_tokens=budget.reserve(None) or None)
+
+
+def within_reserve(asked: ModelCall, summary: str) -> str:
+    """A summary that is longer than its part of the window, up to there."""
+    limit = asked.budget.reserve(None) or DEFAULT_RESERVE_TOKENS
+    tokens = text_tokens(summary)
+    if tokens <= limit:
+        return summary
+    return summary[: len(summary) * limit // tokens] + CUT_OFF
 
 
 def _parts(entry: Entry, room: int) -> list[Entry]:
@@ -159,5 +188,20 @@ def _plain_text(content: Content | None) -> str:
         return content
     texts: list[str] = []
     for part in content or ():
-        texts.append(part.get("text") or part.get("refusal") or f"[{part.get('type')}]")
+        texts.append(part.get("text") or part.get("refusal") or _file_text(part))
     return "".join(texts)
+
+
+def _file_text(part: ContentPart) -> str:
+    """The text of a text file. What another file or an image shows is in the answers to it."""
+    name = part.get("filename") or part["type"]
+    encoded = part.get("file_data") or ""
+    if encoded.startswith("data:"):
+        encoded = encoded.partition(",")[2]
+    try:
+        text = base64.b64decode(encoded, validate=True).decode()
+    except ValueError:
+        return f"[{name}]"
+    if not text or "\0" in text or text.startswith("%PDF-"):
+        return f"[{name}]"
+    return f"[file {name}]\n{text}\n[end of the file]\n"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from gateway_app.agent.context import with_images
 from gateway_app.agent.events import ToolFinished
 from gateway_app.agent.tools import (
     ApprovalEvent,
@@ -16,6 +17,7 @@ from gateway_app.agent.tools import (
     ToolCall,
     ToolResult,
 )
+from responses_app.protocol.items import Item
 
 NOT_YET = (
     "Not carried out: a call before this one waits for the approval of the client. "
@@ -28,6 +30,11 @@ AskedCall = tuple[ToolCall, Consent]
 
 async def always_given(call: ToolCall) -> Consent:
     return Consent.GIVEN
+
+
+def output_item(finished: ToolFinished) -> Item:
+    output = with_images(finished.output, finished.images)
+    return {"type": "function_call_output", "call_id": finished.call_id, "output": output}
 
 
 class ToolRound:

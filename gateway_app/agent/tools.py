@@ -19,6 +19,7 @@ class ToolCall:
     call_id: str
     name: str
     arguments: str
+    together: int = 1  # how many calls of the round share the room for results
 
 
 @dataclass(frozen=True, slots=True)

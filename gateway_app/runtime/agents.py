@@ -17,15 +17,24 @@ from gateway_app.agent.core_prompt import core_prompt
 from gateway_app.agent.model_call import wire_name
 from gateway_app.agent.tools import Tool
 from gateway_app.config.models import Model
+from gateway_app.config.presets.facts import ReasoningReturn
+from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from gateway_app.runtime.windows import Window, WindowSource, windows
 from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
+from responses_app.protocol.sent_reasoning import SentReasoning
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
 
 RequestTool = dict[str, Any]  # an entry of the request's `tools`
+
+_SENT_REASONING = {
+    ReasoningReturn.NEVER: SentReasoning.NONE,
+    ReasoningReturn.OPTIONAL: SentReasoning.LOOP,
+    ReasoningReturn.REQUIRED: SentReasoning.ALL,
+}
 
 TASK = "default"  # every conversation of an owner and profile works in the same folder
 
@@ -67,6 +76,16 @@ class Agent:
     def correction(self) -> Correction:
         """How the upstream of that model counts."""
         return windows.correction(self.models()[0])
+
+    def sent_reasoning(self) -> SentReasoning:
+        """What that upstream gets back of the model's reasoning."""
+        model = self.models()[0]
+        if model["api_mode"] == "codex_responses":
+            return SentReasoning.ENCRYPTED
+        preset = PRESETS.get(model["provider"])
+        if preset is None:  # the built-in model, which counts the words of the conversation
+            return SentReasoning.NONE
+        return _SENT_REASONING[preset.reasoning_return]
 
     @property
     def compact_share(self) -> float:

@@ -7,12 +7,18 @@ from gateway_app.agent.tools import MEMORY, TODO, ChangeNotes, NoNotes, Notes
 from gateway_app.tools import memory, todo
 from responses_app.database import database
 from responses_app.models import Response
+from responses_app.protocol.token_estimate import text_tokens
 from responses_app.services.lifecycle.claim import FreshTurn
 from responses_app.services.notes import change_notes, read_notes
 
 # In the instructions, which no compaction touches.
 MEMORIES = "Your notes from earlier conversations with this user (the tool memory keeps them):"
 MISSING = "These MCP servers are not connected, so their tools are missing in this turn: {labels}."
+OLDER_NOTES = "[{count} older notes are not shown: the tool memory lists all with the action read.]"
+OTHER_ENTRIES = "[{count} other entries are not shown: the tool todo lists all without arguments.]"
+NOTES_SHARE = 8  # the notes of one kind get at most one part in so many of the window
+DEFAULT_TOKENS = 4_096  # where the window is not known
+TOKENS_PER_LINE = 2  # the mark of a note, and the end of its line
 TODO_LIST = "Your todo list, as it was when this turn began (the tool todo has the current one):"
 
 
@@ -39,20 +45,49 @@ def turn_facts(
     fresh: FreshTurn | None,
     tools: Collection[str],
     missing_servers: Collection[str],
+    window: int = 0,
 ) -> str:
     """The end of the instructions: the notes of the model's tools, and which tools are missing."""
+    room = window // NOTES_SHARE or DEFAULT_TOKENS
     parts = []
     if missing_servers:
         parts.append(MISSING.format(labels=", ".join(missing_servers)))
     if MEMORY in tools:
         notes = _known_notes(row, fresh, MEMORY)
         if notes:
-            parts.append(f"{MEMORIES}\n{memory.listed(notes)}")
+            parts.append(f"{MEMORIES}\n{_listed_memories(notes, room)}")
     if TODO in tools:
         entries = _known_notes(row, fresh, TODO)
         if entries:
-            parts.append(f"{TODO_LIST}\n{todo.listed(entries)}")
+            parts.append(f"{TODO_LIST}\n{_listed_todo(entries, room)}")
     return "\n\n".join(parts)
+
+
+def _listed_memories(notes: list[str], room: int) -> str:
+    """The newest that fit."""
+    newest = _first_that_fit(notes[::-1], room)
+    listed = memory.listed(newest[::-1])
+    if len(newest) == len(notes):
+        return listed
+    return OLDER_NOTES.format(count=len(notes) - len(newest)) + "\n" + listed
+
+
+def _listed_todo(entries: list[str], room: int) -> str:
+    """All of the list, or the first of its open entries that fit."""
+    shown = _first_that_fit(entries, room)
+    if len(shown) == len(entries):
+        return todo.listed(entries)
+    shown = _first_that_fit([entry for entry in entries if todo.is_open(entry)], room)
+    return todo.listed(shown) + "\n" + OTHER_ENTRIES.format(count=len(entries) - len(shown))
+
+
+def _first_that_fit(texts: list[str], room: int) -> list[str]:
+    tokens = 0
+    for index, text in enumerate(texts):
+        tokens += TOKENS_PER_LINE + text_tokens(text)
+        if tokens > room:
+            return texts[:index]
+    return texts
 
 
 def _known_notes(row: Response, fresh: FreshTurn | None, kind: str) -> list[str]:

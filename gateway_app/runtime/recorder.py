@@ -251,7 +251,10 @@ class Recorder:
         if event.context is None:
             self._builder.compaction_started(self._seal(CompactedContext()))
             return
-        self._builder.compacted(self._seal(event.context))
+        if event.context.items:
+            self._builder.compacted(self._seal(event.context))
+        else:  # there is no summary, and the turn goes on without one
+            self._builder.close("incomplete")
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
     def _truncation(self, event: types.Truncation) -> None:

@@ -213,4 +213,4 @@ class _AttemptsLog:
 
 
 def _answer_text(item: Item) -> str:
-    return item_text(item) if is_answer(item) else ""
+    return item_text(item).strip() if is_answer(item) else ""

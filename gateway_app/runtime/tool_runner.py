@@ -218,8 +218,7 @@ class ToolRunner:
         images: tuple[str, ...] = (),
     ) -> ToolResult:
         self._note_call(TOOL_FINISHED, call, status=str(status), duration_ms=round(1000 * secs))
-        visible = self._cap.visible(call.name, output)
-        return ToolResult(visible, status is not ToolStatus.COMPLETED, images)
+        return self._cap.result(call, output, images, is_error=status is not ToolStatus.COMPLETED)
 
     async def _write(self, step: Callable[[], T]) -> T:
         """Written behind the events that led to it, so that the log explains every row."""
@@ -283,9 +282,8 @@ class ToolRunner:
             return ToolStatus.FAILED, ToolOutput(self._unknown(call.name))
         try:
             arguments = read_arguments(call.arguments, tool.parameters)
-            context = ToolContext(
-                self._workspace, progress.add, notes_of(self._row), self._cap.tokens
-            )
+            room = self._cap.shared_by(call).tokens
+            context = ToolContext(self._workspace, progress.add, notes_of(self._row), room)
             async with asyncio.timeout(tool.time_limit_secs) as limit:
                 output = await tool.run(arguments, context)
             if isinstance(output, ToolOutput):

@@ -100,7 +100,8 @@ def _model_context(
     own_tools = agent.tools(tools, row.client_tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    facts = turn_facts(row, fresh, {tool.name for tool in own_tools}, missing_servers)
+    names = {tool.name for tool in own_tools}
+    facts = turn_facts(row, fresh, names, missing_servers, agent.window().tokens)
     instructions = read_instructions(row, request, fresh, core_prompt, agent.instructions, facts)
     newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     budget = _budget(request, agent)
@@ -170,6 +171,7 @@ def _budget(request: TurnRequest, agent: Agent) -> Budget:
         window=agent.window().tokens,
         is_truncating=is_truncating,
         is_compacting=is_managed or (agent.compact_share > 0 and not is_truncating),
+        sent_reasoning=agent.sent_reasoning(),
         correction=agent.correction(),
     )
 

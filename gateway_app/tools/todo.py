@@ -49,6 +49,10 @@ def listed(entries: Sequence[str]) -> str:
     return "\n".join(entries) or "[the list is empty]"
 
 
+def is_open(entry: str) -> bool:
+    return not entry.startswith((MARKS["completed"], MARKS["cancelled"]))
+
+
 def _entries(given: Any) -> list[str]:
     if not isinstance(given, list) or len(given) > MAX_ENTRIES:
         raise ValueError(f"the argument 'todos' must be an array of at most {MAX_ENTRIES} entries")

@@ -3,12 +3,18 @@
 from dataclasses import dataclass
 
 DEFAULT_RESERVE_TOKENS = 4_096  # for the answer, where the request does not limit it
-MAX_RESERVE_SHARE = 4  # the answer gets at most one part in so many of the window
+# The answer gets at most one part in so many of the window, or all but one if the request wants it.
+MAX_RESERVE_SHARE = 4
 
 
 def answer_reserve(window: int, max_output_tokens: int | None) -> int:
-    """The part of the window that a request leaves to the answer."""
-    return min(max_output_tokens or DEFAULT_RESERVE_TOKENS, window // MAX_RESERVE_SHARE)
+    """The part of the window that a request leaves to the answer.
+
+    Servers such as vLLM refuse a prompt beside which the requested answer would not fit.
+    """
+    if max_output_tokens:
+        return min(max_output_tokens, window * 3 // MAX_RESERVE_SHARE)
+    return min(DEFAULT_RESERVE_TOKENS, window // MAX_RESERVE_SHARE)
 
 
 @dataclass(frozen=True)
@@ -21,3 +27,7 @@ class ContextLimits:
     def tokens(self, estimated: int) -> int:
         """A whole request in the upstream's tokens; the estimate is that of the client's part."""
         return round((estimated + self.fixed_tokens) * self.ratio)
+
+    def least_tokens(self, estimated: int) -> int:
+        """The smaller of the estimate and its correction, which texts of other clients move."""
+        return min(estimated + self.fixed_tokens, self.tokens(estimated))

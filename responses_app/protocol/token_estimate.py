@@ -10,7 +10,13 @@ from typing import Any
 
 import orjson
 
-from responses_app.protocol.items import OUTPUTS, Item, content_text_with_refusals
+from responses_app.protocol.items import (
+    CALLS,
+    OUTPUTS,
+    Item,
+    call_arguments,
+    content_text_with_refusals,
+)
 
 CHARS_PER_TOKEN = 4  # of English text
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
@@ -22,15 +28,17 @@ TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 SAMPLED_CHARS = 8_192
 SLICES = 64
 
-# One token each: a short word, two digits, a run of signs, an indent, an end of line.
+# One token each: a short word, two digits, a run of signs, an indent, an end of line, a control
+# character. Long runs of white space have one for each few characters.
 _PIECES = re.compile(
     r"[A-Z]?[a-z\u00df-\u024f]+|[A-Z\u00c0-\u00de]{1,2}|[0-9]{1,2}|[!-/:-@\[-`{-~]{1,3}"
-    r"|[\n\r\t]\s*|  +"
+    r"|[\n\r\t]\s{0,7}|  {1,7}|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 )
 _LONG_WORDS = re.compile(r"[a-z\u00df-\u024f]{6}(?=[a-z\u00df-\u024f]{2})")  # a second token
 _ACCENTS = re.compile(r"[\u00c0-\u024f]")  # they split a word
 # Other scripts: tokens per character, signs and spaces between them included.
 _SCRIPTS = (
+    (re.compile(r"[\u0080-\u00bf\u0250-\u036f]"), 1.0),  # signs, phonetic letters, accents alone
     (re.compile(r"[\u0370-\u052f]"), 0.42),  # Greek, Cyrillic
     (re.compile(r"[\u0530-\u08ff]"), 0.6),  # Armenian, Hebrew, Arabic
     (re.compile(r"[\u0900-\u1cff]"), 0.9),  # Indic scripts, Thai, Georgian and others
@@ -88,7 +96,10 @@ def tool_tokens(spec: dict[str, Any]) -> int:
 
 def item_tokens(item: Item) -> int:
     if item.get("type") == "reasoning":
-        return TOKENS_PER_ITEM  # its text goes back in the tool loop under way, if at all
+        return TOKENS_PER_ITEM  # see ``sent_reasoning`` for the tool loop under way
+    if item.get("type") in CALLS:
+        name = item.get("name") or ""
+        return TOKENS_PER_ITEM + text_tokens(name) + text_tokens(call_arguments(item))
     content = item.get("content") or item.get("output") or item.get("arguments") or ""
     if isinstance(content, str):
         return TOKENS_PER_ITEM + text_tokens(content)

@@ -4,6 +4,7 @@ A call never loses its output, nor an output its call: upstreams refuse one with
 """
 
 from responses_app.protocol.items import CALLS, MARK, OUTPUTS, Item
+from responses_app.protocol.sent_reasoning import SentReasoning, request_sizes
 from responses_app.protocol.token_estimate import item_tokens
 
 RULE_ROLES = ("system", "developer")
@@ -23,12 +24,13 @@ def newest_that_fit(older: list[Item], room: int) -> list[Item]:
     return _summaries(older)
 
 
-def fitted(items: list[Item], room: int) -> list[Item]:
+def fitted(items: list[Item], room: int, sent: SentReasoning = SentReasoning.LOOP) -> list[Item]:
     """A whole conversation without its oldest turns, then without the oldest rounds of the last.
 
     Rules, summaries, the user's last messages and the last round stay, even if they do not fit.
     """
-    tokens = sum(map(item_tokens, items))
+    sizes = _Sizes(items, sent)
+    tokens = sizes.of(items)
     turns = _turns(items)
     kept: list[Item] = []
     for turn in turns[:-1]:
@@ -37,8 +39,20 @@ def fitted(items: list[Item], room: int) -> list[Item]:
             continue
         staying = [item for item in turn if _stays(item)]
         kept += staying
-        tokens -= sum(map(item_tokens, turn)) - sum(map(item_tokens, staying))
-    return kept + _fitted_turn(turns[-1], tokens, room)
+        tokens -= sizes.of(turn) - sizes.of(staying)
+    return kept + _fitted_turn(turns[-1], tokens, room, sizes)
+
+
+class _Sizes:
+    """Of the items of one request; where an item stands in it decides what is sent of it."""
+
+    def __init__(self, items: list[Item], sent: SentReasoning) -> None:
+        self._by_item: dict[int, int] = {}
+        for item, size in zip(items, request_sizes(items, sent), strict=True):
+            self._by_item[id(item)] = size
+
+    def of(self, items: list[Item]) -> int:
+        return sum(self._by_item[id(item)] for item in items)
 
 
 def question_of(items: list[Item]) -> list[Item]:
@@ -49,7 +63,7 @@ def question_of(items: list[Item]) -> list[Item]:
     return items[start:]
 
 
-def _fitted_turn(turn: list[Item], tokens: int, room: int) -> list[Item]:
+def _fitted_turn(turn: list[Item], tokens: int, room: int, sizes: _Sizes) -> list[Item]:
     rounds = _rounds(turn)
     kept = list(rounds[0])  # the user's messages
     for number, items in enumerate(rounds[1:], 1):
@@ -59,7 +73,7 @@ def _fitted_turn(turn: list[Item], tokens: int, room: int) -> list[Item]:
             continue
         staying = [item for item in items if _stays(item) or _is_from_user(item)]
         kept += staying
-        tokens -= sum(map(item_tokens, items)) - sum(map(item_tokens, staying))
+        tokens -= sizes.of(items) - sizes.of(staying)
     return kept
 
 

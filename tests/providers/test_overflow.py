@@ -16,6 +16,9 @@ MESSAGES: list[tuple[str, str, int | None, int | None]] = [
         9001,
         8192,
     ),
+    ("Qwen", "输入长度超过最大上下文长度 8192", None, None),
+    ("Zhipu", "Prompt 超长", None, None),
+    ("Zhipu, tokens", "请求的 token 数超出模型的上下文长度限制", None, None),
     ("OpenAI Responses", "Your input exceeds the context window of this model.", None, None),
     (
         "vLLM",

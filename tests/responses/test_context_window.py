@@ -50,6 +50,7 @@ def test_a_question_that_no_summary_shortens_is_refused(make_server: Callable[..
     with pytest.raises(openai.BadRequestError) as refused:
         server.openai().responses.create(model="hermes-agent", input=LONG * 3, tools=[], **extra)
     assert refused.value.code == "context_length_exceeded"
+    assert "Shorten the last message" in refused.value.message  # truncation is no remedy
 
 
 def test_the_servers_own_tools_and_prompt_take_room(make_server: Callable[..., Server]) -> None:

@@ -199,3 +199,35 @@ async def test_a_summary_in_pieces_covers_everything_once() -> None:
         texts += "".join(entry["text"] for entry in entries if entry["from"] == "user")
     assert texts == "".join(str(item["content"]) for item in talk)
     assert contexts == [f"summary {len(model.calls)}"]
+
+
+async def test_a_refusal_that_names_the_known_window_is_recovered_from() -> None:
+    """The upstream finds twice as many tokens as the estimate."""
+
+    def counts_more(call: ModelCall) -> Answer:
+        tokens = call.estimate() * 3
+        if tokens > WINDOW:
+            failure = too_long()
+            failure.overflow = ContextOverflow(tokens, WINDOW)
+            return failure
+        return writes("the summary" if is_summary(call) else "three")
+
+    talk = [user("first " * 300), answer("one " * 300), user("second " * 100), answer("two " * 100), user("third")]
+    for budget in (Budget(WINDOW, is_truncating=True), Budget(WINDOW, is_compacting=True)):
+        model = PlainModel(counts_more)
+        events = await run(model, ModelCall("m", talk, budget=budget))
+        assert isinstance(events[-1], TurnFinished)
+        assert model.calls[-1].items != talk
+
+
+async def test_a_server_that_counts_the_requested_answer_too_is_satisfied() -> None:
+    def counts_both(call: ModelCall) -> Answer:
+        if call.estimate() + (call.max_output_tokens or 0) > WINDOW:
+            return too_long()
+        return writes("the summary" if is_summary(call) else "three")
+
+    for budget in (Budget(WINDOW, is_truncating=True), Budget(WINDOW, is_compacting=True)):
+        model = PlainModel(counts_both)
+        call = ModelCall("m", TALK[2:], budget=budget, max_output_tokens=1400)
+        events = await run(model, call)
+        assert isinstance(events[-1], TurnFinished)

@@ -4,7 +4,7 @@ from statistics import mean
 
 import pytest
 
-from responses_app.protocol.token_estimate import SAMPLED_CHARS, text_tokens
+from responses_app.protocol.token_estimate import SAMPLED_CHARS, item_tokens, text_tokens
 from tests.support.token_samples import COUNTS, TEXTS
 
 
@@ -29,3 +29,25 @@ def test_a_mixed_text_counts_each_of_its_parts() -> None:
     mixed = TEXTS["english"] * 40 + TEXTS["base64"] * 20
     apart = text_tokens(TEXTS["english"] * 40) + text_tokens(TEXTS["base64"] * 20)
     assert text_tokens(mixed) == pytest.approx(apart, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("Z\u0301\u0310\u0322\u0334" * 1000, 4000),
+        ("\u0250\u0251\u0252" * 1000, 3000),
+        ("\u00a0\u00ab\u00b0" * 1000, 3000),
+        ("\x02" * 4000, 4000),
+        ("\n" * 4000, 500),
+        (" " * 4000, 500),
+    ],
+)
+def test_no_text_is_free(text: str, least: int) -> None:
+    assert text_tokens(text) >= least
+
+
+def test_calls_count_with_all_that_the_model_wrote() -> None:
+    long = "print(12345) " * 500
+    custom = item_tokens({"type": "custom_tool_call", "call_id": "c", "name": "py", "input": long})
+    assert custom > text_tokens(long)
+    assert item_tokens({"type": "function_call", "call_id": "c", "name": "n" * 60, "arguments": "{}"}) > 6

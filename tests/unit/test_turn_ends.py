@@ -146,6 +146,21 @@ async def test_an_empty_answer_of_an_earlier_attempt_is_asked_for_once(is_asked_
         assert model.calls[0].items[-1]["content"] == EMPTY
 
 
+def test_the_same_arguments_in_other_white_space_are_a_repetition() -> None:
+    repeats = Repeats()
+    for number in range(5):
+        gap = " " * number
+        repeats.noted(ToolCall("1", "look", f'{{"a":{gap}1,{gap}"b": 2}}'), "x")
+    assert repeats.must_stop
+
+
+async def test_an_answer_of_white_space_after_tools_is_empty() -> None:
+    script = [asks_for("look"), writes(" \n"), writes("Here it is.")]
+    model = PlainModel(lambda call: script[len(model.calls) - 1])
+    await turn(model)
+    assert len(model.calls) == 3
+
+
 def test_the_double_counts_tokens() -> None:
     [*_, end] = writes("x")
     assert isinstance(end, ModelFinished)

@@ -24,3 +24,10 @@ def test_the_cut_names_the_tool_and_its_arguments() -> None:
     cap = ResultCap(8_192, {"read_file": READ_FILE})
     assert "call read_file again with the same path, and offset and limit" in cap.visible("read_file", LONG)
     assert "call other again with arguments that return less" in cap.visible("other", LONG)
+
+
+def test_the_results_of_one_round_share_its_room() -> None:
+    seen = ResultCap(8_192, together=12).visible("look", LONG)
+    assert 12 * text_tokens(seen) < 8_192 // 2
+    assert ResultCap(8_192, together=2).tokens == ResultCap(8_192).tokens
+    assert (ResultCap(8_192).images, ResultCap(8_192, together=2).images) == (2, 1)

@@ -21,7 +21,9 @@ _CODES = frozenset(
 )
 # A rate limit counts tokens too. A shorter request is no remedy for it.
 _RATE_LIMIT = re.compile(
-    r"rate.?limit|per[ -](?:minute|hour|day)|\bTPM\b|too many requests|throttl|quota", re.IGNORECASE
+    r"rate.?limit|per[ -](?:minute|hour|day)|\bTPM\b|too many requests|throttl|quota"
+    r"|频率|并发|限流|限额|配额|每分钟|每天|余额|次数",
+    re.IGNORECASE,
 )
 _N = r"(?:about |of |only |: ?)*\(?[\d,]+\)?"
 _WINDOW = _N.replace(r"[\d,]+", r"(?P<window>[\d,]+)")
@@ -78,6 +80,9 @@ _FORMS = (
     # Z.ai
     r"tokens in request more than max tokens allowed",
     r"prompt exceeds max length",
+    # Qwen, Zhipu, Moonshot and others, in Chinese
+    r"(?:上下文|输入|请求|提示词?|消息|prompt|token)[^。，,]{0,20}(?:超过|超出|过长|太长|超长)",
+    r"(?:超过|超出)\S{0,20}(?:上下文|最大长度|最大输入|(?:token|长度)\S{0,4}(?:限制|上限))",
     # others
     r"(?:maximum|available) context",
     r"context (?:length|window|size)\W{1,5}(?:\w{1,20}\W{1,5}){0,3}exceed",

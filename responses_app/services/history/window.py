@@ -16,6 +16,8 @@ from responses_app.services.history.context import count_context
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 
+SHORTEN_INPUT = "Shorten it, or send truncation: auto to drop the oldest turns."
+SHORTEN_QUESTION = "Shorten the last message: it does not fit without the conversation either."
 OLDEST_TURNS = "oldest turns (truncation)"  # in X-Hermes-Ignored and on the row
 
 
@@ -41,14 +43,14 @@ def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -
     is_truncating = admission.echo.get("truncation") == "auto"
     is_managed = bool(admission.request.get("context_management"))
     if is_truncating or is_managed or admission.limits.is_compacting:
-        _check_fits(admission, _tokens_of(admission, question_of(newer.items)))
+        _check_fits(admission, _tokens_of(admission, question_of(newer.items)), SHORTEN_QUESTION)
         if not is_truncating:
             return ()
     estimated = _tokens_of(admission, newer.items)
     if not newer.replaces_all:
         estimated += _tokens_before(admission.owner_id, placement, reads)
     if not is_truncating:
-        _check_fits(admission, estimated)
+        _check_fits(admission, estimated, SHORTEN_INPUT)
         return ()
     window = admission.limits.window
     room = window - answer_reserve(window, admission.echo.get("max_output_tokens"))
@@ -62,14 +64,13 @@ def _tokens_of(admission: Admission, items: list[Item]) -> int:
     return estimate_tokens(items, echo.get("instructions"), echo.get("tools") or [])
 
 
-def _check_fits(admission: Admission, estimated: int) -> None:
-    tokens = admission.limits.tokens(estimated)
+def _check_fits(admission: Admission, estimated: int, remedy: str) -> None:
+    tokens = admission.limits.least_tokens(estimated)
     window = admission.limits.window
     if tokens > window:
         raise InvalidRequest(
             f"The input has about {tokens} tokens, with the server's own prompt and tools, "
-            f"and this model takes {window}. "
-            "Shorten it, or send truncation: auto to drop the oldest turns.",
+            f"and this model takes {window}. {remedy}",
             param="input",
             code="context_length_exceeded",
         )
