@@ -22,13 +22,17 @@ class Unreadable(ValueError):
 
 
 async def extract(
-    kind: str, data: bytes, address: str = "", max_secs: float = MAX_SECS
+    kind: str,
+    data: bytes,
+    address: str = "",
+    content_type: str = "",
+    max_secs: float = MAX_SECS,
 ) -> dict[str, str]:
-    """The ``text`` of a document of kind ``pdf`` or ``html``, and the ``title`` of a page."""
+    """The ``text`` of a document of kind ``pdf``, ``html`` or ``text``, and the ``title`` of a page."""
     async with _slot():
         try:
             async with asyncio.timeout(max_secs):
-                found = await _run(kind, data, address)
+                found = await _run(data, kind, address, content_type)
         except TimeoutError:
             raise Unreadable(f"it takes longer than {max_secs:g} seconds to read") from None
     found["text"] = cut(found["text"])
@@ -49,11 +53,11 @@ def _slot() -> asyncio.Semaphore:
     return _slots[loop]
 
 
-async def _run(kind: str, data: bytes, address: str) -> dict[str, str]:
+async def _run(data: bytes, *arguments: str) -> dict[str, str]:
     # No secret of the server is in the worker's environment.
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "PYTHONIOENCODING": "utf-8"}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", _START, kind, address),
+        *(sys.executable, "-c", _START, *arguments),
         cwd=_CODE,
         env=environment,
         stdin=asyncio.subprocess.PIPE,

@@ -50,6 +50,16 @@ async def test_a_long_text_is_read_in_pieces() -> None:
     assert rest.endswith("\n\nbbbbbbbbbb")
 
 
+@pytest.mark.parametrize("kind", ["text/plain; charset=punycode", "text/html; charset=punycode", "text/html"])
+async def test_a_page_can_not_choose_a_codec_that_is_no_character_set(kind: str) -> None:
+    """Punycode takes time that grows with the square of the page."""
+    async with web_server() as server:
+        server.page("/", "<meta charset=punycode>-" + "abc" * 100, kind)
+        web = web_of([f"site.test:{server.port}"], Names(site_test=[PUBLIC]).resolve)
+        text = await fetch(web, f"http://site.test:{server.port}")
+    assert text.endswith("-" + "abc" * 100)
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "headers", "reason"),
     [
