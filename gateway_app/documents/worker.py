@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from gateway_app.documents.charsets import decoded
 from gateway_app.documents.html_text import read_html
-from gateway_app.documents.limits import MAX_CPU_SECS, MAX_MEMORY_BYTES
+from gateway_app.documents.limits import MAX_CPU_SECS, MAX_MEMORY_BYTES, MAX_TITLE_CHARS, cut
 from gateway_app.documents.pdf_text import read_pdf
 
 Reader = Callable[[bytes, str, str], dict[str, str]]
@@ -37,5 +37,7 @@ def main() -> int:
     except Exception as error:  # libraries raise anything for a damaged file
         print(f"it is damaged or of another kind ({type(error).__name__})")
         return UNREADABLE
-    sys.stdout.write(json.dumps(found))
+    shown = {"text": cut(found["text"]), "title": found.get("title", "")[:MAX_TITLE_CHARS]}
+    output = json.dumps(shown, ensure_ascii=False)
+    sys.stdout.buffer.write(output.encode(errors="replace"))  # a PDF file may have half characters
     return 0
