@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from gateway_app.documents.limits import MAX_SECS, MAX_TEXT_CHARS
+from gateway_app.documents.limits import MAX_OUTPUT_BYTES, MAX_SECS
 
 # Each of them may take MAX_MEMORY_BYTES and a processor.
 MAX_WORKERS = 2
@@ -22,23 +22,20 @@ class Unreadable(ValueError):
 
 
 async def extract(
-    kind: str, data: bytes, address: str = "", max_secs: float = MAX_SECS
+    kind: str,
+    data: bytes,
+    address: str = "",
+    content_type: str = "",
+    max_secs: float = MAX_SECS,
 ) -> dict[str, str]:
-    """The ``text`` of a document of kind ``pdf`` or ``html``, and the ``title`` of a page."""
+    """The ``text`` of a document of kind ``pdf``, ``html`` or ``text``, and the ``title`` of a page."""
     async with _slot():
         try:
             async with asyncio.timeout(max_secs):
-                found = await _run(kind, data, address)
+                found = await _run(data, kind, address, content_type)
         except TimeoutError:
             raise Unreadable(f"it takes longer than {max_secs:g} seconds to read") from None
-    found["text"] = cut(found["text"])
     return found
-
-
-def cut(text: str) -> str:
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    return f"{text[:MAX_TEXT_CHARS]}\n[cut: the first {MAX_TEXT_CHARS} characters are shown]"
 
 
 def _slot() -> asyncio.Semaphore:
@@ -49,11 +46,11 @@ def _slot() -> asyncio.Semaphore:
     return _slots[loop]
 
 
-async def _run(kind: str, data: bytes, address: str) -> dict[str, str]:
+async def _run(data: bytes, *arguments: str) -> dict[str, str]:
     # No secret of the server is in the worker's environment.
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "PYTHONIOENCODING": "utf-8"}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", _START, kind, address),
+        *(sys.executable, "-c", _START, *arguments),
         cwd=_CODE,
         env=environment,
         stdin=asyncio.subprocess.PIPE,
@@ -62,7 +59,7 @@ async def _run(kind: str, data: bytes, address: str) -> dict[str, str]:
         start_new_session=True,
     )
     try:
-        output, _ = await process.communicate(data)
+        _, output = await asyncio.gather(_send(process, data), _receive(process))
     finally:
         with suppress(ProcessLookupError):
             process.kill()
@@ -73,3 +70,23 @@ async def _run(kind: str, data: bytes, address: str) -> dict[str, str]:
         raise Unreadable("it takes more time or memory to read than a document may")
     found: dict[str, str] = json.loads(output)
     return found
+
+
+async def _send(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError, ConnectionResetError):  # the worker has given up
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _receive(process: asyncio.subprocess.Process) -> bytes:
+    """A parser that a document takes over could write without end."""
+    assert process.stdout is not None
+    output = bytearray()
+    while chunk := await process.stdout.read(65_536):
+        output += chunk
+        if len(output) > MAX_OUTPUT_BYTES:
+            raise Unreadable("its text is too long")
+    await process.wait()
+    return bytes(output)

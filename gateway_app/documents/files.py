@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections import OrderedDict
 
-from gateway_app.documents.extraction import Unreadable, cut, extract
+from gateway_app.documents.extraction import Unreadable, extract
+from gateway_app.documents.limits import cut
 
 # A turn of many rounds sends the same file with each of them.
 MAX_CACHED_CHARS = 4_000_000

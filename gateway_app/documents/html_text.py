@@ -4,6 +4,8 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
+from gateway_app.documents.charsets import decoded
+
 _SKIPPED = frozenset(
     ("script", "style", "noscript", "template", "svg", "iframe", "canvas", "select", "button")
 )
@@ -19,8 +21,8 @@ _MAIN = ("main", "article")
 _MARKS = {"h1": "# ", "h2": "## ", "h3": "### ", "h4": "#### ", "li": "- "}
 
 
-def read_html(data: bytes, address: str) -> dict[str, str]:
-    source = data.decode(errors="replace")
+def read_html(data: bytes, address: str, content_type: str) -> dict[str, str]:
+    source = decoded(data, content_type, is_html=True)
     page = _Page(address, is_whole=not re.search(r"<(main|article)[\s>]", source, re.IGNORECASE))
     page.feed(source)
     page.close()

@@ -5,7 +5,7 @@ import io
 from gateway_app.documents.limits import MAX_PAGES, MAX_TEXT_CHARS
 
 
-def read_pdf(data: bytes, address: str) -> dict[str, str]:
+def read_pdf(data: bytes, address: str, content_type: str) -> dict[str, str]:
     # Half a second that the server itself need not spend.
     from pypdf import PdfReader
 

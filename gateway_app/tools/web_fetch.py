@@ -17,9 +17,9 @@ from gateway_app.tools.support.public_http import (
 from gateway_app.tools.support.schema import checked, parameters_of
 
 MAX_CHARS = 40_000  # of one result, so that the model sees the note at its end
+MAX_TYPE_CHARS = 500  # an argument of a process has a limit
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = re.compile(r"text/.+|application/(.+\+)?(json|xml|yaml|javascript)")
-_CHARSET = re.compile(r"charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 
 PARAMETERS = parameters_of(
     {
@@ -62,24 +62,11 @@ async def _read(page: Page) -> tuple[str, str]:
         raise FetchRefused(
             f"{page.url} is no text: {kind or 'of unknown type'}, {len(page.body)} bytes"
         )
-    text = _decoded(page)
-    if kind not in _HTML:
-        return "", text
-    found = await extract("html", text.encode(), page.url)
-    return found["title"], found["text"]
-
-
-def _decoded(page: Page) -> str:
-    named = _CHARSET.search(page.content_type) or _CHARSET.search(
-        page.body[:4096].decode("latin-1")
-    )
-    charset = "utf-8"
-    if named is not None:
-        charset = named[1]
-    try:
-        return page.body.decode(charset, errors="replace")
-    except (LookupError, UnicodeError):  # unknown, or a codec that is no character set
-        return page.body.decode(errors="replace")
+    reader = "text"
+    if kind in _HTML:
+        reader = "html"
+    found = await extract(reader, page.body, page.url, page.content_type[:MAX_TYPE_CHARS])
+    return found.get("title", ""), found["text"]
 
 
 def _piece(text: str, offset: int) -> str:

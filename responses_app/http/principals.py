@@ -29,6 +29,7 @@ OPERATOR_SECS = 3600
 PLAYGROUND_PERMISSION = "responses_app.use_playground"
 DECIDE_PERMISSION = "responses_app.decide_toolevent"
 ROOT_ACTOR = f"{KEY_ACTOR}root"
+UNKNOWN_ACTOR = "unauthenticated"  # under HERMES_AUTH=off
 _OPERATOR_SALT = "responses_app.operator_token"
 
 
@@ -49,6 +50,8 @@ class Principal:
         """The caller's name in records of who did what."""
         if self.operator:
             return operator_actor(self.operator)
+        if self.authority is None:
+            return UNKNOWN_ACTOR
         return f"{KEY_ACTOR}{self.key_id or 'root'}"
 
     @property

@@ -47,6 +47,7 @@ def read_compact(body: dict[str, Any], principal: Principal) -> Admission:
     return Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,
+        authority=principal.authority,
         model=model,
         items=items,
         echo=echo,

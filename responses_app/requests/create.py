@@ -9,7 +9,6 @@ from django.utils.module_loading import import_string
 from responses_app.http.principals import Principal
 from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.errors import InvalidRequest
-from responses_app.protocol.items import Item, request_id_of
 from responses_app.requests import options
 from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.fields import (
@@ -38,8 +37,6 @@ from responses_app.requests.structures import metadata
 from responses_app.requests.tool_choice import check_choice, is_hosted_choice, tool_choice
 from responses_app.requests.tools import added_tools, hosted_tool_names, tools
 from responses_app.services.lifecycle.admission import Admission
-from responses_app.services.lifecycle.approval_requests import is_answer
-from responses_app.services.lifecycle.approvals import ApprovalNotAllowed
 from responses_app.services.profiles import find_profile
 
 SERVICE_TIERS = ("auto", "default", "flex", "priority", "scale", "fast", "ultrafast")
@@ -110,7 +107,6 @@ def read_create(
     items = read_input(given["input"], principal.owner_id)
     past = other.get(HISTORY, [])
     check_compactions(past, principal.owner_id, HISTORY)
-    _check_authority(past + items, principal)
     _check_together(given, echo)
     model = resolve_model(given.get("model"), principal)
     check_choice(echo.get("tool_choice"), echo.get("tools"), model, added_tools(past + items))
@@ -121,6 +117,7 @@ def read_create(
     admission = Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,
+        authority=principal.authority,
         model=model,
         items=past + items,
         history_items=len(past),
@@ -152,15 +149,6 @@ def context_limits(model: str, requested: list[Any] | None, mode: str) -> Contex
     limits_of = import_string(settings.HERMES_CONTEXT_LIMITS)
     limits: ContextLimits = limits_of(model, requested, mode)
     return limits
-
-
-def _check_authority(items: list[Item], principal: Principal) -> None:
-    """With HERMES_AUTH=off, a command of the agent could approve its own calls."""
-    if principal.authority is not None:
-        return
-    for item in items:
-        if is_answer(item):
-            raise ApprovalNotAllowed(request_id_of(item))
 
 
 def _check_together(given: dict[str, Any], echo: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.agent.tools import ToolContext
 from gateway_app.config.web_hosts import read_web_hosts
-from gateway_app.tools.support.public_http import MAX_BYTES, FetchRefused, PublicWeb, is_public
+from gateway_app.tools.support.public_addresses import is_public
+from gateway_app.tools.support.public_http import MAX_BYTES, FetchRefused, PublicWeb
 from gateway_app.tools.web_fetch import MAX_CHARS, make_web_fetch
 from tests.support.web_pages import PRIVATE, PUBLIC, Names, web_of, web_server
 
@@ -48,6 +49,16 @@ async def test_a_long_text_is_read_in_pieces() -> None:
         rest = await fetch(web, address, offset=MAX_CHARS)
     assert first.endswith(f"a\n[cut: go on with offset={MAX_CHARS}; the text has {MAX_CHARS + 10} characters]")
     assert rest.endswith("\n\nbbbbbbbbbb")
+
+
+@pytest.mark.parametrize("kind", ["text/plain; charset=punycode", "text/html; charset=punycode", "text/html"])
+async def test_a_page_can_not_choose_a_codec_that_is_no_character_set(kind: str) -> None:
+    """Punycode takes time that grows with the square of the page."""
+    async with web_server() as server:
+        server.page("/", "<meta charset=punycode>-" + "abc" * 100, kind)
+        web = web_of([f"site.test:{server.port}"], Names(site_test=[PUBLIC]).resolve)
+        text = await fetch(web, f"http://site.test:{server.port}")
+    assert text.endswith("-" + "abc" * 100)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +187,28 @@ async def test_a_name_is_resolved_once_so_that_rebinding_it_changes_nothing() ->
         "2002:7f00:1::",
         "2001:0:4136:e378:8000:63bf:3fff:fdd2",
         "198.18.0.1",
+        "192.0.0.8",
+        "192.0.0.192",
+        "192.88.99.1",
+        "240.0.0.1",
+        "203.0.113.1",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "::127.0.0.1",
+        "::8.8.8.8",
+        "::ffff:0:127.0.0.1",
+        "::ffff:0:8.8.8.8",
+        "64:ff9b:1::a00:1",
+        "64:ff9b:1::808:808",
+        "100::1",
+        "100:0:0:1::1",
+        "2001:20::1",
+        "2001:db8::1",
+        "2606:2800:220:1:0:5efe:10.0.0.1",
+        "3fff::1",
+        "4000::1",
+        "5f00::1",
+        "fd00:ec2::254",
     ],
 )
 def test_addresses_of_private_networks_are_not_public(address: str) -> None:

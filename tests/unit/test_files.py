@@ -6,9 +6,10 @@ import time
 
 import pytest
 
+from gateway_app.documents import extraction
 from gateway_app.documents.extraction import Unreadable, extract
 from gateway_app.documents.files import file_text
-from gateway_app.documents.limits import MAX_TEXT_CHARS
+from gateway_app.documents.limits import MAX_OUTPUT_BYTES, MAX_TEXT_CHARS
 from tests.support.pdf_files import as_data_url, pdf, pdf_bomb
 
 
@@ -55,3 +56,25 @@ async def test_a_pdf_that_unpacks_to_too_much_ends_in_its_own_process() -> None:
 async def test_a_document_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(Unreadable, match="longer than"):
         await extract("html", b"<p>x", "http://x", max_secs=0.001)
+
+
+async def test_the_worker_cuts_the_text_itself() -> None:
+    """A page of many links is much longer as text: each of them gets the whole address."""
+    page = b"<title>" + b"t" * 5_000 + b"</title>" + b"<a href=x>x</a>" * 20_000
+    output = await extraction._run(page, "html", "http://site.test/" + "a" * 500 + "/", "text/html")
+    assert len(output["text"]) < MAX_TEXT_CHARS + 100
+    assert output["text"].endswith(f"[cut: the first {MAX_TEXT_CHARS} characters are shown]")
+    assert len(output["title"]) == 500
+
+
+async def test_the_server_reads_only_so_much_from_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = "import os\nwhile True: os.write(1, b'x' * 65536)"
+    monkeypatch.setattr(extraction, "_START", endless)
+    with pytest.raises(Unreadable, match="too long"):
+        await extract("text", b"x")
+
+
+async def test_the_longest_text_fits() -> None:
+    found = await extract("text", b"\x01" * (MAX_TEXT_CHARS + 5), "", "text/plain")
+    assert found["text"].startswith("\x01" * MAX_TEXT_CHARS)
+    assert MAX_OUTPUT_BYTES > 6 * MAX_TEXT_CHARS

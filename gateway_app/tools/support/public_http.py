@@ -14,15 +14,15 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpcore2
 
+from gateway_app.tools.support.public_addresses import Address, is_public
+
 MAX_BYTES = 2_000_000
 MAX_SECS = 20
 MAX_HOPS = 5  # redirects
 MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = (301, 302, 303, 307, 308)
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
@@ -36,19 +36,6 @@ class Page:
     status: int
     content_type: str  # in lower case, with its parameters
     body: bytes
-
-
-def is_public(address: Address) -> bool:
-    """Also of addresses that stand for another one: mapped, translated and tunnelled ones."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(inner)
-        if address.teredo is not None or address.is_site_local:
-            return False
-    return address.is_global and not address.is_multicast
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from responses_app.agent_profiles import FUNCTION_CALL, REPLACE
 from responses_app.eventlog import Tail
-from responses_app.models import ApprovalMode, Kind, TurnPolicy
+from responses_app.models import ApprovalMode, Approver, Kind, TurnPolicy
 from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.items import Item
 from responses_app.protocol.reasoning_items import RAW
@@ -27,6 +27,7 @@ class Admission:
     model: str
     items: list[Item]
     requested_by: str = ""
+    authority: Approver | None = None  # over the calls that its items decide about
     echo: dict[str, Any] = field(default_factory=dict)
     request: dict[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()

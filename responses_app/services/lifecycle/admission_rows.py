@@ -18,7 +18,7 @@ from responses_app.protocol.status import Status
 from responses_app.services.history.placement import FREE, Placement, find_placement, make_room
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.lifecycle.admission import Admission, Admitted
-from responses_app.services.lifecycle.approvals import decide_requests
+from responses_app.services.lifecycle.approvals import Decider, decide_requests
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_admission
 from responses_app.services.lifecycle.claim import (
     PROCESS_ID,
@@ -54,7 +54,8 @@ def store_admission(
     """
     placement = find_placement(admission, reads)
     first_new = len(admission.items) - len(placement.items)
-    decide_requests(admission.owner_id, admission.requested_by, placement.items, first_new)
+    decider = Decider(admission.requested_by, admission.authority)
+    decide_requests(admission.owner_id, decider, placement.items, first_new)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
         session_key = admission.session_key

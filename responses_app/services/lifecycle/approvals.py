@@ -148,10 +148,17 @@ def _decide(
     return [event.call_id for event in chosen]
 
 
-def decide_requests(owner_id: int, actor: str, items: Sequence[Item], first_index: int) -> None:
-    """Apply the answers of a client to the requests of an earlier turn."""
-    decider = Decider(actor, Approver.CLIENT)
+def decide_requests(
+    owner_id: int, decider: Decider, items: Sequence[Item], first_index: int
+) -> None:
+    """Apply the answers of a client to the requests of an earlier turn.
+
+    Every route that takes items ends here. With HERMES_AUTH=off, a command of the agent can reach
+    them all, and must not approve its own calls.
+    """
     for event, is_approved in answered_events(owner_id, items, first_index):
+        if not decider.may_decide(event):
+            raise ApprovalNotAllowed(event.response_id)
         decision = Decision.ONCE if is_approved else Decision.DENY
         _record(event, decision, decider)
 
