@@ -26,7 +26,7 @@ from responses_app.database import database
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response, ToolEvent
 from responses_app.protocol.items import Item, all_call_ids, output_ids
-from responses_app.services.history.compaction import expand
+from responses_app.services.history.compaction import Expanded, expand
 from responses_app.services.history.context import Context, read_context
 from responses_app.services.lifecycle.claim import FreshTurn
 
@@ -103,13 +103,8 @@ def _model_context(
     facts = turn_facts(row, fresh, {tool.name for tool in own_tools}, missing_servers)
     instructions = read_instructions(row, request, fresh, core_prompt, agent.instructions, facts)
     newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
-    older = Context([])
     budget = _budget(request, agent)
-    if not newer.replaces_all:
-        room = None
-        if budget.is_truncating and budget.window and not _answers_earlier_calls(newer.items):
-            room = budget.room(0)  # the loop drops more, where the rest of the request is long
-        older = read_context(row.owner_id, request.history, room)
+    older = _older_context(row, request, budget, newer)
     context_items = older.items + newer.items
     requested = read_requested(row, context_items, ledger)
     progress = _with_requested(progress, requested)
@@ -147,6 +142,15 @@ def _model_context(
         kept_items = len(older.items)
     progress = replace(progress, notes=notes)
     return TurnContext(agent, call, progress, ledger, kept_items, approved=requested.approved)
+
+
+def _older_context(row: Response, request: TurnRequest, budget: Budget, newer: Expanded) -> Context:
+    if newer.replaces_all:
+        return Context([])
+    room = None
+    if budget.is_truncating and budget.window and not _answers_earlier_calls(newer.items):
+        room = budget.room(0)  # the loop drops more, where the rest of the request is long
+    return read_context(row.owner_id, request.history, room)
 
 
 def _with_requested(progress: ResumedTurn, requested: RequestedCalls) -> ResumedTurn:

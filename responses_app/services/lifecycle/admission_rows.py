@@ -86,9 +86,7 @@ def store_admission(
         tail.unstored_request = request
     claimed = None
     if is_claimed:
-        notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
-        fresh = FreshTurn(segment, request, placement.session.instructions, notes)
-        claimed = Claimed(row, numbering, fresh)
+        claimed = Claimed(row, numbering, _fresh_turn(row, segment, request, placement.session))
     tail.clients.add(response_id)
     admitted = Admitted(
         response_id,
@@ -102,6 +100,13 @@ def store_admission(
         reader=response_id,
     )
     return Stored(admitted, segment, claimed)
+
+
+def _fresh_turn(
+    row: Response, opening: Segment, request: AdmittedRequest, session: Session
+) -> FreshTurn:
+    notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
+    return FreshTurn(opening, request, session.instructions, notes)
 
 
 def _admitted_columns(
