@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db import connection
+from django.db import connection, transaction
 
 from responses_app.eventlog.inserting import COLUMNS, ROW, row_values
 from responses_app.eventlog.segments import Segment, concatenated
@@ -42,18 +42,25 @@ def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]
 
 def replace_all_with_merged(logs: Mapping[str, Sequence[tuple[Segment, bytes]]]) -> None:
     """The same for many; a log without a merged form stays as it is, and is not tried again."""
+    with transaction.atomic():
+        ids = _marked_as_merged(list(logs))
+        replaced = [response_id for response_id in ids if logs[response_id]]
+        EventSegment.objects.filter(response_id__in=replaced).delete()
+        rows: list[tuple[int | str | bytes, ...]] = []
+        for response_id in replaced:
+            for segment, packed in logs[response_id]:
+                rows.append(row_values(segment, Codec.ZLIB, packed))
+        statement = f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {ROW}"
+        with connection.cursor() as cursor:
+            cursor.executemany(statement, rows)
+
+
+def _marked_as_merged(response_ids: list[str]) -> list[str]:
+    """Those of them that are neither deleted, nor merged, nor held by another session."""
     unmerged = Response.objects.filter(
-        pk__in=list(logs), is_log_merged=False, deleted_at__isnull=True
+        pk__in=response_ids, is_log_merged=False, deleted_at__isnull=True
     )
     locked = unmerged.select_for_update(skip_locked=True)
     ids = list(locked.values_list("pk", flat=True))
     Response.objects.filter(pk__in=ids).update(is_log_merged=True)
-    replaced = [response_id for response_id in ids if logs[response_id]]
-    EventSegment.objects.filter(response_id__in=replaced).delete()
-    rows: list[tuple[int | str | bytes, ...]] = []
-    for response_id in replaced:
-        for segment, packed in logs[response_id]:
-            rows.append(row_values(segment, Codec.ZLIB, packed))
-    statement = f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {ROW}"
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, rows)
+    return ids

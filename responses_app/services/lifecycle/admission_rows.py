@@ -87,7 +87,7 @@ def store_admission(
         tail.unstored_request = request
     claimed = None
     if is_claimed:
-        claimed = _claimed(row, numbering, segment, request, placement)
+        claimed = Claimed(row, numbering, _fresh_turn(row, segment, request, placement.session))
     tail.clients.add(response_id)
     admitted = Admitted(
         response_id,
@@ -103,17 +103,11 @@ def store_admission(
     return Stored(admitted, segment, claimed)
 
 
-def _claimed(
-    row: Response,
-    numbering: Numbering,
-    segment: Segment,
-    request: AdmittedRequest,
-    placement: Placement,
-) -> Claimed:
-    """The turn with all that its context needs, so that nothing is read again."""
+def _fresh_turn(
+    row: Response, opening: Segment, request: AdmittedRequest, session: Session
+) -> FreshTurn:
     notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
-    fresh = FreshTurn(segment, request, placement.session.instructions, notes)
-    return Claimed(row, numbering, fresh)
+    return FreshTurn(opening, request, session.instructions, notes)
 
 
 def _admitted_columns(
