@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from gateway_app.tools.support.public_http import Address, PublicWeb
+from gateway_app.tools.support.public_addresses import Address
+from gateway_app.tools.support.public_http import PublicWeb
 
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"  # both are this machine: which is public, the test says
 
