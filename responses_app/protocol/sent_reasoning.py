@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import orjson
 
-from responses_app.protocol.items import STATE, Item
+from responses_app.protocol.items import Item
 from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.token_estimate import (
     BASE64_CHARS_PER_TOKEN,
@@ -57,14 +57,16 @@ def _reasoning_tokens(items: Sequence[Item], index: int) -> int:
 
 
 def _encrypted_tokens(item: Item) -> int:
-    state = (item.get(STATE) or {}).get("state") or {}
-    encrypted = state.get("encrypted_content") or item.get("encrypted_content") or ""
+    encrypted = item.get("encrypted_content") or ""
+    found = item.get("provider_state")
+    if found is not None:
+        encrypted = found["state"].get("encrypted_content") or encrypted
     return len(encrypted) // BASE64_CHARS_PER_TOKEN
 
 
 def _state_tokens(item: Item) -> int:
     """Of the state of a message or a call: details of its reasoning, and signatures."""
-    found = item.get(STATE)
+    found = item.get("provider_state")
     if not found or not found["state"]:
         return 0
     return len(orjson.dumps(found["state"])) // CHARS_PER_TOKEN
