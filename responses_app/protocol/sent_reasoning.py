@@ -59,7 +59,7 @@ def _reasoning_tokens(items: Sequence[Item], index: int) -> int:
 def _encrypted_tokens(item: Item) -> int:
     encrypted = item.get("encrypted_content") or ""
     found = item.get("provider_state")
-    if found:
+    if found is not None:
         encrypted = found["state"].get("encrypted_content") or encrypted
     return len(encrypted) // BASE64_CHARS_PER_TOKEN
 
