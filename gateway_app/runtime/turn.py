@@ -23,7 +23,6 @@ from gateway_app.agent.events import (
     UpstreamPosition,
     Usage,
 )
-from gateway_app.documents.readers import current_owner
 from gateway_app.runtime.agent_run import cancel_upstream, make_recorder, start_agent
 from gateway_app.runtime.mcp import wait_until_connected
 from gateway_app.runtime.missing_servers import deviation, wait_for_servers
@@ -99,7 +98,6 @@ class TurnRun:
 
     # -- the attempt --------------------------------------------------------------------
     async def run(self) -> None:
-        current_owner.set(self.row.owner_id)  # in the context of the turn's own task
         try:
             await self._run_to_end()
         except Fenced:
