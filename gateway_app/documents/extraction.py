@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from gateway_app.documents.limits import MAX_OUTPUT_BYTES, MAX_SECS
+from gateway_app.documents.readers import ReaderQueue, current_owner
 
 # Each of them may take MAX_MEMORY_BYTES and a processor.
 MAX_WORKERS = 2
 UNREADABLE = 2
 _CODE = Path(__file__).parents[2]
 _START = "import sys; from gateway_app.documents.worker import main; sys.exit(main())"
-_slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+_queues: dict[asyncio.AbstractEventLoop, ReaderQueue] = {}
 
 
 class Unreadable(ValueError):
@@ -29,7 +30,7 @@ async def extract(
     max_secs: float = MAX_SECS,
 ) -> dict[str, str]:
     """The ``text`` of a document of kind ``pdf``, ``html`` or ``text``, and the ``title`` of a page."""
-    async with _slot():
+    async with _queue().slot(current_owner.get()):
         try:
             async with asyncio.timeout(max_secs):
                 found = await _run(data, kind, address, content_type)
@@ -38,12 +39,12 @@ async def extract(
     return found
 
 
-def _slot() -> asyncio.Semaphore:
+def _queue() -> ReaderQueue:
     loop = asyncio.get_running_loop()
-    if loop not in _slots:
-        _slots.clear()  # tests have many loops, a server has one
-        _slots[loop] = asyncio.Semaphore(MAX_WORKERS)
-    return _slots[loop]
+    if loop not in _queues:
+        _queues.clear()  # tests have many loops, a server has one
+        _queues[loop] = ReaderQueue(MAX_WORKERS)
+    return _queues[loop]
 
 
 async def _run(data: bytes, *arguments: str) -> dict[str, str]:
@@ -58,12 +59,14 @@ async def _run(data: bytes, *arguments: str) -> dict[str, str]:
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
+    sending = asyncio.create_task(_send(process, data))
     try:
-        _, output = await asyncio.gather(_send(process, data), _receive(process))
+        output = await _receive(process)
     finally:
+        sending.cancel()
         with suppress(ProcessLookupError):
             process.kill()
-        await asyncio.shield(process.wait())
+        await asyncio.shield(_close(process))
     if process.returncode == UNREADABLE:
         raise Unreadable(output.decode(errors="replace").strip())
     if process.returncode:
@@ -78,6 +81,14 @@ async def _send(process: asyncio.subprocess.Process, data: bytes) -> None:
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()
+
+
+async def _close(process: asyncio.subprocess.Process) -> None:
+    """A pipe that is not read to its end stays open; of a dead process it has little left."""
+    assert process.stdout is not None
+    while await process.stdout.read(65_536):
+        pass
+    await process.wait()
 
 
 async def _receive(process: asyncio.subprocess.Process) -> bytes:

@@ -13,6 +13,7 @@ from gateway_app.agent.events import AgentEvent, UpstreamPosition
 from gateway_app.agent.loop import run_turn
 from gateway_app.agent.model_call import CancellingProvider
 from gateway_app.agent.tools import Tool
+from gateway_app.documents.readers import current_owner
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.consent import asks_in_output
@@ -53,6 +54,7 @@ def _asking_tools(row: Response, tools: Iterable[Tool]) -> set[str]:
 
 
 def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGenerator[AgentEvent]:
+    current_owner.set(row.owner_id)  # in the context of the turn's own task
     providers = get_providers(context.agent.models())
     retries = settings.HERMES_STREAM_RETRIES
     progress = context.progress
