@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from gateway_app.agent.tools import MEMORY, TODO, ChangeNotes, NoNotes, Notes
+from gateway_app.agent.tools import MEMORY, TODO, ChangeNotes, NoNotes, Notes, Tool
 from gateway_app.tools import memory, todo
 from responses_app.database import database
 from responses_app.models import Response
@@ -43,20 +43,21 @@ class RowNotes:
 def turn_facts(
     row: Response,
     fresh: FreshTurn | None,
-    tools: Collection[str],
+    tools: Collection[Tool],
     missing_servers: Collection[str],
     window: int = 0,
 ) -> str:
     """The end of the instructions: the notes of the model's tools, and which tools are missing."""
     room = window // NOTES_SHARE or DEFAULT_TOKENS
+    names = {tool.name for tool in tools}
     parts = []
     if missing_servers:
         parts.append(MISSING.format(labels=", ".join(missing_servers)))
-    if MEMORY in tools:
+    if MEMORY in names:
         notes = _known_notes(row, fresh, MEMORY)
         if notes:
             parts.append(f"{MEMORIES}\n{_listed_memories(notes, room)}")
-    if TODO in tools:
+    if TODO in names:
         entries = _known_notes(row, fresh, TODO)
         if entries:
             parts.append(f"{TODO_LIST}\n{_listed_todo(entries, room)}")

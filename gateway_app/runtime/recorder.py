@@ -253,8 +253,7 @@ class Recorder:
             return
         if event.context.items:
             self._builder.compacted(self._seal(event.context))
-        else:  # there is no summary, and the turn goes on without one
-            self._builder.close("incomplete")
+        self._builder.close("incomplete")  # without a summary the turn goes on
         self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
 
     def _truncation(self, event: types.Truncation) -> None:

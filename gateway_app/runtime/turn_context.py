@@ -95,13 +95,11 @@ def _model_context(
     ledger: dict[str, ToolEvent],
     missing_servers: Sequence[str],
 ) -> TurnContext:
-    fields = request.fields
-    tools = fields.get("tools")
+    tools = request.fields.get("tools")
     own_tools = agent.tools(tools, row.client_tools)
     # The day of the response, so that all attempts send the same.
     core_prompt = agent.core_prompt(row.created_at.astimezone(UTC).date(), own_tools)
-    names = {tool.name for tool in own_tools}
-    facts = turn_facts(row, fresh, names, missing_servers, agent.window().tokens)
+    facts = turn_facts(row, fresh, own_tools, missing_servers, agent.window().tokens)
     instructions = read_instructions(row, request, fresh, core_prompt, agent.instructions, facts)
     newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
     budget = _budget(request, agent)
@@ -127,9 +125,9 @@ def _model_context(
         hosted_tools=offered.of_upstream(),
         extras=request.upstream_fields(),
         chat_extras=request.chat_fields(),
-        tool_choice=fields.get("tool_choice") or "auto",
-        max_output_tokens=fields.get("max_output_tokens"),
-        max_tool_calls=fields.get("max_tool_calls"),
+        tool_choice=request.fields.get("tool_choice") or "auto",
+        max_output_tokens=request.fields.get("max_output_tokens"),
+        max_tool_calls=request.fields.get("max_tool_calls"),
         max_iterations=agent.max_iterations,
         compact_threshold=_compact_threshold(request, agent, budget),
         budget=budget,

@@ -4,6 +4,7 @@ from typing import cast
 
 from gateway_app.agent.tools import MEMORY, TODO
 from gateway_app.runtime.notes import turn_facts
+from gateway_app.tools import memory, todo
 from responses_app.models import Response
 from responses_app.protocol.token_estimate import text_tokens
 from responses_app.services.lifecycle.claim import FreshTurn
@@ -17,7 +18,7 @@ class Fresh:
 
 
 def shown(window: int) -> str:
-    return turn_facts(Response(), cast(FreshTurn, Fresh()), {MEMORY, TODO}, (), window)
+    return turn_facts(Response(), cast(FreshTurn, Fresh()), (memory.TOOL, todo.TOOL), (), window)
 
 
 def test_notes_take_a_part_of_a_small_window() -> None:
