@@ -12,6 +12,8 @@ from gateway_app.documents.limits import cut
 # A turn of many rounds sends the same file with each of them.
 MAX_CACHED_CHARS = 4_000_000
 _texts: OrderedDict[str, str] = OrderedDict()
+MAX_UNREADABLE = 1000
+_unreadable: dict[str, str] = {}  # the reason, so that no file is tried again in each turn
 
 
 def is_pdf(data: bytes) -> bool:
@@ -48,13 +50,25 @@ def plain_text(data: bytes) -> str | None:
 async def file_text(name: str, file_data: str) -> str:
     """The text of a file in a frame that names it."""
     key = hashlib.sha256(f"{name}\0{file_data}".encode()).hexdigest()
+    if key in _unreadable:
+        raise Unreadable(_unreadable[key])
     if key not in _texts:
-        text = await _read(file_bytes(file_data))
+        text = await _read_or_note(key, file_data)
         _texts[key] = f"[file {json.dumps(name)}]\n{text}\n[end of the file]"
         while len(_texts) > 1 and sum(map(len, _texts.values())) > MAX_CACHED_CHARS:
             _texts.popitem(last=False)
     _texts.move_to_end(key)
     return _texts[key]
+
+
+async def _read_or_note(key: str, file_data: str) -> str:
+    try:
+        return await _read(file_bytes(file_data))
+    except Unreadable as error:
+        if len(_unreadable) >= MAX_UNREADABLE:
+            _unreadable.clear()
+        _unreadable[key] = str(error)
+        raise
 
 
 async def _read(data: bytes) -> str:

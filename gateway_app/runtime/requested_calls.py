@@ -13,7 +13,7 @@ from gateway_app.agent.approval_items import (
     is_own_request,
 )
 from gateway_app.agent.tools import ToolCall
-from gateway_app.runtime.visible_results import DEFAULT_CAP
+from gateway_app.runtime.visible_results import ResultCap
 from responses_app.models import Decision, Response, ToolEvent, ToolStatus
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import APPROVAL_RESPONSE, Item, all_call_ids, request_id_of
@@ -27,7 +27,9 @@ class RequestedCalls:
     outputs: dict[str, str] = field(default_factory=dict)  # of the others, by call id
 
 
-def read_requested(row: Response, items: list[Item], ledger: Collection[str]) -> RequestedCalls:
+def read_requested(
+    row: Response, items: list[Item], ledger: Collection[str], cap: ResultCap
+) -> RequestedCalls:
     """``items`` are the conversation, ``ledger`` the ids of calls that this turn has begun."""
     found = RequestedCalls()
     done = carried_out(items)
@@ -46,7 +48,7 @@ def read_requested(row: Response, items: list[Item], ledger: Collection[str]) ->
         if event is not None and (is_begun or request_id in found.approved):
             found.pending.append(_call(event, item, request_id))
         else:
-            found.outputs[request_id] = _output(row, event, request_id, reasons)
+            found.outputs[request_id] = _output(row, event, request_id, reasons, cap)
     return found
 
 
@@ -62,16 +64,21 @@ def _call(event: ToolEvent, item: Item, request_id: str) -> ToolCall:
 
 
 def _output(
-    row: Response, event: ToolEvent | None, request_id: str, reasons: dict[str, str]
+    row: Response,
+    event: ToolEvent | None,
+    request_id: str,
+    reasons: dict[str, str],
+    cap: ResultCap,
 ) -> str:
-    if request_id in reasons or (event is not None and event.decision == Decision.DENY):
+    is_denied = event is not None and event.decision == Decision.DENY
+    if event is not None and event.is_over and not is_denied:  # it ran: a later denial is too late
+        earlier = run_event(row.owner_id, request_id)
+        if earlier is None or not earlier.is_over:
+            return INTERRUPTED
+        return cap.visible(earlier.name, earlier.output)
+    if is_denied or request_id in reasons:
         return f"{DENIED_BY_CLIENT} {reasons.get(request_id, '')}".strip()
-    if event is None or not event.is_over:
-        return NOT_APPROVED
-    earlier = run_event(row.owner_id, request_id)
-    if earlier is None or not earlier.is_over:
-        return INTERRUPTED
-    return DEFAULT_CAP.visible(earlier.name, earlier.output)
+    return NOT_APPROVED
 
 
 def _reasons(items: Iterable[Item]) -> dict[str, str]:

@@ -78,8 +78,7 @@ def build_turn_context(
     request = read_request(row, admitted)
     agent = agent_of(row.model)
     if row.attempt > 1:
-        cap = ResultCap(agent.window().tokens, available_tools())
-        progress = read_progress(earlier.events, earlier.builder, ledger, cap)
+        progress = read_progress(earlier.events, earlier.builder, ledger, _cap(agent))
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress, _budget(request, agent))
         return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
@@ -105,7 +104,7 @@ def _model_context(
     budget = _budget(request, agent)
     older = _older_context(row, request, budget, newer)
     context_items = older.items + newer.items
-    requested = read_requested(row, context_items, ledger)
+    requested = read_requested(row, context_items, ledger, _cap(agent))
     progress = _with_requested(progress, requested)
     pending = {call.call_id for call in progress.pending}
     items, notes = build_items(
@@ -141,6 +140,10 @@ def _model_context(
         kept_items = len(older.items)
     progress = replace(progress, notes=notes)
     return TurnContext(agent, call, progress, ledger, kept_items, approved=requested.approved)
+
+
+def _cap(agent: Agent) -> ResultCap:
+    return ResultCap(agent.window().tokens, available_tools())
 
 
 def _older_context(row: Response, request: TurnRequest, budget: Budget, newer: Expanded) -> Context:

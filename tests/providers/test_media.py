@@ -117,3 +117,12 @@ async def test_a_file_that_can_not_be_read_fails_with_its_name(providers: Provid
     with pytest.raises(ModelFailed, match=r"'a\.bin' can't be read: it is neither"):
         await record_round(providers.provider("chat_completions"), call=binary, retries=0)
     assert providers.requests == 0
+
+
+async def test_a_later_turn_has_a_note_in_place_of_such_a_file(providers: Providers) -> None:
+    binary = asking({"type": "input_file", "filename": "a.bin", "file_data": as_data_url(b"\0\xff", "x/y")})
+    later: Item = {"type": "message", "role": "user", "content": "Go on without it."}
+    await record_round(
+        providers.provider("chat_completions"), call=replace(binary, items=[*binary.items, later]), retries=0
+    )
+    assert "[The file 'a.bin' can't be read: it is neither a text file nor a PDF file.]" in providers.shown(0)

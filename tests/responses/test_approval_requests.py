@@ -8,7 +8,7 @@ from tests.support.checker import check_log
 from tests.support.people import create_key
 from tests.support.scripted_requests import call, effects
 from tests.support.server import Server, script, text
-from tests.support.stored_rows import stored_rows
+from tests.support.stored_rows import ENDED_LONG_AGO, stored_rows, update_rows
 
 MCP_FORM = {"X-Hermes-Tool-Items": "mcp_call"}
 
@@ -71,6 +71,24 @@ def test_an_answer_counts_once_however_often_it_is_sent(server: Server) -> None:
         again = post(client, input=reply, previous_response_id=first["id"])
     assert effects(server, "counts once") == 1
     assert text(again) == "The result is counts once."
+
+
+def test_a_denial_of_a_call_that_ran_is_too_late(server: Server) -> None:
+    with server.http() as client:
+        first, request = asked(client, call("client_guarded", text="ran before"))
+        post(client, input=[answer(request, approve=True)], previous_response_id=first["id"])
+        late = post(client, input=[answer(request, approve=False)], previous_response_id=first["id"])
+    assert text(late) == "The result is ran before."
+    assert effects(server, "ran before") == 1
+
+
+def test_an_answer_after_its_time_decides_nothing(server: Server) -> None:
+    with server.http() as client:
+        first, request = asked(client, call("client_guarded", text="too late"))
+        update_rows(server, "toolevent", {"expires_at": ENDED_LONG_AGO}, response_id=first["id"])
+        second = post(client, input=[answer(request, approve=True)], previous_response_id=first["id"])
+    assert "not approved" in text(second)
+    assert effects(server, "too late") == 0
 
 
 def test_a_turn_without_an_answer_goes_on_without_the_call(server: Server) -> None:

@@ -49,7 +49,10 @@ class Media:
         kinds = {part.get("type") for part in _parts(call)}
         if not kinds & {IMAGE, FILE}:
             return call, []
-        items = [await self._adapted_item(item) for item in call.items]
+        newest = _newest_message(call.items)
+        items: list[Item] = []
+        for index, item in enumerate(call.items):
+            items.append(await self._adapted_item(item, is_new=index >= newest))
         deviations = []
         if IMAGE in kinds and self._sees is False:
             deviations.append(NO_IMAGES)
@@ -71,12 +74,12 @@ class Media:
             has_learned = True
         return has_learned
 
-    async def _adapted_item(self, item: Item) -> Item:
+    async def _adapted_item(self, item: Item, *, is_new: bool) -> Item:
         field = _field_of(item)
         parts = item.get(field)
         if not isinstance(parts, list):
             return item
-        adapted = [await self._adapted_part(part) for part in parts]
+        adapted = [await self._adapted_part(part, is_new=is_new) for part in parts]
         changed = item.copy()
         if field == "output":
             changed["output"] = adapted
@@ -84,7 +87,8 @@ class Media:
             changed["content"] = adapted
         return changed
 
-    async def _adapted_part(self, part: ContentPart) -> ContentPart:
+    async def _adapted_part(self, part: ContentPart, *, is_new: bool) -> ContentPart:
+        """A file that can't be read fails the turn that brings it, and no turn after that."""
         if part.get("type") == IMAGE and self._sees is False:
             return {"type": "input_text", "text": UNSEEN}
         if part.get("type") != FILE:
@@ -102,9 +106,18 @@ class Media:
                 return part
             return {"type": "input_text", "text": await file_text(name, part["file_data"])}
         except Unreadable as error:
-            raise ModelFailed(
-                f"The file {name!r} can't be read: {error}.", "invalid_prompt"
-            ) from None
+            problem = f"The file {name!r} can't be read: {error}."
+            if is_new:
+                raise ModelFailed(problem, "invalid_prompt") from None
+            return {"type": "input_text", "text": f"[{problem}]"}
+
+
+def _newest_message(items: list[Item]) -> int:
+    """The position of the user's last message."""
+    for index in range(len(items) - 1, -1, -1):
+        if items[index].get("role") == "user":
+            return index
+    return 0
 
 
 def _field_of(item: Item) -> str:

@@ -91,7 +91,10 @@ def is_answer(item: Item) -> bool:
 def answered_events(
     owner_id: int, items: Sequence[Item], first_index: int = 0
 ) -> list[tuple[ToolEvent, bool]]:
-    """The calls that new items decide, with the decisions; those decided before are left out."""
+    """The calls that new items decide, with the decisions.
+
+    Those decided before, and those whose time is over, are left out.
+    """
     found: list[tuple[ToolEvent, bool]] = []
     for index, item in enumerate(items, first_index):
         if not is_answer(item):
@@ -101,7 +104,7 @@ def answered_events(
         if event is None:
             raise ApprovalRequestNotFound(request_id, f"input[{index}].approval_request_id")
         is_open = event.status == ToolStatus.AWAITING_APPROVAL and not event.decision
-        if is_open:
+        if is_open and not ToolEvent.objects.overdue().filter(pk=event.pk).exists():
             found.append((event, bool(item["approve"])))
     return found
 
