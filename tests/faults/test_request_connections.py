@@ -1,6 +1,7 @@
 """Requests share a few PostgreSQL connections: parallel ones wait for each other and none opens its own."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ import httpx
 import psycopg
 import pytest
 
+from responses_app.models.recent import FRESH_SECS
 from tests.support.checker import History
 from tests.support.databases import PostgresCluster
 from tests.support.server import Server, eventually, script
@@ -49,6 +51,7 @@ def locked_users(server: Server) -> Iterator[None]:
     """Every request that looks up its owner waits; the writer and running turns need no such look."""
     with psycopg.connect(server.env["DATABASE_URL"]) as blocker:
         blocker.execute("LOCK TABLE auth_user IN ACCESS EXCLUSIVE MODE")
+        time.sleep(2 * FRESH_SECS)  # until what was read before the lock is forgotten
         yield
 
 
