@@ -11,7 +11,7 @@ from bench.wire import now_us
 TICK_SECS = 1 / os.sysconf("SC_CLK_TCK")
 SAMPLE_SECS = 0.05
 PROC = Path("/proc")
-# Columns of a core in /proc/stat: user, nice, system and steal; without waits and interrupts, which are nobody's work.
+# Columns of a core in /proc/stat: user, nice, system and steal; waits and interrupts are no work of a process.
 BUSY_COLUMNS = (1, 2, 3, 8)
 
 

@@ -74,10 +74,10 @@ class Exchange:
     @property
     def response_id(self) -> str:
         """Also of a stream that goes on, so it is not taken from ``received``, which is kept."""
-        so_far = b"".join(data for _, data in self.arrivals)
-        found = _RESPONSE_ID.search(so_far)
+        received = b"".join(data for _, data in self.arrivals)
+        found = _RESPONSE_ID.search(received)
         if found is None:
-            raise RuntimeError(f"No response id: {so_far[:400]!r}")
+            raise RuntimeError(f"No response id: {received[:400]!r}")
         return found[1].decode()
 
     def events(self) -> int:

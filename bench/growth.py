@@ -38,7 +38,7 @@ for turns in {sizes}:
 
 @dataclass(frozen=True)
 class Growth:
-    """A growing thing, its sizes, and what is measured at each."""
+    """Something whose size is varied, its sizes, and what is measured at each."""
 
     title: str
     unit: str

@@ -1,4 +1,4 @@
-"""The growth part of docs/performance.md: a table and a picture for each growing thing."""
+"""The growth part of docs/performance.md: a table and a picture for each curve."""
 
 import json
 from pathlib import Path

@@ -60,7 +60,7 @@ class Head:
 
 
 def recent_principal(head: Head) -> Principal | None:
-    """None where only the database can tell."""
+    """None where only the database knows."""
     if request_gate.is_closed:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The versions of config.yaml: what is new is said at the start, and asked for by ``manage.py configure``."""
+"""The versions of config.yaml: a start names what is new, and asked for by ``manage.py configure``."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def test_every_key_has_a_version_and_every_version_only_keys_that_exist() -> Non
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "notice"),
     [
         ({}, ""),
         ({"_config_version": NEWEST}, ""),
@@ -54,9 +54,9 @@ def test_every_key_has_a_version_and_every_version_only_keys_that_exist() -> Non
         ({"_config_version": 50}, f"config.yaml has version 50, and this server knows up to {NEWEST}"),
     ],
 )
-def test_a_start_says_what_is_new_or_unknown(config: dict[str, Any], said: str) -> None:
-    assert version_notice(config).startswith(said)
-    assert bool(version_notice(config)) is bool(said)
+def test_a_start_names_what_is_new_or_unknown(config: dict[str, Any], notice: str) -> None:
+    assert version_notice(config).startswith(notice)
+    assert bool(version_notice(config)) is bool(notice)
 
 
 @pytest.mark.parametrize("version", ["2", True, -1, 1.5])

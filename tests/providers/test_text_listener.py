@@ -46,7 +46,7 @@ class Listener:
 
 
 @dataclass
-class Heard:
+class Received:
     listener: Listener
     answer: AnswerBuffer
     finish: RoundFinished
@@ -56,7 +56,9 @@ class Heard:
         return "".join(map(item_text, self.answer.items()))
 
 
-async def hear(providers: Providers, mode: str, *steps: Step, listener: Listener | None = None, **fields: Any) -> Heard:
+async def receive_round(
+    providers: Providers, mode: str, *steps: Step, listener: Listener | None = None, **fields: Any
+) -> Received:
     providers.stub.play(*steps)
     listener = listener or Listener()
     call: ModelCall = replace(CALL, text_listener=listener, **fields)
@@ -66,7 +68,7 @@ async def hear(providers: Providers, mode: str, *steps: Step, listener: Listener
         listener.receive(event)
         last = event
     assert isinstance(last, RoundFinished)
-    return Heard(listener, answer, last)
+    return Received(listener, answer, last)
 
 
 WORDS = [Text("one "), Text("two "), Text("three "), Text("four")]
@@ -74,46 +76,46 @@ WHOLE = "one two three four"
 
 
 async def test_all_text_behind_the_first_piece_is_written(providers: Providers, mode: str) -> None:
-    heard = await hear(providers, mode, *WORDS, Finish())
-    assert "".join(heard.listener.recorded) == WHOLE
-    assert heard.listener.recorded[0] not in heard.listener.written
-    assert heard.listener.recorded[-1] in heard.listener.written
-    assert heard.text_of_answer == WHOLE
-    assert heard.answer.chars == len(WHOLE)
+    received = await receive_round(providers, mode, *WORDS, Finish())
+    assert "".join(received.listener.recorded) == WHOLE
+    assert received.listener.recorded[0] not in received.listener.written
+    assert received.listener.recorded[-1] in received.listener.written
+    assert received.text_of_answer == WHOLE
+    assert received.answer.chars == len(WHOLE)
 
 
 async def test_a_listener_that_takes_no_text_gets_the_events(providers: Providers, mode: str) -> None:
-    heard = await hear(providers, mode, *WORDS, Finish(), listener=Listener(takes_text=False))
-    assert heard.listener.written == []
-    assert ("".join(heard.listener.recorded), heard.text_of_answer) == (WHOLE, WHOLE)
+    received = await receive_round(providers, mode, *WORDS, Finish(), listener=Listener(takes_text=False))
+    assert received.listener.written == []
+    assert ("".join(received.listener.recorded), received.text_of_answer) == (WHOLE, WHOLE)
 
 
 async def test_a_stop_sequence_is_found_where_pieces_meet(providers: Providers, mode: str) -> None:
-    heard = await hear(providers, mode, *WORDS, Finish(), chat_extras={"stop": ["o three"]})
-    assert heard.listener.written == []
-    assert ("".join(heard.listener.recorded), heard.text_of_answer) == ("one tw", "one tw")
+    received = await receive_round(providers, mode, *WORDS, Finish(), chat_extras={"stop": ["o three"]})
+    assert received.listener.written == []
+    assert ("".join(received.listener.recorded), received.text_of_answer) == ("one tw", "one tw")
 
 
 async def test_what_is_no_text_is_an_event_in_its_place(providers: Providers, mode: str) -> None:
-    heard = await hear(
+    received = await receive_round(
         providers, mode, Thought("hm"), *WORDS, Calls((Call("call_1", "echo", ('{"a": 1}',)),)), Finish("tool_calls")
     )
-    assert heard.text_of_answer.endswith(WHOLE)
-    assert "".join(heard.listener.recorded) == WHOLE
-    assert [call.name for call in heard.answer.calls()] == ["echo"]
+    assert received.text_of_answer.endswith(WHOLE)
+    assert "".join(received.listener.recorded) == WHOLE
+    assert [call.name for call in received.answer.calls()] == ["echo"]
 
 
 async def test_an_answer_that_breaks_off_is_continued_from_all_that_was_written(
     providers: Providers, mode: str
 ) -> None:
     providers.stub.play(*WORDS[:3], Cut())
-    heard = await hear(providers, mode, WORDS[3], Finish())
-    assert "".join(heard.listener.recorded) == WHOLE
-    assert heard.text_of_answer == WHOLE
+    received = await receive_round(providers, mode, WORDS[3], Finish())
+    assert "".join(received.listener.recorded) == WHOLE
+    assert received.text_of_answer == WHOLE
     assert "one two three" in providers.shown(1)
 
 
 async def test_characters_that_no_database_takes_are_replaced(providers: Providers, mode: str) -> None:
-    heard = await hear(providers, mode, Text("a"), Text("b\0c"), Finish())
-    assert heard.text_of_answer == "ab\ufffdc"
-    assert "".join(heard.listener.recorded) == "ab\ufffdc"
+    received = await receive_round(providers, mode, Text("a"), Text("b\0c"), Finish())
+    assert received.text_of_answer == "ab\ufffdc"
+    assert "".join(received.listener.recorded) == "ab\ufffdc"

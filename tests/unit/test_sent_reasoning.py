@@ -43,7 +43,7 @@ def test_encrypted_reasoning_and_the_state_of_calls_are_counted() -> None:
     assert (thought < 10, call > 900) == (True, True)
 
 
-async def test_a_loop_of_long_thoughts_is_compacted_before_it_overflows() -> None:
+async def test_a_loop_of_long_reasoning_is_compacted_before_it_overflows() -> None:
     def thinks(call: ModelCall) -> list[ModelEvent]:
         if not call.tools:
             return writes("the summary")
