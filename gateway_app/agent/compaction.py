@@ -115,16 +115,28 @@ def _plan(call: ModelCall) -> CompactionPlan:
 
 
 def _unseen_start(call: ModelCall, end: int) -> int:
-    """Of the last round, whose results no model has seen; ``end`` if it fills half of the room."""
+    """Of a last round whose images no model has seen, and no summary can hold.
+
+    ``end`` if there are none, or if the round fills half of the room.
+    """
     start = end
     while start and call.items[start - 1]["type"] in OUTPUTS:
         start -= 1
     while start and is_from_model(call.items[start - 1]) and MARK not in call.items[start - 1]:
         start -= 1
+    if not any(map(_has_images, call.items[start:end])):
+        return end
     sizes = request_sizes(call.items, call.budget.sent_reasoning)
     if call.budget.window and sum(sizes[start:end]) * 2 > call.room():
         return end
     return start
+
+
+def _has_images(item: Item) -> bool:
+    parts = item.get("output")
+    if not isinstance(parts, list):
+        return False
+    return any(part.get("type") == "input_image" for part in parts)
 
 
 async def compact(

@@ -109,8 +109,8 @@ def test_a_compaction_is_neither_a_response_nor_a_turn(server: Server) -> None:
         assert made.id not in http.get("/v1/responses", params={"limit": "100"}).text
         assert http.delete(f"/v1/responses/{made.id}").status_code == 404
         assert http.post(f"/v1/responses/{made.id}/cancel").status_code == 404
-        sessions = http.get("/api/sessions", params={"limit": "200"}).text
-        assert "compaction" not in sessions
+        sessions = http.get("/api/sessions", params={"limit": "200"}).json()["data"]
+        assert "compaction" not in {session["source"] for session in sessions}
         messages = http.get("/api/sessions/aside/messages").json()
     assert len(messages["data"]) == 2
 
