@@ -87,7 +87,7 @@ def test_what_can_not_be_mended_ends_as_incomplete_or_failed(front: Server, stub
     reasons = [body["incomplete_details"]["reason"] for body in (cut, dropped, document)]
     assert reasons == ["upstream_cut", "tool_call_dropped", "upstream_cut"]
     assert (text(cut), text(document)) == ("so " * 5, '{"a"')
-    assert (too_long["status"], too_long["error"]["code"]) == ("failed", "context_length_exceeded")
+    assert (too_long["status"], too_long["error"]["code"]) == ("failed", "invalid_prompt")
     assert count_rows(front, "toolevent") == 0
     for body in (cut, dropped, document, too_long):
         check_log(front, body["id"])
