@@ -29,9 +29,10 @@ HERMES_VERSION = "0.1.0"
 
 # HERMES_DEGRADED says why the server stores data in a temporary folder; it is empty otherwise.
 HERMES_HOME, HERMES_DEGRADED = open_home(os.environ, BASE_DIR / "var")
-HERMES_CONFIG = check_config(read_config(HERMES_HOME / "config.yaml"), os.environ)
+_config_file = read_config(HERMES_HOME / "config.yaml")
+HERMES_CONFIG_NOTICE = version_notice(_config_file)
+HERMES_CONFIG = check_config(_config_file, os.environ)
 HERMES_IGNORED_KEYS = ignored_keys(HERMES_CONFIG)
-HERMES_CONFIG_NOTICE = version_notice(HERMES_CONFIG)
 env = Env(os.environ, HERMES_CONFIG)
 
 # --- who may connect -------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The versions of config.yaml: a start names what is new, and asked for by ``manage.py configure``."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,7 @@ def test_configure_walks_through_what_is_new(tmp_path: Path) -> None:
     assert b"which is the newest" in server.managed("configure").stdout
     path.write_text("_config_version: 50\n")
     assert b"config.yaml has version 50" in server.managed("configure").stderr
+
+
+def test_a_start_without_a_file_has_no_notice(make_server: Callable[..., Server]) -> None:
+    assert "config.yaml" not in make_server().log
