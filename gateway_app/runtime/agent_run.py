@@ -21,7 +21,6 @@ from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext
 from gateway_app.runtime.turn_log import TurnLog
-from gateway_app.runtime.turn_text import TurnText
 from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.history.compaction import seal_compaction
@@ -69,7 +68,7 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
         noted=progress.noted,
         approved=context.approved,
     )
-    call = replace(context.call, text_listener=TurnText(log))
+    call = replace(context.call, text_listener=log)
     return run_turn(providers, call, tool_runner.run, progress, retries, tool_runner.ask)
 
 

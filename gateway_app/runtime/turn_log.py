@@ -64,6 +64,12 @@ def _ended(
     return TurnEnd(status, usage.as_spent(), usage.is_estimated, error, incomplete)
 
 
+@dataclass(frozen=True)
+class _OpenMessage:
+    text: TextBuffer
+    frames: TextFrames
+
+
 class TurnLog:
     """Builds the events of one attempt and appends them to the log of its response."""
 
@@ -78,7 +84,7 @@ class TurnLog:
         self._is_settled = False
         self._following: str | None = None  # as the settling transaction found it
         self.takes_text = True  # False once the turn is to stop
-        self._text_frames: tuple[int, TextFrames] | None = None  # of the open item, by its index
+        self._open_message: _OpenMessage | None = None  # as the newest text found it
         self._is_ended = False  # the terminal event has its number: no event is numbered behind it
         self._tail = event_store.tails.of(self._row.pk, is_volatile=not self._row.is_stored)
         self._tail.is_written_here = True
@@ -138,31 +144,39 @@ class TurnLog:
             self._first_output_at = timezone.now()
         events = self.builder.take()
         if events:
+            self._open_message = None  # one of them may have closed it
             event_store.append(self._numbering.seal(events), self._tail, self._on_refused)
 
+    # -- the short way of text (agent/text_listener.py) -----------------------------------
     @property
     def open_text(self) -> TextBuffer | None:
         """The text of the open message."""
+        if self._open_message is None:
+            self._open_message = self._find_open_message()
+        if self._open_message is None:
+            return None
+        return self._open_message.text
+
+    async def write(self, texts: list[str]) -> bool:
+        """Extend the text of the open message, and append its deltas."""
+        message = self._open_message or self._find_open_message()
+        if message is None or not self.takes_text:
+            return False
+        for piece in texts:
+            message.text.add(piece)
+        segment = self._numbering.seal_text(message.frames, texts)
+        event_store.append(segment, self._tail, self._on_refused)
+        if database.writer.is_congested:
+            await self.wait_for_disk()
+        return True
+
+    def _find_open_message(self) -> _OpenMessage | None:
         index = self.builder.last_open("output_text")
         if index is None:
             return None
-        return self.builder.snapshot.buffer(index, "text")
-
-    def write_text(self, texts: list[str]) -> None:
-        """Extend the text of the open message, and append its deltas."""
-        index = self.builder.last_open("output_text")
-        assert index is not None, "no message is open"
-        text = self.builder.snapshot.buffer(index, "text")
-        for piece in texts:
-            text.add(piece)
-        segment = self._numbering.seal_text(self._frames_of(index), texts)
-        event_store.append(segment, self._tail, self._on_refused)
-
-    def _frames_of(self, index: int) -> TextFrames:
-        if self._text_frames is None or self._text_frames[0] != index:
-            item_id = self.builder.snapshot.item(index)["id"]
-            self._text_frames = (index, TextFrames(item_id, index))
-        return self._text_frames[1]
+        snapshot = self.builder.snapshot
+        frames = TextFrames(snapshot.item(index)["id"], index)
+        return _OpenMessage(snapshot.buffer(index, "text"), frames)
 
     async def wait_for_disk(self) -> None:
         await database.write_with_retry(_do_nothing, response_id=self._row.pk)

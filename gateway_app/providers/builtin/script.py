@@ -128,11 +128,16 @@ async def play(script: Sequence[Step], call: ModelCall) -> AsyncGenerator[ModelE
             await _pause(step.words_per_sec, spent)
             spent += 1
             if isinstance(step, Say):
-                yield TextDelta(word)
+                if not await _was_written(word, call):
+                    yield TextDelta(word)
             else:
                 reasoned += 1
                 yield ReasoningDelta(word)
     yield ModelFinished(reason, Usage(input_tokens, spent, reasoning_tokens=reasoned))
+
+
+async def _was_written(word: str, call: ModelCall) -> bool:
+    return call.text_listener is not None and await call.text_listener.write([word])
 
 
 async def _play_call(step: Call, *, is_custom: bool) -> AsyncIterator[ModelEvent]:
