@@ -1,14 +1,17 @@
+import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from django.conf import settings
 
 from tests.support.checker import check_after_fault, check_every_log
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
 from tests.support.forked import Forked
 from tests.support.left_out import LeftOut
-from tests.support.migrated_database import Database
+from tests.support.migrated_database import Database, migrated_home
 from tests.support.model_stub import ModelStub
 from tests.support.people import create_key, logged_in_viewer
 from tests.support.providers import Providers
@@ -32,10 +35,33 @@ def cluster() -> Iterator[PostgresCluster]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one worker makes in this folder, all workers of the run copy."""
+    own = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return own.parent
+    return own
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, templates: Path) -> None:
+    """The tests in this process begin with a copy too."""
+    file = settings.DATABASES["default"]["TEST"].get("NAME")
+    if file is not None:
+        shutil.copy(migrated_home(templates) / "hermes.sqlite3", file)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """On SQLite; the folder of the file goes with this process."""
+    return "NAME" in settings.DATABASES["default"]["TEST"]
+
+
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+def database(request: pytest.FixtureRequest, templates: Path) -> Database:
     cluster = request.getfixturevalue("cluster") if request.param == "postgresql" else None
-    return Database(tmp_path_factory.mktemp("template"), cluster)
+    return Database(templates, cluster)
 
 
 @pytest.fixture(scope="session")

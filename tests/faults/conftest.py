@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,8 @@ def own_cluster() -> Iterator[PostgresCluster]:
 
 
 @pytest.fixture(scope="session")
-def own_database(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database(tmp_path_factory.mktemp("template"), own_cluster)
+def own_database(own_cluster: PostgresCluster, templates: Path) -> Database:
+    return Database(templates, own_cluster)
 
 
 @pytest.fixture(scope="module")

@@ -43,8 +43,8 @@ def own_cluster() -> Iterator[PostgresCluster]:
 
 
 @pytest.fixture(scope="module")
-def own_database(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database(tmp_path_factory.mktemp("template"), own_cluster)
+def own_database(own_cluster: PostgresCluster, templates: Path) -> Database:
+    return Database(templates, own_cluster)
 
 
 @pytest.fixture

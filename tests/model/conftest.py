@@ -49,8 +49,8 @@ def proxy(model: RealModel) -> Iterator[RecordingProxy]:
 
 
 @pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database(tmp_path_factory.mktemp("template"), None)
+def homes(templates: Path) -> Database:
+    return Database(templates, None)
 
 
 @pytest.fixture(scope="session")

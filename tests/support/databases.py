@@ -78,6 +78,17 @@ class PostgresCluster:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(sql.encode())
 
+    def dump(self, name: str, file: Path) -> None:
+        self._run_client("pg_dump", "--no-owner", "--file", str(file), self.url(name))
+
+    def restore(self, name: str, file: Path) -> None:
+        self._run_client("psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--file", str(file), self.url(name))
+
+    def _run_client(self, name: str, *arguments: str) -> None:
+        program = find_program(name)
+        assert program is not None
+        subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
 
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:

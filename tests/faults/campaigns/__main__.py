@@ -45,15 +45,13 @@ class Row:
 
 @contextmanager
 def databases(folder: Path) -> Iterator[dict[str, Database]]:
-    (folder / "sqlite").mkdir()
-    found = {"SQLite": Database(folder / "sqlite", None)}
+    found = {"SQLite": Database(folder, None)}
     if find_program("initdb") is None:
         print("PostgreSQL is not on this machine; SQLite alone. To have both: apt-get install postgresql")
         yield found
         return
     with postgres_cluster(free_port()) as cluster:
-        (folder / "postgresql").mkdir()
-        yield found | {"PostgreSQL": Database(folder / "postgresql", cluster)}
+        yield found | {"PostgreSQL": Database(folder, cluster)}
 
 
 def run(kind: type[Campaign], database: Database, name: str, rounds: int, seed: int, folder: Path) -> Row:

@@ -1,0 +1,17 @@
+"""Folders that one process of a run makes, and all others copy: each of them would take seconds to make."""
+
+import fcntl
+from collections.abc import Callable
+from pathlib import Path
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, made by the first process that needs it; the others wait for that."""
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".unfinished")
+            unfinished.mkdir()
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
