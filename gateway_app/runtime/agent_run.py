@@ -25,6 +25,7 @@ from gateway_app.runtime.turn_text import TurnText
 from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.history.compaction import seal_compaction
+from responses_app.services.lifecycle.approval_proofs import request_item
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
         unseen=replace(context.progress.unseen, asks_client=_asking_tools(row, context.call.tools)),
+        request_item=partial(request_item, row),
         reasoning_form=row.reasoning_form,
         shows_encrypted=context.call.wants_encrypted_reasoning,
     )

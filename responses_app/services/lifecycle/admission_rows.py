@@ -55,7 +55,7 @@ def store_admission(
     placement = find_placement(admission, reads)
     first_new = len(admission.items) - len(placement.items)
     decider = Decider(admission.requested_by, admission.authority)
-    decide_requests(admission.owner_id, decider, placement.items, first_new)
+    decide_requests(admission.owner_id, decider, placement.items, first_new, admission.location)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
         session_key = admission.session_key

@@ -4,7 +4,7 @@ The call keeps its event in the ledger, under the id of the request. The turn th
 has an event of its own with the same id.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from django.conf import settings
 from django.utils import timezone
@@ -14,6 +14,7 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import location_of_item
 from responses_app.protocol.items import APPROVAL_REQUEST, APPROVAL_RESPONSE, Item, request_id_of
 from responses_app.protocol.status import Status
+from responses_app.services.lifecycle.approval_proofs import is_unaltered
 from responses_app.services.lifecycle.tool_ledger import (
     Intent,
     check_fence,
@@ -27,6 +28,22 @@ CARRIED_OUT = "Approved, and carried out in {response}."
 class ApprovalRequestNotFound(InvalidRequest):
     def __init__(self, request_id: str, param: str) -> None:
         super().__init__(f"No approval request found with the id {request_id}.", param=param)
+
+
+class ApprovalRequestAltered(InvalidRequest):
+    def __init__(self, request_id: str, param: str) -> None:
+        super().__init__(
+            f"The approval request {request_id} was altered. Send it back as the response had it: "
+            "an approval counts for exactly the call that was asked about.",
+            param=param,
+        )
+
+
+class AnsweredTwice(InvalidRequest):
+    def __init__(self, request_id: str, param: str) -> None:
+        super().__init__(
+            f"The approval request {request_id} has two answers; send one.", param=param
+        )
 
 
 # -- the turn that asks -----------------------------------------------------------------
@@ -89,24 +106,33 @@ def is_answer(item: Item) -> bool:
 
 
 def answered_events(
-    owner_id: int, items: Sequence[Item], first_index: int = 0
+    owner_id: int, items: Sequence[Item], first_index: int, location: Callable[[int], str]
 ) -> list[tuple[ToolEvent, bool]]:
     """The calls that new items decide, with the decisions.
 
     Those decided before, and those whose time is over, are left out.
     """
-    found: list[tuple[ToolEvent, bool]] = []
+    answers: dict[str, bool] = {}
+    found: dict[str, ToolEvent] = {}
     for index, item in enumerate(items, first_index):
         if not is_answer(item):
             continue
         request_id = request_id_of(item)
+        param = f"{location(index)}.approval_request_id"
+        is_approved = bool(item["approve"])
+        if answers.setdefault(request_id, is_approved) != is_approved:
+            raise AnsweredTwice(request_id, param)
         event = asked_event(owner_id, request_id)
         if event is None:
-            raise ApprovalRequestNotFound(request_id, f"input[{index}].approval_request_id")
+            raise ApprovalRequestNotFound(request_id, param)
         is_open = event.status == ToolStatus.AWAITING_APPROVAL and not event.decision
         if is_open and not ToolEvent.objects.overdue().filter(pk=event.pk).exists():
-            found.append((event, bool(item["approve"])))
-    return found
+            found[request_id] = event
+    for index, item in enumerate(items, first_index):
+        event = found.get(request_id_of(item))
+        if event is not None and _is_own(item) and not is_unaltered(owner_id, event, item):
+            raise ApprovalRequestAltered(request_id_of(item), location(index))
+    return [(event, answers[request_id]) for request_id, event in found.items()]
 
 
 def take_over(row: Response, intent: Intent, asked_id: int) -> bool:
