@@ -143,7 +143,7 @@ class _Turn:
         self, providers: Sequence[Provider], retries: int, plan: CompactionPlan
     ) -> AsyncGenerator[AgentEvent]:
         """Replace the conversation by its summary; without one it stays, for the rest of the turn."""
-        asked = summary_call(self._call, plan.covered)
+        asked = summary_call(self._call, await self._call.readable(plan.covered))
         try:
             async with aclosing(compact(providers, asked, retries, plan.context)) as events:
                 async for event in events:

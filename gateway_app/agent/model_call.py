@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -45,6 +45,9 @@ MAX_ITERATIONS = 90  # of one turn; each asks the model once
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
 MAX_WIRE_NAME_CHARS = 64  # upstreams refuse a conversation with a longer one
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+FileTexts = Callable[[list[Item]], Awaitable[list[Item]]]
 
 
 class CutAt(StrEnum):
@@ -96,6 +99,8 @@ class ModelCall:
     resume: ResumePoint | None = None  # instead of asking again, where the upstream still has it
     # Takes text past the events, where no filter has to see it.
     text_listener: TextListener | None = field(default=None, compare=False, repr=False)
+    # Reads the files of items; without it, a summary has their names alone.
+    file_texts: FileTexts | None = field(default=None, compare=False, repr=False)
     is_stored: bool = False  # upstreams may store an answer only if the client's response is stored
 
     def tool_specs(self) -> list[dict[str, Any]]:
@@ -208,6 +213,12 @@ class ModelCall:
     def fitted_items(self) -> list[Item]:
         """The items without the oldest turns and rounds, as many as do not fit."""
         return fitted(self.items, self.room(), self.budget.sent_reasoning)
+
+    async def readable(self, items: list[Item]) -> list[Item]:
+        """The items for a summary, in which a file is its text."""
+        if self.file_texts is None:
+            return items
+        return await self.file_texts(items)
 
     @cached_property
     def _fixed_tokens(self) -> int:

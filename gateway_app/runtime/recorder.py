@@ -29,11 +29,10 @@ from responses_app.protocol.events import (
     UPSTREAM_POSITION,
     Event,
 )
-from responses_app.protocol.items import CompactedContext, Item, without_fields
+from responses_app.protocol.items import CompactedContext, without_fields
 from responses_app.protocol.reasoning_items import RAW, SUMMARY
 
 Seal = Callable[[CompactedContext], str]
-RequestItem = Callable[[int, str, str, str], Item]  # see approval_proofs
 
 
 class Recorder:
@@ -48,7 +47,6 @@ class Recorder:
         seal: Seal,
         unseen: UnseenCalls = ALL_SEEN,
         *,
-        request_item: RequestItem | None = None,  # None where no client is asked
         reasoning_form: str = RAW,
         shows_encrypted: bool = False,
     ) -> None:
@@ -63,7 +61,7 @@ class Recorder:
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in unseen.hidden}
         self._asks_client = unseen.asks_client
-        self._request_item = request_item
+        self._request_item = unseen.request_item
         self._held = dict(unseen.held)
 
     def record(self, event: AgentEvent) -> None:

@@ -43,7 +43,8 @@ def is_unaltered(owner_id: int, event: ToolEvent, item: Item) -> bool:
         names = (item["name"], f"{item['server_label']}.{item['name']}")
         return event.name in names and event.arguments == item["arguments"]
     plain_id = request_id[:-PROOF_CHARS]
-    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+    secrets: list[str] = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    for secret in secrets:
         expected = _proof(secret, owner_id, plain_id, item)
         if hmac.compare_digest(location.proof, expected):
             return True

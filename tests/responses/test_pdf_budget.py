@@ -1,0 +1,86 @@
+"""PDF files count as the text or the pages that the model reads, and summaries contain their text."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.model_steps import USAGE
+from tests.support.model_stub import Finish, ModelStub, Text
+from tests.support.pdf_files import as_data_url, pdf
+from tests.support.server import Server
+from tests.support.stored_rows import stored_rows
+
+pytestmark = pytest.mark.any_database
+
+WORDS = "some plain words are here to be read " * 60  # about 500 tokens
+LONG = pdf(f"The code word is XYZZY. {WORDS}", *[WORDS] * 9)  # small as it is, and 5,000 tokens
+SUMMARY_PROMPT = "You write the memory of an assistant"
+WINDOW = 8192
+UNCOUNTED = dict.fromkeys(USAGE, 0)  # the usage is then what the turn estimates
+
+
+def with_file(data: bytes, text: str = "Keep this.") -> dict[str, Any]:
+    part = {"type": "input_file", "filename": "a.pdf", "file_data": as_data_url(data)}
+    return {"role": "user", "content": [part, {"type": "input_text", "text": text}]}
+
+
+def messages(stub: ModelStub, number: int) -> str:
+    return str(stub.asked[number].body["messages"])
+
+
+@pytest.fixture(params=["false", "true"], ids=["text", "files"])
+def asking(request: pytest.FixtureRequest, make_server: Callable[..., Server], stub: ModelStub) -> Server:
+    server = make_server(
+        HERMES_PROVIDER="custom",
+        HERMES_BASE_URL=stub.url,
+        HERMES_MODEL="m",
+        HERMES_CONTEXT_LENGTH=str(WINDOW),
+        HERMES_CORE_PROMPT="off",
+    )
+    (server.home / "config.yaml").write_text(f"model: {{files: {request.param}}}\n")
+    server.kill()
+    return server.start()
+
+
+def test_a_pdf_counts_as_what_the_model_reads(asking: Server, stub: ModelStub) -> None:
+    stub.play(Text("done"), Finish(usage=UNCOUNTED))
+    body = {"input": [with_file(LONG)], "tools": []}
+    with asking.http() as client:
+        counted = client.post("/v1/responses/input_tokens", json=body).json()["input_tokens"]
+        turn = client.post("/v1/responses", json=body).json()
+    assert counted > 4500
+    assert abs(turn["usage"]["input_tokens"] - counted) <= 2
+
+
+def test_a_summary_contains_the_text_of_a_pdf(asking: Server, stub: ModelStub) -> None:
+    for answer in ("noted", "the summary", "the answer"):
+        stub.play(Text(answer), Finish(usage=UNCOUNTED))
+    history = [with_file(LONG), {"role": "assistant", "content": "Noted."}]
+    talk = [{"role": "user", "content": WORDS}, {"role": "assistant", "content": "Yes."}] * 4
+    question = {"role": "user", "content": "What is the code word?"}
+    with asking.http() as client:
+        turn = client.post("/v1/responses", json={"input": [*history, *talk, question], "tools": []})
+        assert turn.json()["status"] == "completed", turn.text
+    summaries = [str(asked.body) for asked in stub.asked if SUMMARY_PROMPT in str(asked.body)]
+    assert "The code word is XYZZY." in summaries[0]
+    assert "XYZZY" not in messages(stub, -1)  # the summary stands for it
+
+
+def test_a_compaction_that_is_asked_for_has_the_text_too(asking: Server, stub: ModelStub) -> None:
+    stub.play(Text("the summary"), Finish(usage=UNCOUNTED))
+    body = {"model": "hermes-agent", "input": [with_file(pdf("the answer is 42"))]}
+    with asking.http() as client:
+        made = client.post("/v1/responses/compact", json=body)
+    assert made.status_code == 200, made.text
+    assert "the answer is 42" in messages(stub, -1)
+
+
+def test_a_scanned_book_is_not_refused_for_its_bytes(asking: Server, stub: ModelStub) -> None:
+    stub.play(Text("done"), Finish(usage=UNCOUNTED))
+    scanned = pdf("A picture of a page.") + b"%" + b"x" * 400_000
+    with asking.http() as client:
+        turn = client.post("/v1/responses", json={"input": [with_file(scanned)], "tools": []})
+    assert turn.json()["status"] == "completed", turn.text
+    [(ignored,)] = stored_rows(asking, "response", "ignored", id=turn.json()["id"])
+    assert "truncation" not in str(ignored)
