@@ -270,7 +270,7 @@ class _Turn:
 
     def _served(self) -> list[ToolCall]:
         served = [call for call in self._pending if call.name not in self._client_names]
-        return [replace(call, together=len(served)) for call in served]
+        return [replace(call, together=len(served), number=n) for n, call in enumerate(served)]
 
     def _refusal_of_calls(self, served: list[ToolCall]) -> str:
         """Why the calls of this round are not run; the turn ends with it."""

@@ -206,6 +206,13 @@ class ModelCall:
         """For the items, beside the instructions, the tools and the answer; as they are estimated."""
         return self.budget.room(self._fixed_tokens, self.max_output_tokens)
 
+    def answer_room(self) -> int | None:
+        """What the items leave of the window; None if it is not known, or there is nothing left."""
+        left = self.budget.window - self.input_tokens() * 21 // 20  # an estimate may be too low
+        if not self.budget.window or left <= 0:
+            return None
+        return left
+
     def fits(self) -> bool:
         """As far as the window is known; the answer may get less than its part of it."""
         return not self.budget.window or self.input_tokens() <= self.budget.window

@@ -7,14 +7,14 @@ import pytest
 
 from tests.support.model_steps import USAGE
 from tests.support.model_stub import Finish, ModelStub, Text
-from tests.support.pdf_files import as_data_url, pdf
+from tests.support.pdf_files import as_data_url, compressed_pdf, pdf
 from tests.support.server import Server
 from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
 
 WORDS = "some plain words are here to be read " * 60  # about 500 tokens
-LONG = pdf(f"The code word is XYZZY. {WORDS}", *[WORDS] * 9)  # small as it is, and 5,000 tokens
+LONG = compressed_pdf(f"The code word is XYZZY. {WORDS}", *[WORDS] * 9)  # small as it is, and 5,000 tokens
 SUMMARY_PROMPT = "You write the memory of an assistant"
 WINDOW = 8192
 UNCOUNTED = dict.fromkeys(USAGE, 0)  # the usage is then what the turn estimates

@@ -86,6 +86,8 @@ def _completed(owner_id: int, call: Item) -> Item:
     stored = find_in_response(owner_id, location)
     if stored is None or stored["type"] != "mcp_call":
         return call
+    if (stored["name"], stored["arguments"]) != (call["name"], call["arguments"]):
+        return call
     filled = call.copy()
     filled["output"] = stored.get("output")
     filled["error"] = stored.get("error")
