@@ -20,7 +20,7 @@ from responses_app.models import Decision, Response, ToolEvent, ToolStatus
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import APPROVAL_RESPONSE, Item, all_call_ids, request_id_of
 from responses_app.services.lifecycle.approval_proofs import is_unaltered
-from responses_app.services.lifecycle.approval_requests import asked_event, run_event
+from responses_app.services.lifecycle.approval_requests import asked_events, run_event
 
 
 @dataclass
@@ -38,11 +38,13 @@ def read_requested(
     done = carried_out(items)
     shown = all_call_ids(items)
     reasons = _reasons(items)
-    for item in items:
+    requests = [item for item in items if is_own_request(item, settings.HERMES_TOOL_LABELS)]
+    asked = asked_events(row.owner_id, map(request_id_of, requests))
+    for item in requests:
         request_id = request_id_of(item)
-        if not is_own_request(item, settings.HERMES_TOOL_LABELS) or request_id in done:
+        if request_id in done:
             continue
-        event = asked_event(row.owner_id, request_id)
+        event = asked.get(request_id)
         is_begun = request_id in ledger
         is_approved = event is not None and _is_approved(event)
         if event is not None and is_approved:

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from responses_app.protocol.file_tokens import TOKENS_PER_PAGE, file_tokens, pdf_tokens
-from responses_app.protocol.items import ContentPart
+from responses_app.protocol.items import ContentPart, Item
 from responses_app.protocol.token_estimate import text_tokens
 from tests.support.pdf_files import as_data_url, pdf
 
@@ -41,5 +41,5 @@ def test_other_files_count_by_their_size() -> None:
 
 
 def test_pdf_files_are_found_among_the_parts_of_messages() -> None:
-    message = {"type": "message", "role": "user", "content": [part_of(pdf("a")), part_of(b"text")]}
+    message: Item = {"type": "message", "role": "user", "content": [part_of(pdf("a")), part_of(b"text")]}
     assert pdf_tokens([message, {"type": "message", "role": "user", "content": "text"}]) == TOKENS_PER_PAGE

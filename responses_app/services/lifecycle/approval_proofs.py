@@ -43,15 +43,14 @@ def is_unaltered(owner_id: int, event: ToolEvent, item: Item) -> bool:
         names = (item["name"], f"{item['server_label']}.{item['name']}")
         return event.name in names and event.arguments == item["arguments"]
     plain_id = request_id[:-PROOF_CHARS]
-    secrets: list[str] = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    for secret in secrets:
+    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         expected = _proof(secret, owner_id, plain_id, item)
         if hmac.compare_digest(location.proof, expected):
             return True
     return False
 
 
-def _proof(secret: str, owner_id: int, plain_id: str, item: Item) -> str:
+def _proof(secret: str | bytes, owner_id: int, plain_id: str, item: Item) -> str:
     asked = [owner_id, plain_id, item["server_label"], item["name"], item["arguments"]]
     digest = salted_hmac(SALT, orjson.dumps(asked), secret=secret, algorithm="sha256").digest()
     return base64.urlsafe_b64encode(digest[:PROOF_BYTES]).decode().rstrip("=")

@@ -14,6 +14,7 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import location_of_item
 from responses_app.protocol.items import APPROVAL_REQUEST, APPROVAL_RESPONSE, Item, request_id_of
 from responses_app.protocol.status import Status
+from responses_app.services.chunks import in_chunks
 from responses_app.services.lifecycle.approval_proofs import is_unaltered
 from responses_app.services.lifecycle.tool_ledger import (
     Intent,
@@ -77,17 +78,34 @@ def _is_own(item: Item) -> bool:
 
 
 # -- the turn that answers --------------------------------------------------------------
-def asked_event(owner_id: int, request_id: str) -> ToolEvent | None:
-    """The call that a request is about."""
-    location = location_of_item(request_id)
-    if location is None:
-        return None
-    row = Response.objects.filter(pk=location.response_id, owner_id=owner_id).first()
-    if row is None:
-        return None
-    return ToolEvent.objects.filter(
-        response_id=row.pk, call_id=ledger_call_id(row, request_id)
-    ).first()
+def asked_events(owner_id: int, request_ids: Iterable[str]) -> dict[str, ToolEvent]:
+    """The calls that requests are about, by their ids; a client may send thousands of them."""
+    found: dict[str, ToolEvent] = {}
+    for chunk in in_chunks(set(request_ids)):
+        found |= _asked_events(owner_id, chunk)
+    return found
+
+
+def _asked_events(owner_id: int, request_ids: Sequence[str]) -> dict[str, ToolEvent]:
+    responses: dict[str, str] = {}
+    for request_id in request_ids:
+        location = location_of_item(request_id)
+        if location is not None:
+            responses[request_id] = location.response_id
+    own = Response.objects.filter(owner_id=owner_id).only("is_stored")
+    rows = own.in_bulk(set(responses.values()))
+    ledger_ids: dict[tuple[str, str], str] = {}
+    for request_id, response_id in responses.items():
+        if response_id in rows:
+            call_id = ledger_call_id(rows[response_id], request_id)
+            ledger_ids[response_id, call_id] = request_id
+    call_ids = [call_id for _, call_id in ledger_ids]
+    found: dict[str, ToolEvent] = {}
+    for event in ToolEvent.objects.filter(response_id__in=rows, call_id__in=call_ids):
+        asked_about = ledger_ids.get((event.response_id, event.call_id))
+        if asked_about is not None:
+            found[asked_about] = event
+    return found
 
 
 def run_event(owner_id: int, request_id: str) -> ToolEvent | None:
@@ -112,6 +130,7 @@ def answered_events(
 
     Those decided before, and those whose time is over, are left out.
     """
+    asked = asked_events(owner_id, map(request_id_of, filter(is_answer, items)))
     answers: dict[str, bool] = {}
     found: dict[str, ToolEvent] = {}
     for index, item in enumerate(items, first_index):
@@ -120,9 +139,12 @@ def answered_events(
         request_id = request_id_of(item)
         param = f"{location(index)}.approval_request_id"
         is_approved = bool(item["approve"])
-        if answers.setdefault(request_id, is_approved) != is_approved:
-            raise AnsweredTwice(request_id, param)
-        event = asked_event(owner_id, request_id)
+        if request_id in answers:
+            if answers[request_id] != is_approved:
+                raise AnsweredTwice(request_id, param)
+            continue
+        answers[request_id] = is_approved
+        event = asked.get(request_id)
         if event is None:
             raise ApprovalRequestNotFound(request_id, param)
         is_open = event.status == ToolStatus.AWAITING_APPROVAL and not event.decision
