@@ -1,5 +1,6 @@
 """Files of a turn as text, before anything is decided by the size of the conversation."""
 
+import asyncio
 from dataclasses import replace
 
 from asgiref.sync import async_to_sync
@@ -10,6 +11,7 @@ from gateway_app.providers.file_parts import FILE, as_text, newest_message, part
 from gateway_app.runtime.agents import agent_of
 from responses_app.protocol.items import ContentPart, Item
 
+MAX_COUNT_SECS = 60  # then a count goes by the pages of the files
 NO_FILES = "no files"  # the deviation of a model's server that takes none
 
 
@@ -41,7 +43,11 @@ def readable_items(model: str, owner_id: int, items: list[Item]) -> list[Item]:
 
 async def _counted_items(owner_id: int, items: list[Item], *, takes_files: bool) -> list[Item]:
     current_owner.set(owner_id)
-    return await _with_texts(items, len(items), takes_files=takes_files)
+    try:
+        async with asyncio.timeout(MAX_COUNT_SECS):
+            return await _with_texts(items, len(items), takes_files=takes_files)
+    except TimeoutError:  # the files of the owner wait for each other
+        return items
 
 
 async def _with_texts(items: list[Item], newest: int, *, takes_files: bool) -> list[Item]:

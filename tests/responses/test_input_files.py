@@ -94,16 +94,16 @@ def test_addresses_can_be_passed_on_to_upstreams_that_fetch(
 
 def test_the_files_of_one_owner_do_not_hold_up_those_of_another(asking: Server) -> None:
     """Of each owner one file is read at a time, so that there is a reader for the other."""
-    with asking.http(create_key(asking, "busy")) as busy, asking.http(create_key(asking, "brief")) as brief:
+    with asking.http(create_key(asking, "busy")) as busy, asking.http(create_key(asking, "other")) as other:
         ids = []
         for number in range(3):
             part = {"type": "input_file", "filename": "slow.pdf", "file_data": as_data_url(slow_pdf(number))}
             made = busy.post("/v1/responses", json={"input": message(part), "background": True})
             ids.append(made.json()["id"])
         part = {"type": "input_file", "filename": "a.pdf", "file_data": PDF}
-        done = brief.post("/v1/responses", json={"input": message(part)})
+        done = other.post("/v1/responses", json={"input": message(part)})
         assert done.json()["status"] == "completed", done.text
-        counted = brief.post("/v1/responses/input_tokens", json={"input": message(part)})
+        counted = other.post("/v1/responses/input_tokens", json={"input": message(part)})
         assert counted.status_code == 200, counted.text
         assert busy.get(f"/v1/responses/{ids[-1]}").json()["status"] == "in_progress"
         for response_id in ids:
