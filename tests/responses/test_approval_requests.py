@@ -179,6 +179,16 @@ def test_a_request_that_was_altered_in_a_conversation_is_not_carried_out(server:
     assert effects(server, "other words") == 0
 
 
+def test_a_request_that_is_sent_twice_is_one_call(server: Server) -> None:
+    question = {"role": "user", "content": script(call("client_guarded", text="sent twice"))}
+    with server.http() as client:
+        request = post(client, input=[question], store=False)["output"][-1]
+        copies = [question, request, request]
+        body = post(client, input=[*copies, answer(request, approve=True)], store=False)
+    assert [item["type"] for item in body["output"]] == ["mcp_call", "message"]
+    assert effects(server, "sent twice") == 1
+
+
 def test_two_answers_to_one_request_are_refused(server: Server) -> None:
     with server.http() as client:
         first, request = asked(client, call("client_guarded", text="yes and no"))
