@@ -123,6 +123,7 @@ HERMES_CONTEXT_LENGTH = env.integer(
 HERMES_COMPACT_SHARE = env.share("HERMES_COMPACT_SHARE", 0.8)
 HERMES_MAX_ITERATIONS = env.integer("HERMES_MAX_ITERATIONS", 90, low=1, high=10_000)
 HERMES_CONTEXT_LIMITS = "gateway_app.runtime.context_limits.limits_of"
+HERMES_READABLE_ITEMS = "gateway_app.runtime.file_texts.readable_items"
 HERMES_CORE_PROMPT = env.choice("HERMES_CORE_PROMPT", "on", ("on", "off")) == "on"
 HERMES_UNKNOWN_MODEL = env.choice("HERMES_UNKNOWN_MODEL", "reject", ("reject", "default"))
 API_SERVER_MODEL_NAME = env.text(

@@ -10,6 +10,7 @@ from responses_app.protocol.items import (
     request_id_of,
 )
 
+ALTERED = "Not carried out: the request for approval was altered after the client got it."
 NOT_APPROVED = "Not carried out: the client has not approved this call."
 DENIED_BY_CLIENT = "Denied: the client does not allow this call, and it was not carried out."
 OWN_LABEL = "hermes"  # the server label of the built-in tools
@@ -67,9 +68,13 @@ def with_requested_calls(
             continue
         if not is_own_request(item, own_labels):
             visible.append(item)
-        elif request_id in pending and request_id not in shown:
+            continue
+        if request_id in shown:
+            continue
+        shown.add(request_id)  # a client may send the same request twice
+        if request_id in pending:
             last.append(as_function_call(item, request_id))
-        elif request_id not in shown:
+        else:
             output = outputs.get(request_id, NOT_APPROVED)
             visible.append(as_function_call(item, request_id))
             visible.append(

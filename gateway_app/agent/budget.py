@@ -56,13 +56,19 @@ class Budget:
     is_compacting: bool = False
     sent_reasoning: SentReasoning = SentReasoning.LOOP
     correction: Correction = field(default_factory=partial(Correction, is_fixed=True))
+    max_tokens: int | None = None  # of an answer, where the request does not limit it
 
     def tokens(self, estimated: int) -> int:
         """The estimate in the upstream's tokens."""
         return self.correction.tokens(estimated)
 
     def reserve(self, max_output_tokens: int | None) -> int:
-        return answer_reserve(self.window, max_output_tokens)
+        return answer_reserve(self.window, max_output_tokens or self.max_tokens)
+
+    def summary_tokens(self) -> int | None:
+        """The limit of a summary, which is no longer than the operator lets an answer be."""
+        limits = (answer_reserve(self.window, None), self.max_tokens)
+        return min(filter(None, limits), default=None)
 
     def room(self, fixed: int, max_output_tokens: int | None = None) -> int:
         """For the items of a request, as they are estimated; ``fixed`` is the rest of it."""
@@ -77,7 +83,7 @@ class Budget:
         By the upstream's own numbers, as far as it sends them; otherwise a quarter shorter.
         """
         tokens = self.tokens(estimated)
-        shorter = tokens * 3 // 4 + (max_output_tokens or 0)
+        shorter = tokens * 3 // 4 + (max_output_tokens or self.max_tokens or 0)
         limit = min(filter(None, (overflow.window, self.window)), default=shorter)
         if overflow.tokens is not None:
             scaled = replace(self, window=int(limit * min(1.0, tokens / overflow.tokens)))

@@ -22,6 +22,7 @@ from gateway_app.agent.summaries import (
     asked_after,
     in_pieces,
     piece_call,
+    summary_call,
     summary_note,
     within_reserve,
 )
@@ -68,7 +69,7 @@ class CompactionPlan:
 class CompactionTurn:
     """A turn whose output is the messages that are kept, then the summary of the rest."""
 
-    asked: ModelCall
+    call: ModelCall  # with the conversation, and instructions for its summary
     kept: tuple[Item, ...]  # those that earlier attempts did not emit
     carried: tuple[Item, ...] = ()  # compactions of an upstream, which can't be summarised
 
@@ -210,7 +211,9 @@ async def run_compaction(
         yield OpaqueItem(item)
     if spent is None:
         spent = Usage()
-        async with aclosing(compact(providers, turn.asked, retries, turn.context)) as events:
+        covered = await turn.call.readable(turn.call.items)
+        asked = summary_call(turn.call, covered, turn.call.instructions)
+        async with aclosing(compact(providers, asked, retries, turn.context)) as events:
             async for event in events:
                 yield event
                 if isinstance(event, Compaction):

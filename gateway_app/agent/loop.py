@@ -143,7 +143,7 @@ class _Turn:
         self, providers: Sequence[Provider], retries: int, plan: CompactionPlan
     ) -> AsyncGenerator[AgentEvent]:
         """Replace the conversation by its summary; without one it stays, for the rest of the turn."""
-        asked = summary_call(self._call, plan.covered)
+        asked = summary_call(self._call, await self._call.readable(plan.covered))
         try:
             async with aclosing(compact(providers, asked, retries, plan.context)) as events:
                 async for event in events:
@@ -270,7 +270,7 @@ class _Turn:
 
     def _served(self) -> list[ToolCall]:
         served = [call for call in self._pending if call.name not in self._client_names]
-        return [replace(call, together=len(served)) for call in served]
+        return [replace(call, together=len(served), number=n) for n, call in enumerate(served)]
 
     def _refusal_of_calls(self, served: list[ToolCall]) -> str:
         """Why the calls of this round are not run; the turn ends with it."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -45,6 +45,9 @@ MAX_ITERATIONS = 90  # of one turn; each asks the model once
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
 MAX_WIRE_NAME_CHARS = 64  # upstreams refuse a conversation with a longer one
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+FileTexts = Callable[[list[Item]], Awaitable[list[Item]]]
 
 
 class CutAt(StrEnum):
@@ -96,6 +99,8 @@ class ModelCall:
     resume: ResumePoint | None = None  # instead of asking again, where the upstream still has it
     # Takes text past the events, where no filter has to see it.
     text_listener: TextListener | None = field(default=None, compare=False, repr=False)
+    # Reads the files of items; without it, a summary has their names alone.
+    file_texts: FileTexts | None = field(default=None, compare=False, repr=False)
     is_stored: bool = False  # upstreams may store an answer only if the client's response is stored
 
     def tool_specs(self) -> list[dict[str, Any]]:
@@ -201,6 +206,13 @@ class ModelCall:
         """For the items, beside the instructions, the tools and the answer; as they are estimated."""
         return self.budget.room(self._fixed_tokens, self.max_output_tokens)
 
+    def answer_room(self) -> int | None:
+        """What the items leave of the window; None if it is not known, or there is nothing left."""
+        left = self.budget.window - self.input_tokens() * 21 // 20  # an estimate may be too low
+        if not self.budget.window or left <= 0:
+            return None
+        return left
+
     def fits(self) -> bool:
         """As far as the window is known; the answer may get less than its part of it."""
         return not self.budget.window or self.input_tokens() <= self.budget.window
@@ -208,6 +220,12 @@ class ModelCall:
     def fitted_items(self) -> list[Item]:
         """The items without the oldest turns and rounds, as many as do not fit."""
         return fitted(self.items, self.room(), self.budget.sent_reasoning)
+
+    async def readable(self, items: list[Item]) -> list[Item]:
+        """The items for a summary, in which a file is its text."""
+        if self.file_texts is None:
+            return items
+        return await self.file_texts(items)
 
     @cached_property
     def _fixed_tokens(self) -> int:

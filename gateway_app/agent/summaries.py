@@ -1,6 +1,5 @@
 """The request for a summary: the conversation as data, in as many pieces as the window needs."""
 
-import base64
 from dataclasses import replace
 
 import orjson
@@ -15,7 +14,6 @@ from responses_app.protocol.items import (
     OUTPUTS,
     SUMMARY,
     Content,
-    ContentPart,
     Item,
     call_arguments,
     item_text,
@@ -68,7 +66,7 @@ def summary_call(
         items=[_as_note(entries)],
         instructions=prompt,
         parameters={name: call.parameters[name] for name in PARAMETERS if name in call.parameters},
-        max_output_tokens=call.budget.reserve(None) or None,
+        max_output_tokens=call.budget.summary_tokens(),
         budget=call.budget,
     )
 
@@ -90,10 +88,11 @@ def in_pieces(asked: ModelCall) -> list[list[Entry]]:
     if not asked.budget.window:
         return [entries]
     fixed = text_tokens(asked.instructions or "") + text_tokens(HEAD)
-    summary_tokens = asked.budget.reserve(None)
-    room = max(MIN_PIECE_TOKENS, asked.budget.room(fixed) - summary_tokens)
-    if asked.budget.room(fixed) >= asked.estimate() - fixed:
+    limit = asked.max_output_tokens
+    whole_room = asked.budget.room(fixed, limit)
+    if whole_room >= asked.estimate() - fixed:
         return [entries]
+    room = max(MIN_PIECE_TOKENS, whole_room - (limit or 0))
     pieces: list[list[Entry]] = [[]]
     left = room
     for entry in entries:
@@ -123,12 +122,12 @@ def asked_after(asked: ModelCall, refused: ModelCall, overflow: ContextOverflow)
     """The request for a summary, after the request for one of its pieces was too long."""
     limit = refused.max_output_tokens
     budget = asked.budget.after_overflow(refused.estimate(), overflow, limit)
-    return replace(asked, budget=budget, max_output_tokens=budget.reserve(None) or None)
+    return replace(asked, budget=budget, max_output_tokens=budget.summary_tokens())
 
 
 def within_reserve(asked: ModelCall, summary: str) -> str:
     """A summary that is longer than its part of the window, up to there."""
-    limit = asked.budget.reserve(None) or DEFAULT_RESERVE_TOKENS
+    limit = asked.budget.summary_tokens() or DEFAULT_RESERVE_TOKENS
     tokens = text_tokens(summary)
     if tokens <= limit:
         return summary
@@ -188,20 +187,6 @@ def _plain_text(content: Content | None) -> str:
         return content
     texts: list[str] = []
     for part in content or ():
-        texts.append(part.get("text") or part.get("refusal") or _file_text(part))
+        name = part.get("filename") or part["type"]  # what an image shows is in the answers to it
+        texts.append(part.get("text") or part.get("refusal") or f"[{name}]")
     return "".join(texts)
-
-
-def _file_text(part: ContentPart) -> str:
-    """The text of a text file. What another file or an image shows is in the answers to it."""
-    name = part.get("filename") or part["type"]
-    encoded = part.get("file_data") or ""
-    if encoded.startswith("data:"):
-        encoded = encoded.partition(",")[2]
-    try:
-        text = base64.b64decode(encoded, validate=True).decode()
-    except ValueError:
-        return f"[{name}]"
-    if not text or "\0" in text or text.startswith("%PDF-"):
-        return f"[{name}]"
-    return f"[file {name}]\n{text}\n[end of the file]\n"

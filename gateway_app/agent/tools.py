@@ -20,6 +20,7 @@ class ToolCall:
     name: str
     arguments: str
     together: int = 1  # how many calls of the round share the room for results
+    number: int = 0  # among them
 
 
 @dataclass(frozen=True, slots=True)

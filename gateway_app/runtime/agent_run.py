@@ -13,7 +13,6 @@ from gateway_app.agent.events import AgentEvent, UpstreamPosition
 from gateway_app.agent.loop import run_turn
 from gateway_app.agent.model_call import CancellingProvider
 from gateway_app.agent.tools import Tool
-from gateway_app.documents.readers import current_owner
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime.agents import agent_of
 from gateway_app.runtime.consent import asks_in_output
@@ -24,6 +23,7 @@ from gateway_app.runtime.turn_log import TurnLog
 from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.history.compaction import seal_compaction
+from responses_app.services.lifecycle.approval_proofs import request_item
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +31,18 @@ CANCEL_SECS = 5.0  # the client has its terminal event already; the slot of the 
 
 
 def make_recorder(row: Response, context: TurnContext, log: TurnLog) -> Recorder:
+    unseen = replace(
+        context.progress.unseen,
+        asks_client=_asking_tools(row, context.call.tools),
+        request_item=partial(request_item, row),
+    )
     return Recorder(
         log.builder,
         tools={tool.name: tool for tool in context.call.tools},
         client_names={tool["name"] for tool in context.call.client_tools},
         form=row.tool_items,
         seal=partial(seal_compaction, row.owner_id),
-        unseen=replace(context.progress.unseen, asks_client=_asking_tools(row, context.call.tools)),
+        unseen=unseen,
         reasoning_form=row.reasoning_form,
         shows_encrypted=context.call.wants_encrypted_reasoning,
     )
@@ -53,7 +58,6 @@ def _asking_tools(row: Response, tools: Iterable[Tool]) -> set[str]:
 
 
 def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGenerator[AgentEvent]:
-    current_owner.set(row.owner_id)  # in the context of the turn's own task
     providers = get_providers(context.agent.models())
     retries = settings.HERMES_STREAM_RETRIES
     progress = context.progress

@@ -87,6 +87,17 @@ class Agent:
             return SentReasoning.NONE
         return _SENT_REASONING[preset.reasoning_return]
 
+    def takes_files(self) -> bool:
+        """Does that upstream take PDF files? The built-in model gets all as it is."""
+        model = self.models()[0]
+        preset = PRESETS.get(model["provider"])
+        return preset is None or bool(model["options"].get("files", preset.takes_files))
+
+    def max_tokens(self) -> int | None:
+        """Of an answer of that model, where the request does not limit it."""
+        limit: int | None = self.models()[0]["options"].get("max_tokens")
+        return limit
+
     @property
     def compact_share(self) -> float:
         """Of the window: a longer conversation is compacted; 0 means never."""

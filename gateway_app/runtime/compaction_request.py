@@ -6,7 +6,7 @@ from gateway_app.agent.budget import Budget
 from gateway_app.agent.compaction import CompactionTurn, unreadable
 from gateway_app.agent.context import build_items
 from gateway_app.agent.model_call import ModelCall
-from gateway_app.agent.summaries import summary_call
+from gateway_app.runtime.file_texts import with_file_texts
 from gateway_app.runtime.resumption import ResumedTurn
 from gateway_app.runtime.turn_request import TurnRequest
 from responses_app.models import Response
@@ -25,9 +25,16 @@ def build_compaction_turn(
         older = read_context(row.owner_id, request.history)
         items = older.items + newer.items
     visible, _ = build_items(items, settings.HERMES_TOOL_LABELS)
-    call = ModelCall(row.model, visible, parameters=request.model_parameters(), budget=budget)
+    call = ModelCall(
+        row.model,
+        visible,
+        instructions=request.fields.get("instructions"),
+        parameters=request.model_parameters(),
+        budget=budget,
+        file_texts=with_file_texts,
+    )
     return CompactionTurn(
-        summary_call(call, visible, request.fields.get("instructions")),
+        call,
         kept=tuple(_user_messages(items)[_message_count(progress) :]),
         carried=tuple(unreadable(items)),
     )

@@ -1,6 +1,6 @@
 """The notes of a turn: for its tools, and for the model at its beginning."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from gateway_app.agent.tools import MEMORY, TODO, ChangeNotes, NoNotes, Notes, Tool
@@ -9,7 +9,7 @@ from responses_app.database import database
 from responses_app.models import Response
 from responses_app.protocol.token_estimate import text_tokens
 from responses_app.services.lifecycle.claim import FreshTurn
-from responses_app.services.notes import change_notes, read_notes
+from responses_app.services.notes import change_notes, read_notes, read_notes_of_kind
 
 # In the instructions, which no compaction touches.
 MEMORIES = "Your notes from earlier conversations with this user (the tool memory keeps them):"
@@ -33,7 +33,7 @@ class RowNotes:
         self._row = row
 
     async def read(self, kind: str) -> Sequence[str]:
-        return await database.read_with_retry(read_notes, self._row, kind)
+        return await database.read_with_retry(read_notes_of_kind, self._row, kind)
 
     async def change(self, kind: str, change: ChangeNotes) -> Sequence[str]:
         step = partial(change_notes, self._row, kind, change)
@@ -48,23 +48,32 @@ def turn_facts(
     window: int = 0,
 ) -> str:
     """The end of the instructions: the notes of the model's tools, and which tools are missing."""
-    room = window // NOTES_SHARE or DEFAULT_TOKENS
     names = {tool.name for tool in tools}
     parts = []
     if missing_servers:
         parts.append(MISSING.format(labels=", ".join(missing_servers)))
-    if MEMORY in names:
-        notes = _known_notes(row, fresh, MEMORY)
-        if notes:
-            parts.append(f"{MEMORIES}\n{_listed_memories(notes, room)}")
-    if TODO in names:
-        entries = _known_notes(row, fresh, TODO)
-        if entries:
-            parts.append(f"{TODO_LIST}\n{_listed_todo(entries, room)}")
+    if names & {MEMORY, TODO}:
+        notes = read_notes(row) if fresh is None else fresh.notes
+        parts.append(listed_notes(names, notes, window))
+    return "\n\n".join(filter(None, parts))
+
+
+def listed_notes(
+    tool_names: Collection[str], notes: Mapping[str, Sequence[str]], window: int
+) -> str:
+    """The notes of each of these tools, as far as there is room for them."""
+    room = window // NOTES_SHARE or DEFAULT_TOKENS
+    parts = []
+    memories = notes.get(MEMORY)
+    if MEMORY in tool_names and memories:
+        parts.append(f"{MEMORIES}\n{_listed_memories(memories, room)}")
+    entries = notes.get(TODO)
+    if TODO in tool_names and entries:
+        parts.append(f"{TODO_LIST}\n{_listed_todo(entries, room)}")
     return "\n\n".join(parts)
 
 
-def _listed_memories(notes: list[str], room: int) -> str:
+def _listed_memories(notes: Sequence[str], room: int) -> str:
     """The newest that fit."""
     newest = _first_that_fit(notes[::-1], room)
     listed = memory.listed(newest[::-1])
@@ -73,7 +82,7 @@ def _listed_memories(notes: list[str], room: int) -> str:
     return OLDER_NOTES.format(count=len(notes) - len(newest)) + "\n" + listed
 
 
-def _listed_todo(entries: list[str], room: int) -> str:
+def _listed_todo(entries: Sequence[str], room: int) -> str:
     """All of the list, or the first of its open entries that fit."""
     shown = _first_that_fit(entries, room)
     if len(shown) == len(entries):
@@ -82,16 +91,10 @@ def _listed_todo(entries: list[str], room: int) -> str:
     return todo.listed(shown) + "\n" + OTHER_ENTRIES.format(count=len(entries) - len(shown))
 
 
-def _first_that_fit(texts: list[str], room: int) -> list[str]:
+def _first_that_fit(texts: Sequence[str], room: int) -> Sequence[str]:
     tokens = 0
     for index, text in enumerate(texts):
         tokens += TOKENS_PER_LINE + text_tokens(text)
         if tokens > room:
             return texts[:index]
     return texts
-
-
-def _known_notes(row: Response, fresh: FreshTurn | None, kind: str) -> list[str]:
-    if fresh is not None:
-        return fresh.notes[kind]
-    return read_notes(row, kind)

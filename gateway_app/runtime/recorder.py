@@ -29,7 +29,7 @@ from responses_app.protocol.events import (
     UPSTREAM_POSITION,
     Event,
 )
-from responses_app.protocol.items import APPROVAL_REQUEST, CompactedContext
+from responses_app.protocol.items import CompactedContext, without_fields
 from responses_app.protocol.reasoning_items import RAW, SUMMARY
 
 Seal = Callable[[CompactedContext], str]
@@ -61,6 +61,7 @@ class Recorder:
         # Call id -> pieces of its arguments; those of earlier attempts are whole.
         self._hidden: dict[str, list[str]] = {call_id: [] for call_id in unseen.hidden}
         self._asks_client = unseen.asks_client
+        self._request_item = unseen.request_item
         self._held = dict(unseen.held)
 
     def record(self, event: AgentEvent) -> None:
@@ -106,7 +107,7 @@ class Recorder:
         self._builder.refusal(event.text)
 
     def _opaque_item(self, event: types.OpaqueItem) -> None:
-        self._builder.opaque(event.item)
+        self._builder.opaque(without_fields(event.item, "id"))
 
     def _cut(self, event: types.Cut) -> None:
         self._builder.close("incomplete")
@@ -208,16 +209,10 @@ class Recorder:
         held = self._held.pop(event.call_id, None)
         if held is None:  # an earlier attempt has asked
             return
+        assert self._request_item is not None
         label, name = self._label_and_name(held.name)
         index = self._builder.snapshot.item_count
-        self._builder.opaque(
-            {
-                "type": APPROVAL_REQUEST,
-                "server_label": label,
-                "name": name,
-                "arguments": held.arguments,
-            }
-        )
+        self._builder.opaque(self._request_item(index, label, name, held.arguments))
         self._builder.add(
             {
                 "type": TOOL_CALLED,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from gateway_app.agent.approval_items import (
+    ALTERED,
     DENIED_BY_CLIENT,
     NOT_APPROVED,
     as_function_call,
@@ -13,11 +14,13 @@ from gateway_app.agent.approval_items import (
     is_own_request,
 )
 from gateway_app.agent.tools import ToolCall
+from gateway_app.runtime.consent import USED_BEFORE
 from gateway_app.runtime.visible_results import ResultCap
 from responses_app.models import Decision, Response, ToolEvent, ToolStatus
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.items import APPROVAL_RESPONSE, Item, all_call_ids, request_id_of
-from responses_app.services.lifecycle.approval_requests import asked_event, run_event
+from responses_app.services.lifecycle.approval_proofs import is_unaltered
+from responses_app.services.lifecycle.approval_requests import asked_events, run_event
 
 
 @dataclass
@@ -35,20 +38,27 @@ def read_requested(
     done = carried_out(items)
     shown = all_call_ids(items)
     reasons = _reasons(items)
-    for item in items:
+    requests = [item for item in items if is_own_request(item, settings.HERMES_TOOL_LABELS)]
+    asked = asked_events(row.owner_id, map(request_id_of, requests))
+    for item in requests:
         request_id = request_id_of(item)
-        if not is_own_request(item, settings.HERMES_TOOL_LABELS) or request_id in done:
+        if request_id in done:
             continue
-        event = asked_event(row.owner_id, request_id)
-        if event is not None and _is_approved(event):
-            found.approved[request_id] = event.pk
+        event = asked.get(request_id)
         is_begun = request_id in ledger
+        is_approved = event is not None and _is_approved(event)
+        if event is not None and is_approved:
+            found.approved[request_id] = event.pk
         if request_id in shown:
             continue
-        if event is not None and (is_begun or request_id in found.approved):
+        if event is None or not (is_begun or is_approved):
+            found.outputs[request_id] = _output(row, event, request_id, reasons, cap)
+        elif is_begun or is_unaltered(row.owner_id, event, item):
             found.pending.append(_call(event, item, request_id))
         else:
-            found.outputs[request_id] = _output(row, event, request_id, reasons, cap)
+            del found.approved[request_id]
+            found.outputs[request_id] = ALTERED
+        shown.add(request_id)  # a copy of the request behind it is not looked at
     return found
 
 
@@ -58,7 +68,7 @@ def _is_approved(event: ToolEvent) -> bool:
 
 
 def _call(event: ToolEvent, item: Item, request_id: str) -> ToolCall:
-    """As it was asked about: a client may send the item back altered."""
+    """As it was asked about, or as it is proved to be unaltered."""
     given = as_function_call(item, request_id)
     return ToolCall(request_id, event.name, event.arguments or given["arguments"])
 
@@ -73,8 +83,10 @@ def _output(
     is_denied = event is not None and event.decision == Decision.DENY
     if event is not None and event.is_over and not is_denied:  # it ran: a later denial is too late
         earlier = run_event(row.owner_id, request_id)
-        if earlier is None or not earlier.is_over:
+        if earlier is None:
             return INTERRUPTED
+        if not earlier.is_over:
+            return USED_BEFORE
         return cap.visible(earlier.name, earlier.output)
     if is_denied or request_id in reasons:
         return f"{DENIED_BY_CLIENT} {reasons.get(request_id, '')}".strip()

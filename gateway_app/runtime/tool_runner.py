@@ -205,7 +205,8 @@ class ToolRunner:
         secs: float = 0.0,
         images: tuple[str, ...] = (),
     ) -> ToolResult:
-        stored_images = json.dumps(images) if images else ""
+        shown = self._cap.shown_images(call, images)
+        stored_images = json.dumps(shown) if shown else ""
         await self._write(partial(end_call, self._row, call.call_id, status, output, stored_images))
         return self._over(call, status, output, secs, images)
 

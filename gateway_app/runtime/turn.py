@@ -183,14 +183,14 @@ class TurnRun:
             self._log.resume()
             await wait_until_connected(RECONNECT_SECS)
         missing = await wait_for_servers(self.row, self._log.admitted_request)
-        for name in map(deviation, missing):
-            if name not in self._deviations:
-                self._log.note({"type": PROTOCOL_DEVIATION, "name": name})
-                self._deviations.append(name)
         context = await self._read_context(earlier, missing)
         is_unknown = context.call.budget.window == 0
         if is_unknown and await windows.ask_first(context.agent.models()[0]):
             context = await self._read_context(earlier, missing)
+        for name in (*map(deviation, missing), *context.deviations):
+            if name not in self._deviations:
+                self._log.note({"type": PROTOCOL_DEVIATION, "name": name})
+                self._deviations.append(name)
         if context.kept_items is not None:
             self._log.note({"type": CONTEXT_TRUNCATED, "kept_items": context.kept_items})
         if context.progress.is_message_cut and context.call.is_formatted:

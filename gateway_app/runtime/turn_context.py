@@ -12,9 +12,11 @@ from gateway_app.agent.compaction import CompactionTurn
 from gateway_app.agent.context import build_items
 from gateway_app.agent.cut_message import with_joined_end
 from gateway_app.agent.model_call import ModelCall
+from gateway_app.documents.readers import current_owner
 from gateway_app.runtime.additional_tools import OfferedTools
 from gateway_app.runtime.agents import Agent, agent_of, available_tools
 from gateway_app.runtime.compaction_request import build_compaction_turn
+from gateway_app.runtime.file_texts import call_with_file_texts, with_file_texts
 from gateway_app.runtime.notes import turn_facts
 from gateway_app.runtime.requested_calls import RequestedCalls, read_requested
 from gateway_app.runtime.resumption import EarlierAttempts, ResumedTurn, read_progress
@@ -46,6 +48,7 @@ class TurnContext:
     compaction: CompactionTurn | None = None  # where the turn is a compaction
     # Call id -> the event of the ledger that has the client's approval of an earlier turn's call.
     approved: Mapping[str, int] = field(default_factory=dict)
+    deviations: tuple[str, ...] = ()  # what the model's server does not take
 
 
 async def read_turn_context(
@@ -56,11 +59,18 @@ async def read_turn_context(
     missing_servers: Sequence[str],
 ) -> TurnContext:
     """The admission of a fresh turn knows all of it, unless there is a turn before."""
+    current_owner.set(row.owner_id)  # in the context of the turn's own task
     build = partial(build_turn_context, row, admitted, earlier, missing_servers, fresh)
     has_history = row.previous_id is not None or row.conversation_id is not None
     if fresh is None or has_history:
-        return await database.read_with_retry(build)
-    return await database.look_up_with_retry(build)
+        context = await database.read_with_retry(build)
+    else:
+        context = await database.look_up_with_retry(build)
+    if context.compaction is not None:
+        return context
+    takes_files = context.agent.takes_files()
+    call, deviations = await call_with_file_texts(context.call, takes_files=takes_files)
+    return replace(context, call=call, deviations=deviations)
 
 
 def build_turn_context(
@@ -81,7 +91,7 @@ def build_turn_context(
         progress = read_progress(earlier.events, earlier.builder, ledger, _cap(agent))
     if request.is_compaction:
         compaction = build_compaction_turn(row, request, progress, _budget(request, agent))
-        return TurnContext(agent, compaction.asked, progress, ledger, compaction=compaction)
+        return TurnContext(agent, compaction.call, progress, ledger, compaction=compaction)
     return _model_context(row, request, fresh, progress, agent, ledger, missing_servers)
 
 
@@ -134,6 +144,7 @@ def _model_context(
         cut_at=progress.cut_at,
         resume=progress.resume,
         is_stored=row.is_stored,
+        file_texts=with_file_texts,
     )
     kept_items = None
     if older.is_cut:
@@ -174,6 +185,7 @@ def _budget(request: TurnRequest, agent: Agent) -> Budget:
         is_compacting=is_managed or (agent.compact_share > 0 and not is_truncating),
         sent_reasoning=agent.sent_reasoning(),
         correction=agent.correction(),
+        max_tokens=agent.max_tokens(),
     )
 
 
@@ -186,7 +198,11 @@ def _compact_threshold(request: TurnRequest, agent: Agent, budget: Budget) -> in
         return int(entries[0].get("compact_threshold") or by_window or COMPACT_TOKENS)
     if not budget.is_compacting or not budget.window:
         return None
-    return int(budget.window * share)
+    threshold = int(budget.window * share)
+    max_tokens = request.fields.get("max_output_tokens") or budget.max_tokens
+    if max_tokens is None:
+        return threshold
+    return min(threshold, budget.window - budget.reserve(max_tokens))
 
 
 def _answers_earlier_calls(items: list[Item]) -> bool:

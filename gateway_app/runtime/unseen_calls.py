@@ -1,11 +1,13 @@
 """Calls of the server's tools that have no item in the output, or none yet."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from responses_app.protocol.events import Event
+from responses_app.protocol.items import Item
 
 INTERNAL_TOOL_PREFIX = "_"
+RequestItem = Callable[[int, str, str, str], Item]  # see approval_proofs
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class UnseenCalls:
     hidden: Collection[str] = ()  # ids
     held: Mapping[str, HeldCall] = field(default_factory=dict)  # by id
     asks_client: Collection[str] = ()  # names of tools whose calls are held
+    request_item: RequestItem | None = None  # None where no client is asked
 
 
 ALL_SEEN = UnseenCalls()

@@ -31,13 +31,17 @@ class ResultCap:
         alone = min(MAX_TOKENS, max(MIN_TOKENS, self.window // WINDOW_SHARE))
         return max(LEAST_TOKENS, min(alone, self.window // ROUND_SHARE // self.together))
 
-    @property
-    def images(self) -> int:
-        """How many images of one result the model sees."""
+    def images(self, number: int) -> int:
+        """How many images of one result the model sees; ``number`` is that of the call.
+
+        If there is no room for one image of each call, the first calls of the round have one.
+        """
         if not self.window:
             return MAX_IMAGES
-        room = self.window // ROUND_SHARE // self.together
-        return min(MAX_IMAGES, max(1, room // TOKENS_PER_IMAGE))
+        of_round = max(1, self.window // ROUND_SHARE // TOKENS_PER_IMAGE)
+        if of_round < self.together:
+            return int(number < of_round)
+        return min(MAX_IMAGES, of_round // self.together)
 
     def shared_by(self, call: ToolCall) -> "ResultCap":
         """For a call whose round has others too."""
@@ -48,9 +52,15 @@ class ResultCap:
     ) -> ToolResult:
         cap = self.shared_by(call)
         visible = cap.visible(call.name, output)
-        if len(images) > cap.images:
-            visible += f"\n[Only {cap.images} of {len(images)} images are shown.]"
-        return ToolResult(visible, is_error, images[: cap.images])
+        shown = cap.shown_images(call, images)
+        if len(images) > len(shown):
+            count = f"{len(shown)} of {len(images)}"
+            visible += f"\n[{count} images are shown: there is no room for more.]"
+        return ToolResult(visible, is_error, shown)
+
+    def shown_images(self, call: ToolCall, images: tuple[str, ...]) -> tuple[str, ...]:
+        """The ledger keeps these alone: a later attempt shows what it has."""
+        return images[: self.shared_by(call).images(call.number)]
 
     def visible(self, name: str, output: str) -> str:
         """Both ends of an output that is too long, and between them how to read the rest."""

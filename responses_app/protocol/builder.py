@@ -140,9 +140,9 @@ class OutputBuilder:
         self._close_item(index, "completed", encrypted_content=encrypted_content)
 
     def opaque(self, item: Item) -> None:
-        """A whole item of another kind; its id becomes one of ours."""
+        """A whole item of another kind; without an id it gets one of ours."""
         self.close("completed")
-        index = self._add_item(without_fields(item, "id", "status"))
+        index = self._add_item(without_fields(item, "status"))
         self._close_item(index, str(item.get("status") or "completed"))
 
     def compaction_started(self, content: str) -> None:

@@ -18,7 +18,11 @@ ITEM_PREFIXES = {
     "mcp_approval_response": "mcpa",
     "compaction": "cmp",
 }
-_ITEM_ID = re.compile(r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index>[0-9a-f]{4})")
+PROOF_CHARS = 22  # behind the id of a request for approval: see approval_proofs
+_ITEM_ID = re.compile(
+    r"[a-z]+_(?P<response>[0-9a-f]{32})(?P<side>[io])(?P<index>[0-9a-f]{4})"
+    rf"(?P<proof>[A-Za-z0-9_-]{{{PROOF_CHARS}}})?"
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class ItemLocation:
     response_id: str
     is_input: bool
     index: int
+    proof: str = ""
 
 
 def new_response_id() -> str:
@@ -67,4 +72,5 @@ def location_of_item(item: str) -> ItemLocation | None:
         response_id=RESPONSE_PREFIX + match["response"],
         is_input=match["side"] == "i",
         index=int(match["index"], 16),
+        proof=match["proof"] or "",
     )

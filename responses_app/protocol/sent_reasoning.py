@@ -5,10 +5,10 @@ from enum import StrEnum
 
 import orjson
 
+from responses_app.protocol.file_tokens import BASE64_CHARS_PER_TOKEN
 from responses_app.protocol.items import Item
 from responses_app.protocol.reasoning_items import reasoning_text
 from responses_app.protocol.token_estimate import (
-    BASE64_CHARS_PER_TOKEN,
     CHARS_PER_TOKEN,
     TOKENS_PER_ITEM,
     item_tokens,

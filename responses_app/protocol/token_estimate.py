@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from responses_app.protocol.file_tokens import FILE, file_tokens
 from responses_app.protocol.items import (
     CALLS,
     OUTPUTS,
@@ -21,8 +22,6 @@ from responses_app.protocol.items import (
 CHARS_PER_TOKEN = 4  # of English text
 TOKENS_PER_ITEM = 4  # what frames a message: role and separators
 WITH_PARTS = OUTPUTS | {"message"}  # the content of other items has no parts
-# Of a text file; a PDF file has fewer tokens for its size, as most of it is compressed or fonts.
-BASE64_CHARS_PER_TOKEN = 6
 TOKENS_PER_IMAGE = 765  # one high-detail image of medium size
 # A longer text is judged by slices of it, so that no estimate holds up other turns.
 SAMPLED_CHARS = 8_192
@@ -109,6 +108,6 @@ def item_tokens(item: Item) -> int:
     for part in content:
         if part.get("type") == "input_image":
             tokens += TOKENS_PER_IMAGE
-        elif part.get("type") == "input_file":
-            tokens += len(part.get("file_data") or "") // BASE64_CHARS_PER_TOKEN
+        elif part.get("type") == FILE:
+            tokens += file_tokens(part, text_tokens)
     return tokens

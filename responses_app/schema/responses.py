@@ -174,6 +174,7 @@ PATHS: Paths = {
             "An estimate of the input tokens of a request, made without any model",
             (200, response(json(ref("InputTokens")), "The estimate.", (IGNORED_HEADER,))),
             body=request_body(ref("CountTokens")),
+            parameters=[header(SESSION_HEADER)],
             errors=("404",),
         )
     },

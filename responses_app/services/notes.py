@@ -1,6 +1,6 @@
 """Notes of models: todo lists of sessions, and memories of owners."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -12,15 +12,27 @@ from responses_app.models.compiled import CompiledQuery
 Change = Callable[[Sequence[str]], Sequence[str]]
 
 
-def read_notes(row: Response, kind: str) -> list[str]:
-    """Of the session or the owner of this turn; an unstored turn has none."""
+def read_notes(row: Response) -> dict[str, list[str]]:
+    """Those of the session and of the owner of this turn, by kind; an unstored turn has none."""
     if not row.is_stored:
-        return []
-    if kind == NoteKind.TODO:
-        rows = _todo_entries.rows(row.owner_id, row.session_id)
-    else:
-        rows = _memories.rows(row.owner_id, row.session_key)
-    return [text for (text,) in rows]
+        return {}
+    return notes_in(row.owner_id, row.session_id, row.session_key)
+
+
+def notes_in(owner_id: int, session_id: int | None, session_key: str) -> dict[str, list[str]]:
+    """For the turns of a session; None is one that is still to begin."""
+    entries: Iterable[tuple[str]] = ()
+    if session_id is not None:
+        entries = _todo_entries.rows(owner_id, session_id)
+    memories = _memories.rows(owner_id, session_key)
+    return {
+        str(NoteKind.TODO): [text for (text,) in entries],
+        str(NoteKind.MEMORY): [text for (text,) in memories],
+    }
+
+
+def read_notes_of_kind(row: Response, kind: str) -> list[str]:
+    return read_notes(row).get(kind, [])
 
 
 def _todo_of(owner_id: int, session_id: int) -> QuerySet[Note, Any]:

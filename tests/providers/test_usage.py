@@ -98,6 +98,10 @@ DIALECTS: dict[str, tuple[list[Step], Usage]] = {
         [chunk({"content": TEXT}, "stop"), chunk(usage={"prompt_tokens": 0, "completion_tokens": 8}), DONE],
         Usage(CALL.input_tokens(), 8, is_estimated=True),
     ),
+    "no number": (
+        [chunk({"content": TEXT}, "stop"), chunk(usage={"prompt_tokens": True, "completion_tokens": 8}), DONE],
+        Usage(CALL.input_tokens(), 8, is_estimated=True),
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.support.checker import check_log
 from tests.support.people import create_key
@@ -122,6 +123,81 @@ def test_a_turn_that_is_not_stored_can_ask_too(server: Server) -> None:
     assert second["output"][0]["output"] == "unstored ask"
     assert effects(server, "unstored ask") == 1
     assert stored_rows(server, "toolevent", "arguments", response_id=first["id"]) == [("",)]
+
+
+def altered_refusal(client: httpx.Client, items: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    refused = client.post("/v1/responses", json={"input": items, **fields})
+    assert refused.status_code == 400, refused.text
+    error: dict[str, Any] = refused.json()["error"]
+    return error
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_an_approval_of_an_altered_request_is_refused(server: Server, is_stored: bool) -> None:
+    original = f"asked about {is_stored}"
+    question = {"role": "user", "content": script(call("client_guarded", text=original))}
+    with server.http() as client:
+        request = post(client, input=[question], store=is_stored)["output"][-1]
+        altered = request | {"arguments": '{"text":"never asked about"}'}
+        renamed = request | {"name": "effect"}
+        for changed in (altered, renamed):
+            items = [question, changed, answer(request, approve=True)]
+            error = altered_refusal(client, items, store=is_stored)
+            assert error["param"] == "input[1]"
+            assert "was altered" in error["message"]
+        twice = [question, request, altered, answer(request, approve=True)]
+        assert altered_refusal(client, twice, store=is_stored)["param"] == "input[2]"
+        body = post(client, input=[question, request, answer(request, approve=True)], store=is_stored)
+    assert body["output"][0]["output"] == original  # the refusals decided nothing
+    assert effects(server, "never asked about") == 0
+
+
+def test_the_proof_in_a_request_is_no_use_for_another_request(server: Server) -> None:
+    with server.http() as client:
+        mine, other = (
+            post(client, input=script(call("client_guarded", text=name)), store=False)["output"][-1]
+            for name in ("proof of mine", "proof of another")
+        )
+        forged_id = mine["id"][:42] + other["id"][42:]
+        forged = mine | {"id": forged_id, "arguments": other["arguments"]}
+        for proof_id in (forged_id, mine["id"][:42]):
+            items = [forged | {"id": proof_id}, {**answer(mine, approve=True), "approval_request_id": proof_id}]
+            error = altered_refusal(client, items, store=False)
+            assert error["param"] == "input[1].approval_request_id"
+    assert effects(server, "proof of another") == 0
+
+
+def test_a_request_that_was_altered_in_a_conversation_is_not_carried_out(server: Server) -> None:
+    with server.http() as client:
+        request = post(client, input=script(call("client_guarded", text="first words")), store=False)["output"][-1]
+        conversation = client.post("/v1/conversations", json={}).json()["id"]
+        altered = request | {"arguments": '{"text":"other words"}'}
+        added = client.post(f"/v1/conversations/{conversation}/items", json={"items": [altered]})
+        assert added.status_code == 200, added.text
+        body = post(client, input=[answer(request, approve=True)], conversation=conversation)
+    assert "was altered" in text(body)
+    assert effects(server, "other words") == 0
+
+
+def test_a_request_that_is_sent_twice_is_one_call(server: Server) -> None:
+    question = {"role": "user", "content": script(call("client_guarded", text="sent twice"))}
+    with server.http() as client:
+        request = post(client, input=[question], store=False)["output"][-1]
+        copies = [question, request, request]
+        body = post(client, input=[*copies, answer(request, approve=True)], store=False)
+    assert [item["type"] for item in body["output"]] == ["mcp_call", "message"]
+    assert effects(server, "sent twice") == 1
+
+
+def test_two_answers_to_one_request_are_refused(server: Server) -> None:
+    with server.http() as client:
+        first, request = asked(client, call("client_guarded", text="yes and no"))
+        both = [answer(request, approve=False), answer(request, approve=True)]
+        refused = client.post("/v1/responses", json={"input": both, "previous_response_id": first["id"]})
+        error = refused.json()["error"]
+        assert (refused.status_code, error["param"]) == (400, "input[1].approval_request_id"), refused.text
+        second = post(client, input=both[1:], previous_response_id=first["id"])
+    assert second["output"][0]["output"] == "yes and no"
 
 
 def test_our_own_endpoint_answers_as_well(server: Server) -> None:

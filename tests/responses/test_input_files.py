@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.model_stub import ModelStub
-from tests.support.pdf_files import as_data_url, pdf
+from tests.support.pdf_files import as_data_url, pdf, slow_pdf
+from tests.support.people import create_key
 from tests.support.server import Server
 from tests.support.stored_rows import input_items
 
@@ -89,3 +90,21 @@ def test_addresses_can_be_passed_on_to_upstreams_that_fetch(
     with server.http() as client:
         assert client.post("/v1/responses", json={"input": message(part)}).status_code == 200
     assert part in stub.asked[-1].body["input"][0]["content"]
+
+
+def test_the_files_of_one_owner_do_not_hold_up_those_of_another(asking: Server) -> None:
+    """Of each owner one file is read at a time, so that there is a reader for the other."""
+    with asking.http(create_key(asking, "busy")) as busy, asking.http(create_key(asking, "other")) as other:
+        ids = []
+        for number in range(3):
+            part = {"type": "input_file", "filename": "slow.pdf", "file_data": as_data_url(slow_pdf(number))}
+            made = busy.post("/v1/responses", json={"input": message(part), "background": True})
+            ids.append(made.json()["id"])
+        part = {"type": "input_file", "filename": "a.pdf", "file_data": PDF}
+        done = other.post("/v1/responses", json={"input": message(part)})
+        assert done.json()["status"] == "completed", done.text
+        counted = other.post("/v1/responses/input_tokens", json={"input": message(part)})
+        assert counted.status_code == 200, counted.text
+        assert busy.get(f"/v1/responses/{ids[-1]}").json()["status"] == "in_progress"
+        for response_id in ids:
+            busy.post(f"/v1/responses/{response_id}/cancel")

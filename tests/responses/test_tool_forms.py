@@ -120,6 +120,19 @@ def test_a_call_that_is_sent_back_without_its_output_gets_it(server: Server, for
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[1].call_id")
 
 
+def test_a_call_that_was_altered_gets_no_output(server: Server) -> None:
+    question = {"role": "user", "content": script(call("effect", text="unaltered"))}
+    ending = {"role": "user", "content": script({"say": "altered next"})}
+    with server.http() as client:
+        first = client.post(
+            "/v1/responses", json={"input": [question]}, headers={"X-Hermes-Tool-Items": "mcp_call"}
+        ).json()
+        bare = first["output"][0] | {"output": None, "arguments": '{"text":"changed"}'}
+        second = client.post("/v1/responses", json={"input": [question, bare, ending]})
+    assert second.status_code == 200, second.text
+    assert "unaltered" not in received_texts(server, '"altered next"')
+
+
 def test_the_output_of_another_owners_call_is_not_filled_in(server: Server) -> None:
     with server.http() as client, server.http(create_key(server, "curious")) as stranger:
         question = {"role": "user", "content": script(call("effect", text="private result"))}

@@ -9,10 +9,25 @@ def pdf(*pages: str) -> bytes:
     return _pdf([_stream(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()) for text in pages])
 
 
+def compressed_pdf(*pages: str) -> bytes:
+    """The same, as most programs write it."""
+    contents = []
+    for text in pages:
+        drawn = zlib.compress(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode())
+        contents.append(_stream(drawn, " /Filter /FlateDecode"))
+    return _pdf(contents)
+
+
 def pdf_bomb(size: int) -> bytes:
     """A small file with a page that unpacks to so many bytes."""
     once = zlib.compress(b" " * size, 9)
     return _pdf([_stream(zlib.compress(once, 9), " /Filter [/FlateDecode /FlateDecode]")])
+
+
+def slow_pdf(number: int) -> bytes:
+    """A small file that takes seconds to read."""
+    drawn = f"BT /F1 9 Tf 12 TL 10 800 Td ({number}) Tj ".encode() + b"(a b) Tj T* " * 1_000_000 + b"ET"
+    return _pdf([_stream(zlib.compress(drawn), " /Filter /FlateDecode")])
 
 
 def as_data_url(data: bytes, kind: str = "application/pdf") -> str:

@@ -120,3 +120,13 @@ def test_what_other_clients_sent_refuses_nothing_at_admission() -> None:
     limits = ContextLimits(window=8192, fixed_tokens=100, ratio=2.0)
     assert (limits.tokens(5000), limits.least_tokens(5000)) == (10_200, 5100)
     assert ContextLimits(window=8192, ratio=0.6).least_tokens(5000) == 3000
+
+
+def test_the_operators_own_limit_of_an_answer_has_its_room() -> None:
+    budget = Budget(8000, max_tokens=5000)
+    assert (budget.room(0), budget.room(0, 1000)) == (3000, 7000)
+    assert Budget(8000, max_tokens=50_000).room(0) == 2000  # the request keeps a quarter
+    assert (budget.summary_tokens(), Budget(8000, max_tokens=500).summary_tokens()) == (2000, 500)
+    assert (Budget().summary_tokens(), Budget(max_tokens=500).summary_tokens()) == (None, 500)
+    limits = ContextLimits(window=8000, max_tokens=5000)
+    assert (limits.room(None), limits.room(1000)) == (3000, 7000)

@@ -30,4 +30,5 @@ def test_the_results_of_one_round_share_its_room() -> None:
     seen = ResultCap(8_192, together=12).visible("look", LONG)
     assert 12 * text_tokens(seen) < 8_192 // 2
     assert ResultCap(8_192, together=2).tokens == ResultCap(8_192).tokens
-    assert (ResultCap(8_192).images, ResultCap(8_192, together=2).images) == (2, 1)
+    assert (ResultCap(8_192).images(0), ResultCap(8_192, together=2).images(1)) == (2, 1)
+    assert [ResultCap(8_192, together=10).images(number) for number in (0, 1, 2, 9)] == [1, 1, 0, 0]

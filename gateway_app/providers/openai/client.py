@@ -70,13 +70,20 @@ class Upstream:
     def is_openai(self) -> bool:
         return self.name == "openai"
 
-    def with_options(self, body: dict[str, Any], limit_field: str) -> dict[str, Any]:
-        """The body with the options of the model, where the request leaves them open."""
+    def with_options(
+        self, body: dict[str, Any], limit_field: str, answer_room: int | None
+    ) -> dict[str, Any]:
+        """The body with the options of the model, where the request leaves them open.
+
+        Servers such as vLLM refuse an answer that does not fit beside the request: a limit that the
+        client did not choose is then lowered to ``answer_room``.
+        """
         defaults: dict[str, Any] = {}
         if "temperature" in self.options:
             defaults["temperature"] = self.options["temperature"]
         if "max_tokens" in self.options:
-            defaults[limit_field] = self.options["max_tokens"]
+            limits = (self.options["max_tokens"], answer_room)
+            defaults[limit_field] = min(filter(None, limits))
         extra_body: dict[str, Any] = self.options.get("extra_body", {})
         return defaults | body | extra_body
 

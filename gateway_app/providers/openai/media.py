@@ -6,13 +6,18 @@ from dataclasses import replace
 
 from gateway_app.agent.events import ModelFailed, ProtocolDeviation
 from gateway_app.agent.model_call import ModelCall
-from gateway_app.documents.extraction import Unreadable
-from gateway_app.documents.files import file_bytes, file_text, plain_text
+from gateway_app.providers.file_parts import (
+    FILE,
+    as_text,
+    newest_message,
+    parts_field,
+    with_parts,
+)
 from gateway_app.providers.openai.client import Upstream
 from gateway_app.providers.openai.errors import Refused
 from responses_app.protocol.items import OUTPUTS, ContentPart, Item
 
-IMAGE, FILE = "input_image", "input_file"
+IMAGE = "input_image"
 UNSEEN = "[An image is left out here: this model can't see images.]"
 NO_IMAGES, NO_FILES = ProtocolDeviation("no images"), ProtocolDeviation("no files")
 _STATUSES = (400, 404, 415, 422, 500, 501)
@@ -49,7 +54,7 @@ class Media:
         kinds = {part.get("type") for part in _parts(call)}
         if not kinds & {IMAGE, FILE}:
             return call, []
-        newest = _newest_message(call.items)
+        newest = newest_message(call.items)
         items: list[Item] = []
         for index, item in enumerate(call.items):
             items.append(await self._adapted_item(item, is_new=index >= newest))
@@ -75,60 +80,31 @@ class Media:
         return has_learned
 
     async def _adapted_item(self, item: Item, *, is_new: bool) -> Item:
-        field = _field_of(item)
-        parts = item.get(field)
+        parts = item.get(parts_field(item))
         if not isinstance(parts, list):
             return item
         adapted = [await self._adapted_part(part, is_new=is_new) for part in parts]
-        changed = item.copy()
-        if field == "output":
-            changed["output"] = adapted
-        else:
-            changed["content"] = adapted
-        return changed
+        return with_parts(item, adapted)
 
     async def _adapted_part(self, part: ContentPart, *, is_new: bool) -> ContentPart:
-        """A file that can't be read fails the turn that brings it, and no turn after that."""
         if part.get("type") == IMAGE and self._sees is False:
             return {"type": "input_text", "text": UNSEEN}
         if part.get("type") != FILE:
             return part
-        name = part.get("filename") or "file"
         if "file_data" not in part:
             if self._takes_addresses:
                 return part
+            name = part.get("filename") or "file"
             raise ModelFailed(
                 f"The file {name!r} is an address, which this model's server can't fetch.",
                 "invalid_prompt",
             )
-        try:
-            if self._takes_files and plain_text(file_bytes(part["file_data"])) is None:
-                return part
-            return {"type": "input_text", "text": await file_text(name, part["file_data"])}
-        except Unreadable as error:
-            problem = f"The file {name!r} can't be read: {error}."
-            if is_new:
-                raise ModelFailed(problem, "invalid_prompt") from None
-            return {"type": "input_text", "text": f"[{problem}]"}
-
-
-def _newest_message(items: list[Item]) -> int:
-    """The position of the user's last message."""
-    for index in range(len(items) - 1, -1, -1):
-        if items[index].get("role") == "user":
-            return index
-    return 0
-
-
-def _field_of(item: Item) -> str:
-    if item.get("type") in OUTPUTS:
-        return "output"
-    return "content"
+        return await as_text(part, takes_files=self._takes_files, is_new=is_new)
 
 
 def _parts(call: ModelCall) -> Iterator[ContentPart]:
     for item in call.items:
-        parts = item.get(_field_of(item))
+        parts = item.get(parts_field(item))
         has_parts = item.get("type", "message") in ("message", *OUTPUTS)
         if has_parts and isinstance(parts, list):
             yield from parts

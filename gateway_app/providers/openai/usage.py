@@ -84,6 +84,6 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, int) and 0 < value <= MAX_TOKENS:
+    if type(value) is int and 0 < value <= MAX_TOKENS:
         return value
     return 0

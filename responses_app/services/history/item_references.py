@@ -25,10 +25,15 @@ def resolve_references(
 ) -> list[Item]:
     """The items, with the named item instead of each reference."""
     resolved: list[Item] = []
+    found: dict[str, Item] = {}
     for index, item in enumerate(items):
-        if item["type"] == "item_reference":
-            item = _find_item(owner_id, item["id"], f"{location(index)}.id")
-        resolved.append(item)
+        if item["type"] != "item_reference":
+            resolved.append(item)
+            continue
+        item_id = item["id"]
+        if item_id not in found:
+            found[item_id] = _find_item(owner_id, item_id, f"{location(index)}.id")
+        resolved.append(found[item_id])
     return resolved
 
 

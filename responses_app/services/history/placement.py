@@ -11,6 +11,7 @@ from responses_app.services.conversations import open_conversation
 from responses_app.services.history.call_answers import PreviousTurn, check_answers
 from responses_app.services.history.chain_values import deleted_before
 from responses_app.services.history.resent_history import Repeated, find_repeated
+from responses_app.services.history.sent_texts import notes_of_turn
 from responses_app.services.history.window import check_window
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.read_ahead import ReadAhead
@@ -28,6 +29,7 @@ class Placement:
     repeated: Repeated | None = None
     skipped: tuple[str, ...] = ()  # deleted turns of its chain, which the model does not see
     left_out: tuple[str, ...] = ()  # of the conversation, as it does not fit
+    notes: dict[str, list[str]] | None = None  # those of the turn, where they were read
 
 
 def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
@@ -50,6 +52,7 @@ def find_placement(admission: Admission, reads: ReadAhead) -> Placement:
     check_answers(previous, placement.items, known_items, admission.location)
     if not admission.limits.window:
         return placement
+    placement = replace(placement, notes=notes_of_turn(admission, placement.session))
     return replace(placement, left_out=check_window(admission, placement, reads))
 
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from responses_app.models import Conversation, Response
-from responses_app.protocol.context_limits import answer_reserve
+from responses_app.models import Conversation, Response, Session
+from responses_app.protocol.context_limits import Notes
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.file_tokens import pdf_tokens
 from responses_app.protocol.items import Item
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.protocol.truncation import question_of
@@ -13,6 +14,8 @@ from responses_app.services.conversations import ConversationHistory, last_posit
 from responses_app.services.history.chain import ChainHistory
 from responses_app.services.history.compaction import expand
 from responses_app.services.history.context import count_context
+from responses_app.services.history.resent_history import Repeated
+from responses_app.services.history.sent_texts import tokens_beside_items
 from responses_app.services.lifecycle.admission import Admission
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 
@@ -25,13 +28,19 @@ class Continued(Protocol):
     """The history that new items follow."""
 
     @property
+    def session(self) -> Session: ...
+    @property
     def items(self) -> list[Item]: ...
     @property
     def previous(self) -> Response | None: ...
     @property
     def conversation(self) -> Conversation | None: ...
     @property
+    def repeated(self) -> Repeated | None: ...
+    @property
     def skipped(self) -> tuple[str, ...]: ...
+    @property
+    def notes(self) -> Notes | None: ...
 
 
 def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -> tuple[str, ...]:
@@ -40,28 +49,39 @@ def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -
     Of a conversation that is truncated or compacted, only the question has to fit.
     """
     newer = expand(admission.owner_id, placement.items)
+    beside = _tokens_beside(admission, placement)
     is_truncating = admission.echo.get("truncation") == "auto"
     is_managed = bool(admission.request.get("context_management"))
     if is_truncating or is_managed or admission.limits.is_compacting:
-        _check_fits(admission, _tokens_of(admission, question_of(newer.items)), SHORTEN_QUESTION)
+        question = question_of(newer.items)
+        _check_fits(admission, beside + _least_tokens(question), SHORTEN_QUESTION)
         if not is_truncating:
             return ()
-    estimated = _tokens_of(admission, newer.items)
+    before = 0
     if not newer.replaces_all:
-        estimated += _tokens_before(admission.owner_id, placement, reads)
+        before = _tokens_before(admission.owner_id, placement, reads)
     if not is_truncating:
-        _check_fits(admission, estimated, SHORTEN_INPUT)
+        _check_fits(admission, beside + before + _least_tokens(newer.items), SHORTEN_INPUT)
         return ()
-    window = admission.limits.window
-    room = window - answer_reserve(window, admission.echo.get("max_output_tokens"))
+    estimated = beside + before + estimate_tokens(newer.items, None, [])
+    room = admission.limits.room(admission.echo.get("max_output_tokens"))
     if admission.limits.tokens(estimated) <= room:
         return ()
     return (OLDEST_TURNS,)
 
 
-def _tokens_of(admission: Admission, items: list[Item]) -> int:
-    echo = admission.echo
-    return estimate_tokens(items, echo.get("instructions"), echo.get("tools") or [])
+def _least_tokens(items: list[Item]) -> int:
+    """Without PDF files: only the turn, which reads their text, can tell how long they are."""
+    return estimate_tokens(items, None, []) - pdf_tokens(items)
+
+
+def _tokens_beside(admission: Admission, placement: Continued) -> int:
+    inherits_from = None
+    previous = placement.previous
+    inherits = placement.conversation is None and placement.repeated is None
+    if previous is not None and previous.instructions_at and inherits:
+        inherits_from = previous.pk
+    return tokens_beside_items(admission, placement.session, inherits_from, placement.notes or {})
 
 
 def _check_fits(admission: Admission, estimated: int, remedy: str) -> None:

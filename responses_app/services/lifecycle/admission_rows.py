@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from responses_app.dispatch import Reservation
 from responses_app.eventlog import AdmittedRequest, Numbering, Segment, Tail, insert_fenced, stamped
-from responses_app.models import InputItem, NoteKind, Response, Session
+from responses_app.models import InputItem, Response, Session
 from responses_app.models.compiled import CompiledInsert
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
@@ -55,7 +55,7 @@ def store_admission(
     placement = find_placement(admission, reads)
     first_new = len(admission.items) - len(placement.items)
     decider = Decider(admission.requested_by, admission.authority)
-    decide_requests(admission.owner_id, decider, placement.items, first_new)
+    decide_requests(admission.owner_id, decider, placement.items, first_new, admission.location)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
         session_key = admission.session_key
@@ -87,7 +87,7 @@ def store_admission(
         tail.unstored_request = request
     claimed = None
     if is_claimed:
-        claimed = Claimed(row, numbering, _fresh_turn(row, segment, request, placement.session))
+        claimed = Claimed(row, numbering, _fresh_turn(row, segment, request, placement))
     tail.clients.add(response_id)
     admitted = Admitted(
         response_id,
@@ -104,10 +104,12 @@ def store_admission(
 
 
 def _fresh_turn(
-    row: Response, opening: Segment, request: AdmittedRequest, session: Session
+    row: Response, opening: Segment, request: AdmittedRequest, placement: Placement
 ) -> FreshTurn:
-    notes = {str(kind): read_notes(row, kind) for kind in NoteKind}
-    return FreshTurn(opening, request, session.instructions, notes)
+    notes = placement.notes
+    if notes is None:
+        notes = read_notes(row)
+    return FreshTurn(opening, request, placement.session.instructions, notes)
 
 
 def _admitted_columns(

@@ -4,7 +4,7 @@ The call keeps its event in the ledger, under the id of the request. The turn th
 has an event of its own with the same id.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from django.conf import settings
 from django.utils import timezone
@@ -14,6 +14,8 @@ from responses_app.protocol.errors import InvalidRequest
 from responses_app.protocol.ids import location_of_item
 from responses_app.protocol.items import APPROVAL_REQUEST, APPROVAL_RESPONSE, Item, request_id_of
 from responses_app.protocol.status import Status
+from responses_app.services.chunks import in_chunks
+from responses_app.services.lifecycle.approval_proofs import is_unaltered
 from responses_app.services.lifecycle.tool_ledger import (
     Intent,
     check_fence,
@@ -27,6 +29,22 @@ CARRIED_OUT = "Approved, and carried out in {response}."
 class ApprovalRequestNotFound(InvalidRequest):
     def __init__(self, request_id: str, param: str) -> None:
         super().__init__(f"No approval request found with the id {request_id}.", param=param)
+
+
+class ApprovalRequestAltered(InvalidRequest):
+    def __init__(self, request_id: str, param: str) -> None:
+        super().__init__(
+            f"The approval request {request_id} was altered. Send it back as the response had it: "
+            "an approval counts for exactly the call that was asked about.",
+            param=param,
+        )
+
+
+class AnsweredTwice(InvalidRequest):
+    def __init__(self, request_id: str, param: str) -> None:
+        super().__init__(
+            f"The approval request {request_id} has two answers; send one.", param=param
+        )
 
 
 # -- the turn that asks -----------------------------------------------------------------
@@ -60,17 +78,34 @@ def _is_own(item: Item) -> bool:
 
 
 # -- the turn that answers --------------------------------------------------------------
-def asked_event(owner_id: int, request_id: str) -> ToolEvent | None:
-    """The call that a request is about."""
-    location = location_of_item(request_id)
-    if location is None:
-        return None
-    row = Response.objects.filter(pk=location.response_id, owner_id=owner_id).first()
-    if row is None:
-        return None
-    return ToolEvent.objects.filter(
-        response_id=row.pk, call_id=ledger_call_id(row, request_id)
-    ).first()
+def asked_events(owner_id: int, request_ids: Iterable[str]) -> dict[str, ToolEvent]:
+    """The calls that requests are about, by their ids; a client may send thousands of them."""
+    found: dict[str, ToolEvent] = {}
+    for chunk in in_chunks(set(request_ids)):
+        found |= _asked_events(owner_id, chunk)
+    return found
+
+
+def _asked_events(owner_id: int, request_ids: Sequence[str]) -> dict[str, ToolEvent]:
+    responses: dict[str, str] = {}
+    for request_id in request_ids:
+        location = location_of_item(request_id)
+        if location is not None:
+            responses[request_id] = location.response_id
+    own = Response.objects.filter(owner_id=owner_id).only("is_stored")
+    rows = own.in_bulk(set(responses.values()))
+    ledger_ids: dict[tuple[str, str], str] = {}
+    for request_id, response_id in responses.items():
+        if response_id in rows:
+            call_id = ledger_call_id(rows[response_id], request_id)
+            ledger_ids[response_id, call_id] = request_id
+    call_ids = [call_id for _, call_id in ledger_ids]
+    found: dict[str, ToolEvent] = {}
+    for event in ToolEvent.objects.filter(response_id__in=rows, call_id__in=call_ids):
+        asked_about = ledger_ids.get((event.response_id, event.call_id))
+        if asked_about is not None:
+            found[asked_about] = event
+    return found
 
 
 def run_event(owner_id: int, request_id: str) -> ToolEvent | None:
@@ -89,24 +124,37 @@ def is_answer(item: Item) -> bool:
 
 
 def answered_events(
-    owner_id: int, items: Sequence[Item], first_index: int = 0
+    owner_id: int, items: Sequence[Item], first_index: int, location: Callable[[int], str]
 ) -> list[tuple[ToolEvent, bool]]:
     """The calls that new items decide, with the decisions.
 
     Those decided before, and those whose time is over, are left out.
     """
-    found: list[tuple[ToolEvent, bool]] = []
+    asked = asked_events(owner_id, map(request_id_of, filter(is_answer, items)))
+    answers: dict[str, bool] = {}
+    found: dict[str, ToolEvent] = {}
     for index, item in enumerate(items, first_index):
         if not is_answer(item):
             continue
         request_id = request_id_of(item)
-        event = asked_event(owner_id, request_id)
+        param = f"{location(index)}.approval_request_id"
+        is_approved = bool(item["approve"])
+        if request_id in answers:
+            if answers[request_id] != is_approved:
+                raise AnsweredTwice(request_id, param)
+            continue
+        answers[request_id] = is_approved
+        event = asked.get(request_id)
         if event is None:
-            raise ApprovalRequestNotFound(request_id, f"input[{index}].approval_request_id")
+            raise ApprovalRequestNotFound(request_id, param)
         is_open = event.status == ToolStatus.AWAITING_APPROVAL and not event.decision
         if is_open and not ToolEvent.objects.overdue().filter(pk=event.pk).exists():
-            found.append((event, bool(item["approve"])))
-    return found
+            found[request_id] = event
+    for index, item in enumerate(items, first_index):
+        event = found.get(request_id_of(item))
+        if event is not None and _is_own(item) and not is_unaltered(owner_id, event, item):
+            raise ApprovalRequestAltered(request_id_of(item), location(index))
+    return [(event, answers[request_id]) for request_id, event in found.items()]
 
 
 def take_over(row: Response, intent: Intent, asked_id: int) -> bool:

@@ -3,7 +3,7 @@
 The functions that write run in the writer's transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -149,14 +149,18 @@ def _decide(
 
 
 def decide_requests(
-    owner_id: int, decider: Decider, items: Sequence[Item], first_index: int
+    owner_id: int,
+    decider: Decider,
+    items: Sequence[Item],
+    first_index: int,
+    location: Callable[[int], str],
 ) -> None:
     """Apply the answers of a client to the requests of an earlier turn.
 
     Every route that takes items ends here. With HERMES_AUTH=off, a command of the agent can reach
     them all, and must not approve its own calls.
     """
-    for event, is_approved in answered_events(owner_id, items, first_index):
+    for event, is_approved in answered_events(owner_id, items, first_index, location):
         if not decider.may_decide(event):
             raise ApprovalNotAllowed(event.response_id)
         decision = Decision.ONCE if is_approved else Decision.DENY

@@ -59,7 +59,7 @@ def chat_body(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:
             body["top_logprobs"] = call.parameters["top_logprobs"]
     for name in upstream.preset.refused_fields:
         body.pop(name, None)
-    return upstream.with_options(body, upstream.preset.limit_field)
+    return upstream.with_options(body, upstream.preset.limit_field, call.answer_room())
 
 
 def _extra_fields(call: ModelCall, upstream: "Upstream") -> dict[str, Any]:

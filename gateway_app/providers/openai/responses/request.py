@@ -81,7 +81,7 @@ def responses_body(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
     if call.max_output_tokens is not None:
         body["max_output_tokens"] = call.max_output_tokens
     body |= _tool_fields(call)
-    return upstream.with_options(body, "max_output_tokens")
+    return upstream.with_options(body, "max_output_tokens", call.answer_room())
 
 
 def _extra_fields(call: ModelCall, upstream: Upstream) -> dict[str, Any]:
