@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import contextvars
+import gc
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "The runner waits for the database")
 
 RESTART_SECS = 1.0
+YOUNG_OBJECTS = 10_000  # after so many new ones the collector looks for cycles; a request has few
 # The steps behind the grace; together they take at most EXIT_SECS.
 STOP_SECS = 0.5  # the turns stop, the leases are given back
 LAST_WRITES_SECS = 0.2
@@ -68,6 +70,7 @@ class Runtime:
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
+        _spare_collections()
         dispatcher = get_dispatcher()
         if isinstance(dispatcher, InProcessDispatcher):
             dispatcher.runner = runner
@@ -164,3 +167,10 @@ async def _until_it_works(name: str, step: Callable[[], Awaitable[None]]) -> Non
 
 
 runtime = Runtime()
+
+
+def _spare_collections() -> None:
+    """What is there at the start stays: a collection that visited it would stop all streams."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)

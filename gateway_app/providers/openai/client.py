@@ -2,14 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import httpx2
 import openai
+import orjson
 from openai import AsyncOpenAI
 
 from gateway_app.agent.events import ModelFailed
@@ -31,6 +32,8 @@ from gateway_app.providers.openai.watchdog import Watchdog
 
 Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
 
+# Makes the SDK hand over an answer unread, as its ``with_streaming_response`` does.
+UNREAD = {"X-Stainless-Raw-Response": "stream"}
 # An answer that is not read to its end costs the connection; waiting for a slow server costs more.
 DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
@@ -93,6 +96,7 @@ class UpstreamClient:
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
         self.sdk = _sdk(upstream)
+        self._base_address = str(self.sdk.base_url)  # ends with a slash
         self._is_nearby = is_nearby(upstream.address)
         self._has_answered = False
         self._secrets = _secrets_of(upstream)
@@ -104,6 +108,26 @@ class UpstreamClient:
 
     async def aclose(self) -> None:
         await self.sdk.close()
+
+    @asynccontextmanager
+    async def open(
+        self, path: str, body: dict[str, Any], headers: dict[str, Any]
+    ) -> AsyncIterator[openai.AsyncAPIResponse[Any]]:
+        """A POST, past the SDK's methods: they walk through every field they are given.
+
+        Its address is whole, its body encoded and its key, which only retries use, is empty:
+        otherwise the SDK would make all three for each request.
+        """
+        content = orjson.dumps({"model": self.upstream.model} | body)
+        options: openai.RequestOptions = {"headers": headers | UNREAD, "idempotency_key": ""}
+        sent = self.sdk.post(
+            self._base_address + path, cast_to=object, content=content, options=options
+        )
+        answer = cast(openai.AsyncAPIResponse[Any], await sent)
+        try:
+            yield answer
+        finally:
+            await answer.close()
 
     async def events(
         self,

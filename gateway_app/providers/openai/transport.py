@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -72,8 +72,7 @@ class Transport(httpx2.AsyncBaseTransport):
             body = _RequestBody(content, limits.get("write"))
         return await self._session(request.headers).request(
             request.method,
-            # The address was encoded before; credentials in it are in a header by now.
-            URL(str(request.url.copy_with(userinfo=b"")), encoded=True),
+            _address(request.url),
             headers=headers,
             data=body,
             allow_redirects=False,
@@ -172,6 +171,12 @@ async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
         content=bytes(body[:MAX_ERROR_BYTES]),
         extensions=response.extensions,
     )
+
+
+@lru_cache(maxsize=64)
+def _address(url: httpx2.URL) -> URL:
+    """It was encoded before; credentials in it are in a header by now."""
+    return URL(str(url.copy_with(userinfo=b"")), encoded=True)
 
 
 def proxy_for(base_url: str) -> str | None:
