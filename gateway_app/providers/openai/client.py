@@ -2,10 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import httpx2
@@ -30,7 +30,7 @@ from gateway_app.providers.openai.sse import (
 from gateway_app.providers.openai.transport import BODY, ResponseBody, Transport
 from gateway_app.providers.openai.watchdog import Watchdog
 
-Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
+Opening = AbstractAsyncContextManager[ResponseBody]
 
 # Makes the SDK hand over an answer unread, as its ``with_streaming_response`` does.
 UNREAD = {"X-Stainless-Raw-Response": "stream"}
@@ -109,10 +109,7 @@ class UpstreamClient:
     async def aclose(self) -> None:
         await self.sdk.close()
 
-    @asynccontextmanager
-    async def open(
-        self, path: str, body: dict[str, Any], headers: dict[str, Any]
-    ) -> AsyncIterator[openai.AsyncAPIResponse[Any]]:
+    def open(self, path: str, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
         """A POST, past the SDK's methods: they walk through every field they are given.
 
         Its address is whole, its body encoded and its key, which only retries use, is empty:
@@ -120,14 +117,8 @@ class UpstreamClient:
         """
         content = orjson.dumps({"model": self.upstream.model} | body)
         options: openai.RequestOptions = {"headers": headers | UNREAD, "idempotency_key": ""}
-        sent = self.sdk.post(
-            self._base_address + path, cast_to=object, content=content, options=options
-        )
-        answer = cast(openai.AsyncAPIResponse[Any], await sent)
-        try:
-            yield answer
-        finally:
-            await answer.close()
+        address = self._base_address + path
+        return unread(self.sdk.post(address, cast_to=object, content=content, options=options))
 
     async def events(
         self,
@@ -145,13 +136,12 @@ class UpstreamClient:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout_at(stale_at):
-                    answer = await stack.enter_async_context(opening)
+                    body = await stack.enter_async_context(opening)
                     self._has_answered = True
-                    whole = await self._whole(answer, is_streamed)
+                    whole = await self._whole(body, is_streamed)
                 if whole is not None:
                     yield [whole]
                     return
-                body: ResponseBody = answer.http_response.extensions[BODY]
                 watchdog = Watchdog(body, self.upstream.read_secs, stale_secs, stale_at)
                 async with aclosing(_batches(stack.enter_context(watchdog), is_last)) as batches:
                     async for batch in batches:
@@ -164,15 +154,13 @@ class UpstreamClient:
         except (httpx2.HTTPError, OSError) as error:
             raise cut_off(str(error) or type(error).__name__) from None
 
-    async def _whole(
-        self, answer: openai.AsyncAPIResponse[Any], is_streamed: bool
-    ) -> WholeAnswer | None:
-        if "json" not in answer.headers.get("content-type", ""):
+    async def _whole(self, body: ResponseBody, is_streamed: bool) -> WholeAnswer | None:
+        if "json" not in body.content_type:
             return None
-        body = parse(await _read(answer))
-        if is_streamed and (self.upstream.is_openai or not {"choices", "output"} & body.keys()):
+        answer = parse(await _read(body))
+        if is_streamed and (self.upstream.is_openai or not {"choices", "output"} & answer.keys()):
             raise ModelFailed("The model's server did not answer with a stream of events.")
-        return WholeAnswer(body)
+        return WholeAnswer(answer)
 
     def redacted(self, failure: ModelFailed) -> ModelFailed:
         failure.message = self.redact(failure.message)
@@ -242,16 +230,26 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
     return sdk
 
 
-async def _read(answer: openai.AsyncAPIResponse[Any]) -> bytes:
-    """The decompressed body; a server that sends without end must not take all memory."""
-    body = bytearray()
-    async with aclosing(answer.http_response.aiter_bytes()) as pieces:
+@asynccontextmanager
+async def unread(sent: Awaitable[Any]) -> AsyncIterator[ResponseBody]:
+    """The body of an answer of the SDK alone: the rest would keep the request while it is read."""
+    body: ResponseBody = (await sent).http_response.extensions[BODY]
+    try:
+        yield body
+    finally:
+        await body.aclose()
+
+
+async def _read(body: ResponseBody) -> bytes:
+    """All of it; a server that sends without end must not take all memory."""
+    answer = bytearray()
+    async with aclosing(aiter(body)) as pieces:
         async for piece in pieces:
-            body += piece
-            if len(body) > MAX_ANSWER_BYTES:
+            answer += piece
+            if len(answer) > MAX_ANSWER_BYTES:
                 limit = f"{MAX_ANSWER_BYTES // 1_000_000} MB"
                 raise ModelFailed(f"The model's answer is longer than {limit}.", is_transient=True)
-    return bytes(body)
+    return bytes(answer)
 
 
 async def _batches(

@@ -7,7 +7,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from functools import cache, lru_cache
 from typing import Any
@@ -96,6 +96,7 @@ class ResponseBody(httpx2.AsyncByteStream):
     def __init__(self, received: aiohttp.ClientResponse) -> None:
         self._received = received
         self._content = received.content
+        self.content_type = received.headers.get("content-type", "")
 
     async def read(self) -> bytes:
         """Everything that has arrived; waits for the next bytes, and is empty at the end."""
@@ -108,7 +109,7 @@ class ResponseBody(httpx2.AsyncByteStream):
         """End the read that waits now, and every later one."""
         self._content.set_exception(failure)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
         while piece := await self.read():
             yield piece
 
