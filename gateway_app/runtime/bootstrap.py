@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import contextvars
-import gc
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,6 +21,7 @@ from gateway_app.runtime.dispatch import (
 )
 from gateway_app.runtime.evictions import Evictions
 from gateway_app.runtime.mcp import start_toolset, stop_toolset
+from gateway_app.runtime.memory import limit_heaps, spare_collections
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "The runner waits for the database")
 
 RESTART_SECS = 1.0
-YOUNG_OBJECTS = 10_000  # after so many new ones the collector looks for cycles; a request has few
 # The steps behind the grace; together they take at most EXIT_SECS.
 STOP_SECS = 0.5  # the turns stop, the leases are given back
 LAST_WRITES_SECS = 0.2
@@ -58,6 +57,7 @@ class Runtime:
         if self.runner is not None:
             return
         loop = asyncio.get_running_loop()
+        limit_heaps()
         database.writer.start(loop)
         atexit.register(end_children)  # some servers end without a shutdown event
         self.runner = Runner()
@@ -70,7 +70,7 @@ class Runtime:
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
-        _spare_collections()
+        spare_collections()
         dispatcher = get_dispatcher()
         if isinstance(dispatcher, InProcessDispatcher):
             dispatcher.runner = runner
@@ -167,10 +167,3 @@ async def _until_it_works(name: str, step: Callable[[], Awaitable[None]]) -> Non
 
 
 runtime = Runtime()
-
-
-def _spare_collections() -> None:
-    """What is there at the start stays: a collection that visited it would stop all streams."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS)

@@ -4,11 +4,12 @@ Django builds the SQL of a query anew each time, which takes longer than the dat
 """
 
 import inspect
+from asyncio import _get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import SynchronousOnlyOperation, ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
@@ -45,6 +46,9 @@ class CompiledQuery:
         self._statements: dict[str, _Statement] = {}  # by the kind of database
 
     def rows(self, *arguments: str | int) -> list[tuple[Any, ...]]:
+        if _get_running_loop() is not None:
+            # Django raises this too, once it has made a connection for the task that asks.
+            raise SynchronousOnlyOperation("The event loop waits for no query.")
         database = connections[DEFAULT_DB_ALIAS]
         statement = self.statement(database)
         with database.cursor() as cursor:
