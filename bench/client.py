@@ -214,6 +214,8 @@ async def fanout(client: Client, job: Job) -> Figures:
     delays: list[float] = []
     for reader in readers:
         delays.extend(token.delay_ms for token in reader.tokens if token.sent_us > attached_us)
+    if not delays:
+        raise RuntimeError("The model had sent all before the last reader was there; --seconds makes it longer.")
     own = [token.delay_ms for token in producer.tokens if token.sent_us > attached_us]
     first, last = producer.tokens[0].arrived_us, producer.tokens[-1].arrived_us
     pace = (len(producer.tokens) - 1) / ((last - first) / 1e6)

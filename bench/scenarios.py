@@ -16,6 +16,7 @@ WARM_UP_REQUESTS_SECS = 1.0
 TIDY_SECS = 60.0
 MERGE_DELAY_SECS = 7.0  # a log is merged five seconds after its end, by the next sweep
 REPLAYED_TOKENS = 9_992  # with the eight events around them: 10,000
+ATTACHED_PER_SEC = 40  # readers of one stream, also on a machine that has other work
 SPARSE_PACE = 1_000.0  # slow enough for about one commit per event: the most segments a log can have
 
 
@@ -171,7 +172,7 @@ def fanout_500(run: Run) -> Figures:
     secs = max(run.secs, 4.0)
     readers = run.count or 500
     # While the readers attach, the stream has to go on.
-    tokens = int(PACE * (secs + readers / 100))
+    tokens = int(PACE * (secs + readers / ATTACHED_PER_SEC))
     return _per_token(run.measure(do="fanout", readers=readers, tokens=tokens, pace=PACE))
 
 

@@ -1,7 +1,7 @@
 """The core prompt: the text before the instructions of the profile and the client."""
 
-from collections.abc import Collection
 from datetime import date
+from functools import lru_cache
 
 WRITING = (
     "You are Hermes, an agent that answers people and does work for them. "
@@ -49,7 +49,8 @@ WORKSPACE_TOOLS = frozenset(
 )
 
 
-def core_prompt(day: date, tools: Collection[str]) -> str:
+@lru_cache(maxsize=64)  # the turns of a day share few texts
+def core_prompt(day: date, tools: tuple[str, ...]) -> str:
     """``tools`` names those that the server offers in this turn."""
     parts = [WRITING, f"Today is {day:%A}, {day.isoformat()} (UTC)."]
     if tools:

@@ -58,7 +58,7 @@ class Agent:
             return ""
         if replaced or not settings.HERMES_CORE_PROMPT:
             return replaced
-        return core_prompt(day, [tool.name for tool in tools])
+        return core_prompt(day, tuple(tool.name for tool in tools))
 
     def prompt_of_today(self) -> str:
         """The prompt of a request that sends neither instructions nor tools, for operators."""

@@ -21,6 +21,7 @@ from gateway_app.runtime.dispatch import (
 )
 from gateway_app.runtime.evictions import Evictions
 from gateway_app.runtime.mcp import start_toolset, stop_toolset
+from gateway_app.runtime.memory import limit_heaps, spare_collections
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
@@ -56,6 +57,7 @@ class Runtime:
         if self.runner is not None:
             return
         loop = asyncio.get_running_loop()
+        limit_heaps()
         database.writer.start(loop)
         atexit.register(end_children)  # some servers end without a shutdown event
         self.runner = Runner()
@@ -68,6 +70,7 @@ class Runtime:
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
+        spare_collections()
         dispatcher = get_dispatcher()
         if isinstance(dispatcher, InProcessDispatcher):
             dispatcher.runner = runner

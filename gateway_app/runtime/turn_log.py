@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -110,7 +110,7 @@ class TurnLog:
         if self._tail.is_volatile:
             earlier = attempts_in(self._row.pk, self._tail.whole())
         elif self.fresh is not None:
-            earlier = attempts_in(self._row.pk, [self.fresh.opening])
+            earlier = replace(attempts_in(self._row.pk, [self.fresh.opening]), events=[])
         else:
             earlier = await database.read_with_retry(read_attempts, self._row.pk)
         self.builder = earlier.builder

@@ -1,7 +1,7 @@
 """Inserting: the SQL that stores segments of open responses, fenced by the attempt."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from django.db import connection, transaction
 
@@ -47,6 +47,11 @@ def insert_fenced(
     the next attempt can't start counting before it sees these segments. SQLite has one writer at a
     time.
     """
+    lock = ""
+    if connection.features.has_select_for_update:
+        lock = "FOR SHARE OF r"
+        if skip_locked:
+            lock = "FOR SHARE OF r SKIP LOCKED"
     stored: set[tuple[str, int]] = set()
     with connection.cursor() as cursor:
         for start in range(0, len(segments), INSERT_ROWS):
@@ -54,7 +59,7 @@ def insert_fenced(
             values: list[int | str | bytes] = []
             for segment in chunk:
                 values.extend(row_values(segment, Codec.PLAIN, segment.data))
-            cursor.execute(_insert_statement(len(chunk), skip_locked=skip_locked), values)
+            cursor.execute(_insert_statement(len(chunk), lock), values)
             stored.update(cursor.fetchall())
     event_count = 0
     for segment in segments:
@@ -72,12 +77,8 @@ def is_stored(segment: Segment) -> bool:
     return any(row.attempt == segment.attempt and bytes(row.frames) == segment.data for row in rows)
 
 
-def _insert_statement(rows: int, *, skip_locked: bool) -> str:
-    lock = ""
-    if connection.features.has_select_for_update:
-        lock = "FOR SHARE OF r"
-        if skip_locked:
-            lock = "FOR SHARE OF r SKIP LOCKED"
+@lru_cache(maxsize=64)
+def _insert_statement(rows: int, lock: str) -> str:
     columns = ", ".join([f"b.{column}" for column in COLUMNS.split(", ")])
     statuses = ", ".join([f"'{status}'" for status in OPEN])
     return (

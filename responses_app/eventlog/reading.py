@@ -39,6 +39,7 @@ COLUMNS = (
     "codec",
     "response__status",
 )
+_PLAIN = int(Codec.PLAIN)
 Row = tuple[str, int, int, int, int, int, bytes | memoryview, bool, str, int, int, str]
 
 
@@ -88,9 +89,10 @@ def read_on(
 
 
 def next_limit(limit: int, page: Sequence[Segment]) -> int:
-    """For the page after this one: more segments if these are short."""
+    """For the page after this one: more segments if these were short, and as many as asked for."""
     size = sum(len(segment.data) for segment in page)
-    if len(page) < limit or size > READ_BYTES:
+    event_count = sum(segment.event_count for segment in page)
+    if event_count < limit or size > READ_BYTES:
         return READ_SEGMENTS
     return min(16 * limit, MAX_READ_SEGMENTS)
 
@@ -152,7 +154,7 @@ def _rows_from(response_id: str, position: int, limit: int) -> list[Row]:
 
 
 def _segments_after(response_id: str, rows: list[Row], position: int, limit: int) -> list[Segment]:
-    segments = up_to_end(_segments(rows))
+    segments = up_to_end(_joined_segments(rows, position))
     is_last_page = len(rows) <= limit
     if is_last_page and _has_ended(rows) and not segments[-1].is_final:
         last = read_last(response_id)
@@ -174,6 +176,42 @@ def _segments(rows: Iterable[Row]) -> list[Segment]:
     for row in rows:
         segments += _split_after_end(_segment(row))
     return segments
+
+
+def _joined_segments(rows: Iterable[Row], position: int) -> list[Segment]:
+    """Rows after the position that follow each other are one segment: most have a single word."""
+    segments: list[Segment] = []
+    run: list[Row] = []
+    for row in rows:
+        if run and not _continues(run[-1], row, position):
+            segments += _joined(run)
+            run = []
+        run.append(row)
+    if run:
+        segments += _joined(run)
+    return segments
+
+
+def _continues(last: Row, row: Row, position: int) -> bool:
+    is_neighbour = row[2] == last[3] + 1 and row[4] == last[5] and row[1] == last[1]
+    is_plain = row[10] == last[10] == _PLAIN and row[9] == last[9]
+    return is_neighbour and is_plain and not last[7] and last[3] > position
+
+
+def _joined(run: list[Row]) -> list[Segment]:
+    first = _segment(run[0])
+    if len(run) == 1:
+        return _split_after_end(first)
+    last = run[-1]
+    whole = replace(
+        first,
+        last_position=last[3],
+        next_sequence=last[5],
+        is_final=last[7],
+        data=b"".join([row[6] for row in run]),
+        commit_marks=",".join([row[8] for row in run if row[8]]),
+    )
+    return _split_after_end(whole)
 
 
 def _segment(row: Row) -> Segment:

@@ -97,6 +97,7 @@ class EventStore:
                 yield segments
                 if segments[-1].is_final:
                     return
+                tail.note_taken(position)
                 continue
             if self._is_closing:
                 if is_last_read or is_unavailable or tail.is_volatile:

@@ -73,6 +73,16 @@ class Tail:
         if self.is_volatile and older:
             self._packed.add(older)
 
+    def note_taken(self, position: int) -> None:
+        """A reader has the events up to here: alone, it needs none of them again.
+
+        The newest segment stays. A reader that comes later finds the others in the database.
+        """
+        if self.readers > 1 or self.is_volatile:
+            return
+        while len(self._segments) > 1 and self._segments[0].last_position <= position:
+            self._bytes -= _cost(self._segments.popleft())
+
     def note_stored(self, position: int) -> None:
         """The database has the log up to this position, whichever process wrote it."""
         if position > self.newest_position:

@@ -4,12 +4,14 @@ Django builds the SQL of a query anew each time, which takes longer than the dat
 """
 
 import inspect
+from asyncio import _get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from django.db import connection, models
-from django.db.models.sql import InsertQuery
+from django.core.exceptions import SynchronousOnlyOperation, ValidationError
+from django.db import DEFAULT_DB_ALIAS, connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 
 Field: TypeAlias = "models.Field[Any, Any]"
@@ -44,11 +46,15 @@ class CompiledQuery:
         self._statements: dict[str, _Statement] = {}  # by the kind of database
 
     def rows(self, *arguments: str | int) -> list[tuple[Any, ...]]:
-        statement = self.statement()
-        with connection.cursor() as cursor:
+        if _get_running_loop() is not None:
+            # Django raises this too, once it has made a connection for the task that asks.
+            raise SynchronousOnlyOperation("The event loop waits for no query.")
+        database = connections[DEFAULT_DB_ALIAS]
+        statement = self.statement(database)
+        with database.cursor() as cursor:
             cursor.execute(statement.sql, statement.bound(arguments))
             found: list[tuple[Any, ...]] = cursor.fetchall()
-        if statement.converters:
+        if found and statement.converters:
             converted = statement.compiler.apply_converters(found, statement.converters)
             found = [tuple(row) for row in converted]
         return found
@@ -62,26 +68,26 @@ class CompiledQuery:
     def instance(self, *arguments: str | int) -> Any:
         """The first row of a query for whole models; None if there is no row."""
         for row in self.rows(*arguments):
-            model = self.statement().compiler.query.model
+            model = self.statement(connections[DEFAULT_DB_ALIAS]).compiler.query.model
             assert model is not None
             names = [field.attname for field in model._meta.concrete_fields]
-            return model.from_db(connection.alias, names, row)
+            return model.from_db(DEFAULT_DB_ALIAS, names, row)
         return None
 
-    def statement(self) -> "_Statement":
-        found = self._statements.get(connection.vendor)
+    def statement(self, database: BaseDatabaseWrapper) -> "_Statement":
+        found = self._statements.get(database.vendor)
         if found is None:
-            found = self._statements[connection.vendor] = self._compile()
+            found = self._statements[database.vendor] = self._compile(database)
         return found
 
-    def _compile(self) -> _Statement:
+    def _compile(self, database: BaseDatabaseWrapper) -> _Statement:
         placeholders: dict[str | int, int] = {}
         for number, parameter in enumerate(inspect.signature(self._build).parameters.values()):
             if parameter.annotation is int:
                 placeholders[_NUMBER + number] = number
             else:
                 placeholders[_TEXT.format(number=number)] = number
-        compiler = self._build(*placeholders).query.get_compiler(connection=connection)
+        compiler = self._build(*placeholders).query.get_compiler(connection=database)
         sql, values = compiler.as_sql()
         arguments = [_argument(value, placeholders) for value in values]
         assert set(placeholders.values()) <= set(arguments), "an argument is not in the statement"
@@ -90,8 +96,32 @@ class CompiledQuery:
         return _Statement(sql, list(values), arguments, compiler, converters)
 
 
-def _column(field: Field) -> str:
-    return connection.ops.quote_name(str(field.column))
+def column_name(field: Field, database: BaseDatabaseWrapper) -> str:
+    return database.ops.quote_name(str(field.column))
+
+
+# Values that most fields give to the database as they are.
+_SAMPLES: tuple[Any, ...] = ("text", 1, True, None)
+
+
+class Column:
+    """Of one kind of database: most values are stored as they are, which is tried once."""
+
+    def __init__(self, field: Field, database: BaseDatabaseWrapper) -> None:
+        self.field = field
+        self.unchanged: set[type] = set()  # the types of values that are stored as they are
+        for sample in _SAMPLES:
+            try:
+                adapted = field.get_db_prep_save(sample, database)
+            except (TypeError, ValueError, ValidationError):
+                continue  # the field takes no such value
+            if adapted is sample:
+                self.unchanged.add(type(sample))
+
+    def adapted(self, value: Any, database: BaseDatabaseWrapper) -> Any:
+        if type(value) in self.unchanged:
+            return value
+        return self.field.get_db_prep_save(value, database)
 
 
 def _argument(value: Any, placeholders: dict[str | int, int]) -> int | None:
@@ -105,7 +135,7 @@ class CompiledUpdate:
 
     def __init__(self, where: Callable[..., "models.QuerySet[Any, Any]"]) -> None:
         self._where = CompiledQuery(where)
-        self._statements: dict[tuple[str, ...], tuple[str, list[Field]]] = {}
+        self._statements: dict[tuple[str, ...], tuple[str, list[Column]]] = {}
 
     def execute(
         self,
@@ -114,8 +144,9 @@ class CompiledUpdate:
         increments: Mapping[str, int] | None = None,
     ) -> int:
         """How many rows it changed; ``increments`` are added to their columns."""
-        sql, parameters = self._prepared(arguments, values, increments or {})
-        with connection.cursor() as cursor:
+        database = connections[DEFAULT_DB_ALIAS]
+        sql, parameters = self._prepared(database, arguments, values, increments or {})
+        with database.cursor() as cursor:
             cursor.execute(sql, parameters)
             return int(cursor.rowcount)
 
@@ -127,9 +158,10 @@ class CompiledUpdate:
         increments: Mapping[str, int],
     ) -> Any:
         """The new value of a column of the row that it changed; None if there is no row."""
-        sql, parameters = self._prepared(arguments, values, increments)
-        with connection.cursor() as cursor:
-            cursor.execute(f"{sql} RETURNING {connection.ops.quote_name(column)}", parameters)
+        database = connections[DEFAULT_DB_ALIAS]
+        sql, parameters = self._prepared(database, arguments, values, increments)
+        with database.cursor() as cursor:
+            cursor.execute(f"{sql} RETURNING {database.ops.quote_name(column)}", parameters)
             changed = cursor.fetchall()
         if not changed:
             return None
@@ -137,85 +169,34 @@ class CompiledUpdate:
 
     def _prepared(
         self,
+        database: BaseDatabaseWrapper,
         arguments: Sequence[str | int],
         values: Mapping[str, Any],
         added: Mapping[str, int],
     ) -> tuple[str, list[Any]]:
-        key = (connection.vendor, *values, "+", *added)
+        key = (database.vendor, *values, "+", *added)
         if key not in self._statements:
-            self._statements[key] = self._compile(list(values), list(added))
-        sql, fields = self._statements[key]
+            self._statements[key] = self._compile(database, list(values), list(added))
+        sql, columns = self._statements[key]
         parameters: list[Any] = []
-        for field, value in zip(fields, [*values.values(), *added.values()], strict=True):
-            parameters.append(field.get_db_prep_save(value, connection))
-        return sql, parameters + self._where.statement().bound(arguments)
+        for column, value in zip(columns, [*values.values(), *added.values()], strict=True):
+            parameters.append(column.adapted(value, database))
+        return sql, parameters + self._where.statement(database).bound(arguments)
 
-    def _compile(self, names: list[str], added: list[str]) -> tuple[str, list[Field]]:
-        compiler = self._where.statement().compiler
+    def _compile(
+        self, database: BaseDatabaseWrapper, names: list[str], added: list[str]
+    ) -> tuple[str, list[Column]]:
+        compiler = self._where.statement(database).compiler
         options = compiler.query.get_meta()
         fields = [cast(Field, options.get_field(name)) for name in names + added]
         changes = []
         for field in fields:
-            column = _column(field)
+            name = column_name(field, database)
             if field.name in added:
-                changes.append(f"{column} = {column} + %s")
+                changes.append(f"{name} = {name} + %s")
             else:
-                changes.append(f"{column} = %s")
-        table = connection.ops.quote_name(options.db_table)
-        condition, _ = compiler.query.where.as_sql(compiler, connection)
-        return f"UPDATE {table} SET {', '.join(changes)} WHERE {condition}", fields
-
-
-class CompiledInsert:
-    """Inserts one row; an expression that is the value of a field is the same in every row."""
-
-    def __init__(self, model: type[models.Model]) -> None:
-        self._model = model
-        self._fields: list[Field] = []
-        for field in model._meta.concrete_fields:
-            if not isinstance(field, models.AutoField):
-                self._fields.append(field)
-        self._statements: dict[tuple[str, ...], tuple[str, list[Any]]] = {}
-
-    def insert(self, instance: models.Model) -> None:
-        """As ``instance.save(force_insert=True)``, without its signals."""
-        values = {field: field.pre_save(instance, True) for field in self._fields}
-        computed = [field for field, value in values.items() if hasattr(value, "as_sql")]
-        key = (connection.vendor, *[field.name for field in computed])
-        if key not in self._statements:
-            self._statements[key] = self._compile(values, computed)
-        sql, slots = self._statements[key]
-        parameters: list[Any] = []
-        for slot in slots:
-            if isinstance(slot, models.Field):
-                slot = slot.get_db_prep_save(values[slot], connection)
-            parameters.append(slot)
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            (instance.pk,) = cursor.fetchone()
-        instance._state.adding = False
-        instance._state.db = connection.alias
-
-    def _compile(self, values: dict[Field, Any], computed: list[Field]) -> tuple[str, list[Any]]:
-        """The SQL, and for each parameter its field, or its value where an expression has it."""
-        query = InsertQuery(self._model)
-        compiler = query.get_compiler(connection=connection)
-        columns: list[str] = []
-        placeholders: list[str] = []
-        slots: list[Any] = []
-        for field in self._fields:
-            columns.append(_column(field))
-            if field not in computed:
-                placeholders.append("%s")
-                slots.append(field)
-                continue
-            expression = values[field].resolve_expression(query, for_save=True)
-            fragment, parameters = compiler.compile(expression)
-            placeholders.append(fragment)
-            slots.extend(parameters)
-        table = connection.ops.quote_name(self._model._meta.db_table)
-        sql = (
-            f"INSERT INTO {table} ({', '.join(columns)}) "
-            f"VALUES ({', '.join(placeholders)}) RETURNING {_column(self._model._meta.pk)}"
-        )
-        return sql, slots
+                changes.append(f"{name} = %s")
+        table = database.ops.quote_name(options.db_table)
+        condition, _ = compiler.query.where.as_sql(compiler, database)
+        sql = f"UPDATE {table} SET {', '.join(changes)} WHERE {condition}"
+        return sql, [Column(field, database) for field in fields]

@@ -1,10 +1,11 @@
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, models, transaction
+from django.db import models
 from django.utils import timezone
 
-from responses_app.models.compiled import CompiledInsert, CompiledQuery, CompiledUpdate
+from responses_app.models.compiled import CompiledQuery, CompiledUpdate
+from responses_app.models.compiled_insert import CompiledInsert
 from responses_app.protocol.errors import SessionNotFound
 from responses_app.protocol.ids import new_session_id
 from responses_app.protocol.response_object import UsageBody
@@ -33,12 +34,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
         session = self.model(
             owner_id=owner_id, public_id=public_id or new_session_id(), source=source
         )
-        try:
-            with transaction.atomic():
-                _session_insert.insert(session)
-        except IntegrityError:  # another process has just created it
-            return self.of_owner(owner_id).get(public_id=session.public_id)
-        return session
+        if _session_insert.insert_if_new(session):
+            return session
+        # Another process has just created it.
+        return self.of_owner(owner_id).get(public_id=session.public_id)
 
     def of_owner(self, owner_id: int) -> "SessionQuerySet":
         return self.filter(owner_id=owner_id, deleted_at__isnull=True)

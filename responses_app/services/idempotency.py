@@ -9,7 +9,7 @@ from responses_app.database import database
 from responses_app.eventlog import Tail, current_body
 from responses_app.eventlog.store import event_store
 from responses_app.models import RETRY_LIFETIME, IdempotencyKey, Response
-from responses_app.models.compiled import CompiledInsert
+from responses_app.models.compiled_insert import CompiledInsert
 from responses_app.protocol.errors import (
     IdempotencyKeyReused,
     IdempotentResultNotStored,

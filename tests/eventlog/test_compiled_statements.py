@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from responses_app.models import Response, Session
-from responses_app.models.compiled import CompiledInsert, CompiledQuery, CompiledUpdate
+from responses_app.models.compiled import CompiledQuery, CompiledUpdate
+from responses_app.models.compiled_insert import CompiledInsert
 from responses_app.protocol.ids import new_response_id
 from responses_app.protocol.status import OnDisconnect, Status
 
@@ -101,3 +102,13 @@ def test_an_insertion_sets_the_key_that_the_database_chose(session: Session) -> 
     another = Session(owner=session.owner, public_id="s-9", source="responses")
     CompiledInsert(Session).insert(another)
     assert Session.objects.get(public_id="s-9").pk == another.pk
+
+
+def test_an_insertion_that_a_constraint_forbids_changes_nothing(session: Session) -> None:
+    inserting = CompiledInsert(Session)
+    same = Session(owner=session.owner, public_id=session.public_id, source="chat")
+    assert not inserting.insert_if_new(same)
+    assert same.pk is None
+    other = Session(owner=session.owner, public_id="s-7", source="chat")
+    assert inserting.insert_if_new(other)
+    assert list(Session.objects.order_by("pk").values_list("pk", flat=True)) == [session.pk, other.pk]

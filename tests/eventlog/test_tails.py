@@ -27,3 +27,33 @@ def test_a_tail_costs_no_more_than_it_may_however_small_its_segments() -> None:
     newest = tail.after(19_900)
     assert newest is not None
     assert [found.first_position for found in newest] == list(range(19_901, 20_000))
+
+
+def test_a_tail_drops_what_its_only_reader_has() -> None:
+    tail = Tail()
+    for position in range(10):
+        tail.publish(segment(position))
+    with tail.reading():
+        tail.note_taken(9)
+    assert tail.after(8) == [segment(9)]
+    assert tail.after(7) is None
+    tail.publish(segment(10))
+    assert tail.after(8) == [segment(9), segment(10)]
+
+
+def test_a_tail_keeps_what_one_of_several_readers_lacks() -> None:
+    tail = Tail()
+    for position in range(10):
+        tail.publish(segment(position))
+    with tail.reading(), tail.reading():
+        tail.note_taken(9)
+    assert tail.after(-1) == [segment(position) for position in range(10)]
+
+
+def test_the_log_of_an_unstored_response_stays_whole() -> None:
+    tail = Tail(is_volatile=True)
+    for position in range(10):
+        tail.publish(segment(position))
+    with tail.reading():
+        tail.note_taken(9)
+    assert len(tail.whole()) == 10

@@ -13,7 +13,7 @@ from responses_app.protocol.token_estimate import estimate_tokens
 
 MAX_TOKENS = 400
 DAY = date(2026, 11, 18)
-ALL = [*builtin_tools("unsandboxed"), "remote.search"]
+ALL = (*builtin_tools("unsandboxed"), "remote.search")
 MODELS = ({"provider": "builtin", "model": "", "base_url": "", "api_key": "", "api_mode": "", "options": {}},)
 
 
@@ -39,7 +39,7 @@ def test_each_tool_of_the_server_has_its_rule() -> None:
     ],
 )
 def test_it_names_no_tool_that_is_not_offered(tools: list[str], present: list[str], absent: list[str]) -> None:
-    prompt = core_prompt(DAY, tools)
+    prompt = core_prompt(DAY, tuple(tools))
     assert all(part in prompt for part in present)
     assert not any(part in prompt for part in absent)
 

@@ -2,14 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import httpx2
 import openai
+import orjson
 from openai import AsyncOpenAI
 
 from gateway_app.agent.events import ModelFailed
@@ -29,8 +30,10 @@ from gateway_app.providers.openai.sse import (
 from gateway_app.providers.openai.transport import BODY, ResponseBody, Transport
 from gateway_app.providers.openai.watchdog import Watchdog
 
-Opening = AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]]
+Opening = AbstractAsyncContextManager[ResponseBody]
 
+# Makes the SDK hand over an answer unread, as its ``with_streaming_response`` does.
+UNREAD = {"X-Stainless-Raw-Response": "stream"}
 # An answer that is not read to its end costs the connection; waiting for a slow server costs more.
 DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
@@ -100,6 +103,7 @@ class UpstreamClient:
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
         self.sdk = _sdk(upstream)
+        self._base_address = str(self.sdk.base_url)  # ends with a slash
         self._is_nearby = is_nearby(upstream.address)
         self._has_answered = False
         self._secrets = _secrets_of(upstream)
@@ -111,6 +115,17 @@ class UpstreamClient:
 
     async def aclose(self) -> None:
         await self.sdk.close()
+
+    def open(self, path: str, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
+        """A POST, past the SDK's methods: they walk through every field they are given.
+
+        Its address is whole, its body encoded and its key, which only retries use, is empty:
+        otherwise the SDK would make all three for each request.
+        """
+        content = orjson.dumps({"model": self.upstream.model} | body)
+        options: openai.RequestOptions = {"headers": headers | UNREAD, "idempotency_key": ""}
+        address = self._base_address + path
+        return unread(self.sdk.post(address, cast_to=object, content=content, options=options))
 
     async def events(
         self,
@@ -128,13 +143,12 @@ class UpstreamClient:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout_at(stale_at):
-                    answer = await stack.enter_async_context(opening)
+                    body = await stack.enter_async_context(opening)
                     self._has_answered = True
-                    whole = await self._whole(answer, is_streamed)
+                    whole = await self._whole(body, is_streamed)
                 if whole is not None:
                     yield [whole]
                     return
-                body: ResponseBody = answer.http_response.extensions[BODY]
                 watchdog = Watchdog(body, self.upstream.read_secs, stale_secs, stale_at)
                 async with aclosing(_batches(stack.enter_context(watchdog), is_last)) as batches:
                     async for batch in batches:
@@ -147,15 +161,13 @@ class UpstreamClient:
         except (httpx2.HTTPError, OSError) as error:
             raise cut_off(str(error) or type(error).__name__) from None
 
-    async def _whole(
-        self, answer: openai.AsyncAPIResponse[Any], is_streamed: bool
-    ) -> WholeAnswer | None:
-        if "json" not in answer.headers.get("content-type", ""):
+    async def _whole(self, body: ResponseBody, is_streamed: bool) -> WholeAnswer | None:
+        if "json" not in body.content_type:
             return None
-        body = parse(await _read(answer))
-        if is_streamed and (self.upstream.is_openai or not {"choices", "output"} & body.keys()):
+        answer = parse(await _read(body))
+        if is_streamed and (self.upstream.is_openai or not {"choices", "output"} & answer.keys()):
             raise ModelFailed("The model's server did not answer with a stream of events.")
-        return WholeAnswer(body)
+        return WholeAnswer(answer)
 
     def redacted(self, failure: ModelFailed) -> ModelFailed:
         failure.message = self.redact(failure.message)
@@ -225,16 +237,26 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
     return sdk
 
 
-async def _read(answer: openai.AsyncAPIResponse[Any]) -> bytes:
-    """The decompressed body; a server that sends without end must not take all memory."""
-    body = bytearray()
-    async with aclosing(answer.http_response.aiter_bytes()) as pieces:
+@asynccontextmanager
+async def unread(sent: Awaitable[Any]) -> AsyncIterator[ResponseBody]:
+    """The body of an answer of the SDK alone: the rest would keep the request while it is read."""
+    body: ResponseBody = (await sent).http_response.extensions[BODY]
+    try:
+        yield body
+    finally:
+        await body.aclose()
+
+
+async def _read(body: ResponseBody) -> bytes:
+    """All of it; a server that sends without end must not take all memory."""
+    answer = bytearray()
+    async with aclosing(aiter(body)) as pieces:
         async for piece in pieces:
-            body += piece
-            if len(body) > MAX_ANSWER_BYTES:
+            answer += piece
+            if len(answer) > MAX_ANSWER_BYTES:
                 limit = f"{MAX_ANSWER_BYTES // 1_000_000} MB"
                 raise ModelFailed(f"The model's answer is longer than {limit}.", is_transient=True)
-    return bytes(body)
+    return bytes(answer)
 
 
 async def _batches(

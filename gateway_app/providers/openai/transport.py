@@ -7,9 +7,9 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -72,8 +72,7 @@ class Transport(httpx2.AsyncBaseTransport):
             body = _RequestBody(content, limits.get("write"))
         return await self._session(request.headers).request(
             request.method,
-            # The address was encoded before; credentials in it are in a header by now.
-            URL(str(request.url.copy_with(userinfo=b"")), encoded=True),
+            _address(request.url),
             headers=headers,
             data=body,
             allow_redirects=False,
@@ -97,6 +96,7 @@ class ResponseBody(httpx2.AsyncByteStream):
     def __init__(self, received: aiohttp.ClientResponse) -> None:
         self._received = received
         self._content = received.content
+        self.content_type = received.headers.get("content-type", "")
 
     async def read(self) -> bytes:
         """Everything that has arrived; waits for the next bytes, and is empty at the end."""
@@ -109,7 +109,7 @@ class ResponseBody(httpx2.AsyncByteStream):
         """End the read that waits now, and every later one."""
         self._content.set_exception(failure)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
         while piece := await self.read():
             yield piece
 
@@ -172,6 +172,12 @@ async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
         content=bytes(body[:MAX_ERROR_BYTES]),
         extensions=response.extensions,
     )
+
+
+@lru_cache(maxsize=64)
+def _address(url: httpx2.URL) -> URL:
+    """It was encoded before; credentials in it are in a header by now."""
+    return URL(str(url.copy_with(userinfo=b"")), encoded=True)
 
 
 def proxy_for(base_url: str) -> str | None:

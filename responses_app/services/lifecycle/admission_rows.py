@@ -8,7 +8,7 @@ from django.utils import timezone
 from responses_app.dispatch import Reservation
 from responses_app.eventlog import AdmittedRequest, Numbering, Segment, Tail, insert_fenced, stamped
 from responses_app.models import InputItem, Response, Session
-from responses_app.models.compiled import CompiledInsert
+from responses_app.models.compiled_insert import CompiledInsert
 from responses_app.protocol import events
 from responses_app.protocol.events import Event
 from responses_app.protocol.ids import item_id

@@ -38,17 +38,20 @@ def chain_columns_at_end(
     """No turn continues a compaction."""
     if row.kind == Kind.COMPACTION:
         return {}
-    before = Response(context_tokens=0)
+    carried = ContextSize()
+    context_hash = chat_context_hash = ""
+    before: Response | None = None
     if row.previous_id is not None:
-        before = Response.objects.only(*CARRIED).filter(pk=row.previous_id).first() or before
-    carried = ContextSize(before.context_tokens, before.compaction_at)
+        before = Response.objects.only(*CARRIED).filter(pk=row.previous_id).first()
+    if before is not None:
+        carried = ContextSize(before.context_tokens, before.compaction_at)
+        context_hash = before.context_hash
+        chat_context_hash = before.chat_context_hash
     columns = asdict(carried.after(row.owner_id, row.pk, new_input + output))
     if row.conversation_id is not None:
         return columns  # its context is the conversation's items: no client resends a chain
-    if row.previous_id is not None and not before.context_hash:
+    if row.previous_id is not None and not context_hash:
         return columns  # the turn before has no hash, so neither has this
-    columns["context_hash"] = hash_after(before.context_hash, new_input + output)
-    columns["chat_context_hash"] = hash_after(
-        before.chat_context_hash, new_input + chat_form(output)
-    )
+    columns["context_hash"] = hash_after(context_hash, new_input + output)
+    columns["chat_context_hash"] = hash_after(chat_context_hash, new_input + chat_form(output))
     return columns

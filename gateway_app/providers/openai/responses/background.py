@@ -23,7 +23,13 @@ from gateway_app.agent.events import (
     UpstreamPosition,
 )
 from gateway_app.agent.model_call import ModelCall, ResumePoint
-from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient
+from gateway_app.providers.openai.client import (
+    UNREAD,
+    Opening,
+    Upstream,
+    UpstreamClient,
+    unread,
+)
 from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.responses.answer import ResponsesAnswer
 from gateway_app.providers.openai.responses.item_tracker import OutputItem
@@ -57,8 +63,9 @@ def in_background(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def reopen(client: UpstreamClient, response_id: str, cursor: int, headers: Any) -> Opening:
-    retrieve = client.sdk.responses.with_streaming_response.retrieve
-    return retrieve(response_id, stream=True, starting_after=cursor, extra_headers=headers)
+    retrieve = client.sdk.responses.retrieve
+    asked = headers | UNREAD
+    return unread(retrieve(response_id, stream=True, starting_after=cursor, extra_headers=asked))
 
 
 class BackgroundAnswer(ResponsesAnswer):

@@ -1,0 +1,26 @@
+"""Memory of a process that serves: less is kept than Python and the C library keep by themselves."""
+
+import ctypes
+import gc
+
+# Parameters of glibc's ``mallopt``. Without the first, each thread has a heap of its own. Without
+# the second, freed memory stays with the process after its first large buffer.
+M_ARENA_MAX = -8
+M_TRIM_THRESHOLD = -1
+TRIM_BYTES = 128 * 1024  # glibc's value until then
+YOUNG_OBJECTS = 10_000  # after so many new ones the collector looks for cycles; a request has few
+
+
+def limit_heaps() -> None:
+    """Before threads begin; C libraries without this function have one heap anyway."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(M_ARENA_MAX, 1)
+        set_option(M_TRIM_THRESHOLD, TRIM_BYTES)
+
+
+def spare_collections() -> None:
+    """What is there at the start stays: a collection that visited it would stop all streams."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
