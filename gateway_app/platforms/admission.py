@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -60,11 +61,14 @@ async def _admit(row: InboxMessage) -> None:
         admission = await database.read(read_admission, row)
         await admit(admission)
     except AlreadyAdmitted:
-        pass
+        logger.debug("%s: another process has admitted it.", row)
     except StorageUnavailable:
         raise
     except ApiError as refusal:
-        await database.write_with_retry(partial(_give_up, row, refusal.message))
+        end = _give_up
+        if refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # it may pass
+            end = _postpone
+        await database.write_with_retry(partial(end, row, refusal.message))
     except Exception as error:
         logger.exception("A message of %s could not be admitted.", row.platform)
         await database.write_with_retry(partial(_postpone, row, type(error).__name__))
