@@ -4,7 +4,6 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -65,10 +64,7 @@ async def _admit(row: InboxMessage) -> None:
     except StorageUnavailable:
         raise
     except ApiError as refusal:
-        end = _give_up
-        if refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # it may pass
-            end = _postpone
-        await database.write_with_retry(partial(end, row, refusal.message))
+        await database.write_with_retry(partial(_give_up, row, refusal.message))
     except Exception as error:
         logger.exception("A message of %s could not be admitted.", row.platform)
         await database.write_with_retry(partial(_postpone, row, type(error).__name__))

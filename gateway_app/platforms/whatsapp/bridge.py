@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 WAIT_SECS = 20  # for the first message, in one request
 REQUEST_SECS = 25.0
-HEALTH_SECS = 2.0
 HANGS_AFTER = 3  # health requests without a reply
 IDLE_SECS = 0.5  # while no bridge runs
 
@@ -114,7 +113,7 @@ class BridgeAdapter(Adapter):
         if not self.process.url:
             return AdapterHealth(PlatformStatus.CONNECTING, self.process.error)
         try:
-            async with asyncio.timeout(HEALTH_SECS):
+            async with asyncio.timeout(settings.HERMES_BRIDGE_REPLY_SECS):
                 body = await self._request("GET", "/health")
         except (SendFailed, MessageRefused, TimeoutError):
             self._unanswered += 1
