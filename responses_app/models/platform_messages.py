@@ -167,7 +167,7 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
     def note_delivery(self, key: str, platform_message_id: str) -> int:
         """The platform reports a message, whose sender may have died before it noted that.
 
-        A late report of a message that failed says nothing about its next try.
+        A late report of a message that failed does not count for its next try.
         """
         unsent = self.filter(key=key, closed_at__isnull=True)
         return unsent.exclude(platform_message_id=platform_message_id)._close_as_sent(
@@ -196,7 +196,7 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
     def note_failed_delivery(self, key: str, platform_message_id: str, error: str) -> int:
         """The platform took it, and reports that it can't be delivered.
 
-        A repeated report says nothing about the next try of the same message.
+        A repeated report does not count for the next try of the same message.
         """
         is_open = Q(closed_at__isnull=True) & ~Q(platform_message_id=platform_message_id)
         is_sent = Q(status=OutboxStatus.SENT, platform_message_id=platform_message_id)

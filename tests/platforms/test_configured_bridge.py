@@ -12,7 +12,7 @@ from gateway_app.platforms.whatsapp.bridge_process import child_environment
 
 @pytest.mark.parametrize("prefix", ["x" * 1001, "x" * 5000, 7])
 def test_a_prefix_that_leaves_no_room_for_the_text_is_refused(prefix: object) -> None:
-    with pytest.raises(ImproperlyConfigured, match="whatsapp.reply_prefix must be text of at most 1000 characters"):
+    with pytest.raises(ImproperlyConfigured, match="must be text of at most 1000 characters"):
         read_whatsapp(Env({}, {"whatsapp": {"reply_prefix": prefix}}))
 
 
