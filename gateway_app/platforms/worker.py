@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from django.conf import settings
+
 from gateway_app.platforms import wakeups
 from gateway_app.platforms.adapter import Adapter
 from gateway_app.platforms.admission import admit_due
@@ -21,7 +23,8 @@ from responses_app.protocol.errors import StorageUnavailable
 logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "Platforms wait for the database")
 
-POLL_SECS = 1.0  # a wake-up may be lost, and another process may store a message
+# A wake-up may be lost, and another process may store a message.
+POLL_SECS: float = settings.HERMES_PLATFORM_POLL_SECS
 FINISH_SECS = 5.0
 HOUSEKEEPING_SECS = 3600.0
 
