@@ -159,6 +159,8 @@ HERMES_PLATFORM_ADAPTERS = {
 HERMES_PLATFORMS = read_platforms(HERMES_CONFIG, HERMES_PLATFORM_ADAPTERS)
 HERMES_WHATSAPP = read_whatsapp(env)
 HERMES_SETTLING_HOOK = "gateway_app.platforms.replies.store_reply"
+HERMES_PLATFORM_POLL_SECS = 1.0  # how often each process looks for messages of the others
+HERMES_BRIDGE_REPLY_SECS = 2.0  # a bridge that does not reply three times in a row is replaced
 HERMES_SENDING_SECS = 60.0  # a message whose sender died is sent again after this time
 
 # --- how work is run -------------------------------------------------------------------

@@ -25,6 +25,8 @@ HERMES_HEAD_SECS = float(os.environ.get("TEST_HEAD_SECS", product.HERMES_HEAD_SE
 HERMES_BODY_SECS = float(os.environ.get("TEST_BODY_SECS", product.HERMES_BODY_SECS))
 HERMES_UNAUTHENTICATED_BYTES = int(os.environ.get("TEST_UNAUTHENTICATED_BYTES", product.HERMES_UNAUTHENTICATED_BYTES))
 HERMES_PLATFORM_ADAPTERS = product.HERMES_PLATFORM_ADAPTERS | {"fake": "tests.support.gated_platform.GatedPlatform"}
+HERMES_PLATFORM_POLL_SECS = 0.1  # tests exchange many messages between processes
+HERMES_BRIDGE_REPLY_SECS = float(os.environ.get("TEST_BRIDGE_REPLY_SECS", product.HERMES_BRIDGE_REPLY_SECS))
 HERMES_SENDING_SECS = float(os.environ.get("TEST_SENDING_SECS", product.HERMES_SENDING_SECS))
 if "TEST_FAKE_PLATFORM" in os.environ:
     HERMES_PLATFORMS = {"fake": PlatformConfig("fake", allowed_senders=frozenset("*"))}

@@ -13,6 +13,7 @@ CLOUD, BRIDGE = "cloud", "bridge"
 ALL, SELF = "all", "self"
 GRAPH_URL = "https://graph.facebook.com/v23.0"
 PREFIX_VARIABLE = "WHATSAPP_REPLY_PREFIX"
+MAX_PREFIX_CHARS = 1000  # most of each message is for the text
 DEFAULT_PREFIX = "⚕ *Hermes Agent*\n────────────\n"
 
 
@@ -74,11 +75,14 @@ def _check_cloud(config: WhatsAppConfig) -> None:
 
 def _reply_prefix(env: Env, given: Mapping[str, Any]) -> str | None:
     """An empty text is one of three cases: absent, empty, set."""
-    if PREFIX_VARIABLE in env.environ:
-        return env.environ[PREFIX_VARIABLE]
-    value = given.get("reply_prefix")
-    if value is not None and not isinstance(value, str):
-        raise ImproperlyConfigured("config.yaml: whatsapp.reply_prefix must be text.")
+    value = env.environ.get(PREFIX_VARIABLE, given.get("reply_prefix"))
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > MAX_PREFIX_CHARS:
+        raise ImproperlyConfigured(
+            "config.yaml: whatsapp.reply_prefix must be text of at most "
+            f"{MAX_PREFIX_CHARS} characters."
+        )
     return value
 
 

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import ClassVar
+from datetime import UTC, datetime
+from typing import Any, ClassVar
 
 from gateway_app.config.platforms import PlatformConfig
 from responses_app.models import PlatformStatus
@@ -48,6 +48,14 @@ class Incoming:
     is_mention: bool = False  # in a group: it names this account, or answers one of its messages
     is_self_chat: bool = False
     ignored_because: str = ""  # for what is not a message to answer, such as a reaction
+
+
+def sent_at(timestamp: Any) -> datetime:
+    """Now where the time makes no sense: one such message must not hold all others."""
+    try:
+        return datetime.fromtimestamp(float(timestamp), UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

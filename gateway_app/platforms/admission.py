@@ -60,7 +60,7 @@ async def _admit(row: InboxMessage) -> None:
         admission = await database.read(read_admission, row)
         await admit(admission)
     except AlreadyAdmitted:
-        pass
+        logger.debug("%s: another process has admitted it.", row)
     except StorageUnavailable:
         raise
     except ApiError as refusal:

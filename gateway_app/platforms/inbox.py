@@ -1,5 +1,7 @@
 """The inbox: a message is stored once, before the platform gets its reply."""
 
+import hashlib
+
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -112,7 +114,8 @@ def _set_paused(chat: PlatformChat, message: Incoming, *, is_paused: bool) -> No
     text = RESUMED
     if is_paused:
         text = PAUSED
-    store_message(chat, text, f"command:{chat.pk}:{message.message_id}"[:100])
+    digest = hashlib.sha256(_id(message.message_id).encode()).hexdigest()
+    store_message(chat, text, f"command:{chat.pk}:{digest}")
 
 
 def _text_for_model(message: Incoming) -> str:
@@ -127,12 +130,12 @@ def _text_for_model(message: Incoming) -> str:
 
 def _note_receipt(platform: str, receipt: Receipt) -> None:
     """It closes the gap of a process that died between sending and noting it."""
-    rows = OutboxMessage.objects.filter(platform=platform, key=receipt.key)
-    for pk in rows.values_list("pk", flat=True):
-        if receipt.error:
-            OutboxMessage.objects.refuse(pk, receipt.error)
-        else:
-            OutboxMessage.objects.mark_sent(pk, _id(receipt.message_id))
+    rows = OutboxMessage.objects.filter(platform=platform)
+    key, message_id = clean_text(receipt.key), _id(receipt.message_id)
+    if receipt.error:
+        rows.note_failed_delivery(key, message_id, clean_text(receipt.error))
+    else:
+        rows.note_delivery(key, message_id)
 
 
 def _id(value: str) -> str:

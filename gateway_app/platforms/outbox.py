@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from gateway_app.platforms import wakeups
 from gateway_app.platforms.adapter import Adapter, MessageRefused, SendFailed
-from gateway_app.platforms.replies import draft_key, end_key, target_of
+from gateway_app.platforms.replies import draft_key, end_key, stored_text, target_of
 from gateway_app.platforms.states import note_outcome
 from responses_app.database import database
 from responses_app.metrics import platform_messages
@@ -47,8 +48,13 @@ class Sender:
         return False
 
     async def finish(self, secs: float) -> None:
-        if self._sending:
-            await asyncio.wait(self._sending.values(), timeout=secs)
+        """Send what is due: the last turns may have ended a moment ago."""
+        with suppress(TimeoutError, StorageUnavailable):  # the next start sends the rest
+            async with asyncio.timeout(secs):
+                await self.step()
+                while self._sending:
+                    await asyncio.wait(self._sending.values())
+                    await self.step()
 
     def _due(self, room: int, busy_chats: list[int]) -> list[OutboxMessage]:
         due = OutboxMessage.objects.due(self._adapter.name).exclude(chat_id__in=busy_chats)
@@ -76,12 +82,11 @@ class Sender:
             async with asyncio.timeout(SEND_SECS):
                 message_id = await self._deliver(row)
         except MessageRefused as error:
-            await self._end(row, "dead", partial(OutboxMessage.objects.mark_dead, row.pk), error)
+            await self._give_up(row, str(error))
         except (SendFailed, TimeoutError) as error:
             await self._fail(row, error)
         except _DraftOnItsWay:
-            later = partial(OutboxMessage.objects.postpone, row.pk, "", DRAFT_WAIT_SECS)
-            await database.write_with_retry(later)
+            await self._postpone(row, "", DRAFT_WAIT_SECS)
         else:
             mark = partial(OutboxMessage.objects.mark_sent, row.pk, message_id)
             await database.write_with_retry(mark)
@@ -91,14 +96,17 @@ class Sender:
     async def _deliver(self, row: OutboxMessage) -> str:
         """As a new message, or as the last edit of the draft that grew into it."""
         target = target_of(row.chat, row.reply_to)
+        text = row.text or await database.read(stored_text, row)
+        if not text:
+            raise MessageRefused("Its text has been deleted.")
         draft_id = await self._draft_of(row)
         if draft_id:
             try:
-                await self._adapter.edit(target, draft_id, row.text)
+                await self._adapter.edit(target, draft_id, text)
                 return draft_id
-            except MessageRefused:  # too old to be edited, or deleted by a person
-                pass
-        return await self._adapter.send(target, row.text, row.key)
+            except MessageRefused as error:  # too old to be edited, or deleted by a person
+                logger.info("%s is sent as a new message: %s", row.key, error)
+        return await self._adapter.send(target, text, row.key)
 
     async def _draft_of(self, row: OutboxMessage) -> str:
         if not self._adapter.can_edit or row.response_id is None:
@@ -115,23 +123,29 @@ class Sender:
 
     async def _fail(self, row: OutboxMessage, error: Exception) -> None:
         reason = str(error) or "The platform did not answer in time."
-        if timezone.now() - row.created_at > GIVE_UP_AFTER:
-            await self._end(row, "dead", partial(OutboxMessage.objects.mark_dead, row.pk), error)
+        left = GIVE_UP_AFTER - (timezone.now() - row.created_at)
+        if left < timedelta(0):
+            await self._give_up(row, reason)
             return
-        delay = min(FIRST_DELAY_SECS * 2**row.attempts, MAX_DELAY_SECS)
+        delay = min(FIRST_DELAY_SECS * 2 ** min(row.attempts, 20), MAX_DELAY_SECS)
         if isinstance(error, SendFailed) and error.retry_after is not None:
-            delay = max(delay, error.retry_after)
-        later = partial(OutboxMessage.objects.postpone, row.pk, reason, delay)
-        await database.write_with_retry(later)
+            # At most until it becomes a dead letter, which operators see.
+            delay = max(delay, min(error.retry_after, left.total_seconds()))
+        await self._postpone(row, reason, delay)
         platform_messages.labels(row.platform, "out", "failed").inc()
         await note_outcome(row.platform, reason)
 
-    async def _end(
-        self, row: OutboxMessage, outcome: str, mark: "partial[int]", error: Exception
-    ) -> None:
-        await database.write_with_retry(partial(mark, str(error)))
-        platform_messages.labels(row.platform, "out", outcome).inc()
-        await note_outcome(row.platform, str(error))
+    async def _postpone(self, row: OutboxMessage, reason: str, delay_secs: float) -> None:
+        claimed = row.attempts + 1
+        later = partial(OutboxMessage.objects.postpone, row.pk, claimed, reason, delay_secs)
+        await database.write_with_retry(later)
+
+    async def _give_up(self, row: OutboxMessage, reason: str) -> None:
+        claimed = row.attempts + 1
+        mark = partial(OutboxMessage.objects.mark_dead, row.pk, claimed, reason)
+        await database.write_with_retry(mark)
+        platform_messages.labels(row.platform, "out", "dead").inc()
+        await note_outcome(row.platform, reason)
 
 
 class _DraftOnItsWay(Exception):

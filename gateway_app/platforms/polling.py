@@ -21,11 +21,7 @@ ShowCode = Callable[[str], None]
 async def run_platform(adapter: Adapter, show_code: ShowCode, stopping: asyncio.Event) -> None:
     """Until it is stopped. The server's processes admit what is stored here, and run the turns."""
     database.writer.start(asyncio.get_running_loop())
-    work = asyncio.gather(
-        run_adapter(adapter, only_own_turns=False),
-        repeat(partial(_receive, adapter), Wakeup()),
-        _watch_pairing(adapter, show_code),
-    )
+    work = asyncio.create_task(_work(adapter, show_code))
     waiting = asyncio.ensure_future(stopping.wait())
     try:
         either: set[asyncio.Future[Any]] = {work, waiting}
@@ -35,9 +31,20 @@ async def run_platform(adapter: Adapter, show_code: ShowCode, stopping: asyncio.
     finally:
         work.cancel()
         waiting.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await asyncio.wait({work})  # until the bridge has ended
         await report_health(adapter.name, AdapterHealth(PlatformStatus.STOPPED))
         await asyncio.to_thread(database.close)
+
+
+async def _work(adapter: Adapter, show_code: ShowCode) -> None:
+    """Raises what makes it impossible to go on."""
+    try:
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(run_adapter(adapter, only_own_turns=False))
+            loops.create_task(repeat(partial(_receive, adapter), Wakeup()))
+            loops.create_task(_watch_pairing(adapter, show_code))
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from group
 
 
 async def _receive(adapter: Adapter) -> bool:

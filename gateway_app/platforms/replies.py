@@ -1,5 +1,8 @@
 """Replies: what a chat gets when its turn ends or waits, stored in the transaction that settles."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from django.db import transaction
 
 from gateway_app.platforms import wakeups
@@ -14,6 +17,7 @@ from responses_app.models import (
     Response,
     ToolEvent,
 )
+from responses_app.protocol.items import Item
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.status import Status
 from responses_app.services.history.transcript import text_of_output
@@ -30,31 +34,52 @@ def store_reply(row: Response, body: ResponseBody | None) -> None:
     """The settling hook. ``body`` is None for a turn that waits for an approval."""
     if row.kind != Kind.PLATFORM:
         return
-    chat = PlatformChat.objects.filter(session_id=row.session_id).first()
-    if chat is None:
-        return
+    asked = InboxMessage.objects.filter(response_id=row.pk).select_related("chat").first()
+    if asked is not None:
+        chat, message_id = asked.chat, asked.message_id
+    else:  # its row is older than the housekeeping keeps
+        found = PlatformChat.objects.filter(session_id=row.session_id).first()
+        if found is None:
+            return
+        chat, message_id = found, ""
+    if not chat.is_group:
+        message_id = ""
     if body is None:
         _store_notice_of_wait(row, chat)
+    elif Response.objects.filter(pk=row.pk, deleted_at__isnull=False).exists():
+        # Without the response: its content is about to be erased, and this has none of it.
+        store_message(chat, CANCELLED, end_key(row.pk), reply_to=message_id)
     else:
-        reply_to = ""
-        if chat.is_group:
-            asked = InboxMessage.objects.filter(response_id=row.pk)
-            reply_to = asked.values_list("message_id", flat=True).first() or ""
-        text = reply_text(body)
-        store_message(chat, text, end_key(row.pk), response_id=row.pk, reply_to=reply_to)
+        reason = (body["incomplete_details"] or {}).get("reason", "")
+        text = reply_text(body["status"], body["output"], body["error"], reason)
+        store_message(chat, text, end_key(row.pk), response_id=row.pk, reply_to=message_id)
 
 
-def reply_text(body: ResponseBody) -> str:
-    text = text_of_output(body["output"]).strip()
-    status = body["status"]
+def reply_text(
+    status: str, output: Sequence[Item], error: Mapping[str, Any] | None, reason: str
+) -> str:
+    text = text_of_output(output).strip()
     if status == Status.COMPLETED:
         return text or NO_TEXT
     note = CANCELLED
     if status == Status.FAILED:
-        note = FAILED.format(code=(body["error"] or {}).get("code", "server_error"))
+        note = FAILED.format(code=(error or {}).get("code", "server_error"))
     elif status == Status.INCOMPLETE:
-        note = INCOMPLETE.format(reason=(body["incomplete_details"] or {}).get("reason", "unknown"))
+        note = INCOMPLETE.format(reason=reason or "unknown")
     return f"{text}\n\n{note}".strip()
+
+
+def stored_text(message: OutboxMessage) -> str:
+    """Of a dead letter that the platform took first: its part of the reply, from the response."""
+    row = Response.objects.filter(pk=message.response_id).first()
+    if row is None or row.output is None:
+        return ""
+    text = reply_text(row.status, row.output, row.error, row.incomplete_reason)
+    parts = split_text(text, _room(message.chat))
+    number = int(message.key.rpartition(":")[2])
+    if number >= len(parts):
+        return ""
+    return parts[number]
 
 
 def _store_notice_of_wait(row: Response, chat: PlatformChat) -> None:

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from django.conf import settings
+
 from gateway_app.platforms import wakeups
 from gateway_app.platforms.adapter import Adapter
 from gateway_app.platforms.admission import admit_due
@@ -21,7 +23,8 @@ from responses_app.protocol.errors import StorageUnavailable
 logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "Platforms wait for the database")
 
-POLL_SECS = 1.0  # a wake-up may be lost, and another process may store a message
+# A wake-up may be lost, and another process may store a message.
+POLL_SECS: float = settings.HERMES_PLATFORM_POLL_SECS
 FINISH_SECS = 5.0
 HOUSEKEEPING_SECS = 3600.0
 
@@ -32,10 +35,16 @@ async def run_in_server() -> None:
     """In every server process. Compare-and-set moves share the work with the others."""
     if not adapters():
         return
-    loops = [repeat(admit_due, wakeups.inbox)]
-    for adapter in server_adapters():
-        loops.append(run_adapter(adapter, only_own_turns=True))
-    await asyncio.gather(*loops)
+    async with asyncio.TaskGroup() as loops:  # ends after all of its tasks, unlike gather
+        loops.create_task(_admit_until_the_end())
+        for adapter in server_adapters():
+            loops.create_task(run_adapter(adapter, only_own_turns=True))
+
+
+async def _admit_until_the_end() -> None:
+    """A process that is about to end takes no new turn; another one does."""
+    while not request_gate.is_closed:
+        await attempt(admit_due, wakeups.inbox, POLL_SECS)
 
 
 async def run_adapter(adapter: Adapter, *, only_own_turns: bool) -> None:
@@ -44,12 +53,11 @@ async def run_adapter(adapter: Adapter, *, only_own_turns: bool) -> None:
     follower = Follower(adapter, only_own_turns=only_own_turns)
     await adapter.start()
     try:
-        await asyncio.gather(
-            repeat(sender.step, wakeups.outbox),
-            repeat(follower.step, Wakeup()),
-            repeat(partial(_report, adapter), Wakeup(), REPORT_SECS),
-            repeat(forget_old, Wakeup(), HOUSEKEEPING_SECS),
-        )
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(repeat(sender.step, wakeups.outbox))
+            loops.create_task(repeat(follower.step, Wakeup()))
+            loops.create_task(repeat(partial(_report, adapter), Wakeup(), REPORT_SECS))
+            loops.create_task(repeat(forget_old, Wakeup(), HOUSEKEEPING_SECS))
     finally:
         await sender.finish(FINISH_SECS)
         await follower.stop()
@@ -62,14 +70,19 @@ async def _report(adapter: Adapter) -> bool:
 
 
 async def repeat(step: Step, wakeup: Wakeup, pause_secs: float = POLL_SECS) -> None:
+    """Until it is cancelled: the last turns of a process that drains are answered too."""
+    while True:
+        await attempt(step, wakeup, pause_secs)
+
+
+async def attempt(step: Step, wakeup: Wakeup, pause_secs: float) -> None:
     """A step that fails is tried again: a loop that ends unnoticed would lose messages."""
-    while not request_gate.is_closed:
-        has_more = False
-        try:
-            has_more = await step()
-        except StorageUnavailable as error:
-            unavailable_log.error(error)
-        except Exception:
-            logger.exception("A step of a platform failed and is tried again.")
-        if not has_more:
-            await wakeup.wait(pause_secs)
+    has_more = False
+    try:
+        has_more = await step()
+    except StorageUnavailable as error:
+        unavailable_log.error(error)
+    except Exception:
+        logger.exception("A step of a platform failed and is tried again.")
+    if not has_more:
+        await wakeup.wait(pause_secs)

@@ -79,15 +79,18 @@ class Runtime:
             channels=[CHANNEL],
             channel_layer=get_channel_layer(LAYER),
         )
-        await asyncio.gather(
-            _until_it_works("start_toolset", start_toolset),
-            _until_it_works("worker", worker.handle),
-            _until_it_works("sweep_forever", runner.sweep_forever),
-            _until_it_works("renew_forever", runner.renew_forever),
-            _until_it_works("evict_forever", Evictions().evict_forever),
-            _until_it_works("checkpoint_forever", checkpoint_forever),
-            _until_it_works("run_platforms", run_platforms),
-        )
+        loops: dict[str, Callable[[], Awaitable[None]]] = {
+            "start_toolset": start_toolset,
+            "worker": worker.handle,
+            "sweep_forever": runner.sweep_forever,
+            "renew_forever": runner.renew_forever,
+            "evict_forever": Evictions().evict_forever,
+            "checkpoint_forever": checkpoint_forever,
+            "run_platforms": run_platforms,
+        }
+        async with asyncio.TaskGroup() as group:  # ends after all of its tasks, unlike gather
+            for name, step in loops.items():
+                group.create_task(_until_it_works(name, step))
 
     # -- the end ------------------------------------------------------------------------
     def begin_drain(self) -> None:
@@ -110,7 +113,7 @@ class Runtime:
             count = len(self.runner.runs)
             logger.info("Shutting down; %d running responses have %g s.", count, grace)
             await self._end_work(self.runner, grace)
-        await asyncio.gather(self._retire(), _dismiss_readers(deadline))
+        await asyncio.gather(self._retire(deadline), _dismiss_readers(deadline))
         await event_store.watcher.close(LAST_WRITES_SECS)
         await asyncio.to_thread(database.writer.stop)
 
@@ -123,13 +126,15 @@ class Runtime:
         end_children()
         await runner.wait_until_idle(LAST_WRITES_SECS)
 
-    async def _retire(self) -> None:
+    async def _retire(self, deadline: float) -> None:
+        """A message that is on its way to a platform may use up the grace."""
         if self.runner is None:
             return
         for task in self._tasks:
             task.cancel()
         retiring = asyncio.ensure_future(_retire(self.runner))
-        await asyncio.wait([retiring, *self._tasks], timeout=STOP_SECS)
+        rest = deadline - asyncio.get_running_loop().time()
+        await asyncio.wait([retiring, *self._tasks], timeout=max(rest, STOP_SECS))
 
 
 def _look_for_sandbox() -> None:

@@ -128,7 +128,7 @@ class InboxMessageAdmin(PlatformAdmin):
     search_fields = ("message_id",)
     search_help_text = "The platform's id of a message."
     ordering = ("-received_at",)
-    actions = ("retry",)
+    actions = ("retry", "discard")
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         return rows.filter(message_id=term)
@@ -136,6 +136,10 @@ class InboxMessageAdmin(PlatformAdmin):
     @admin.action(description="Try again those that failed", permissions=["operate"])
     def retry(self, request: HttpRequest, chosen: QuerySet[InboxMessage]) -> None:
         self.act(request, chosen, _retry, "tried again")
+
+    @admin.action(description="Discard those that failed", permissions=["operate"])
+    def discard(self, request: HttpRequest, chosen: QuerySet[InboxMessage]) -> None:
+        self.act(request, chosen, _discard, "discarded")
 
 
 @admin.register(OutboxMessage)
@@ -158,7 +162,7 @@ class OutboxMessageAdmin(PlatformAdmin):
     search_fields = ("key",)
     search_help_text = "The whole key, or the platform's id of a message."
     ordering = ("-created_at",)
-    actions = ("retry",)
+    actions = ("retry", "discard")
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         found = rows.filter(key=term)
@@ -170,7 +174,16 @@ class OutboxMessageAdmin(PlatformAdmin):
     def retry(self, request: HttpRequest, chosen: QuerySet[OutboxMessage]) -> None:
         self.act(request, chosen, _retry, "tried again")
 
+    @admin.action(description="Discard dead letters", permissions=["operate"])
+    def discard(self, request: HttpRequest, chosen: QuerySet[OutboxMessage]) -> None:
+        self.act(request, chosen, _discard, "discarded")
+
 
 def _retry(rows: Any) -> int:
     count: int = rows.retry()
+    return count
+
+
+def _discard(rows: Any) -> int:
+    count: int = rows.discard()
     return count

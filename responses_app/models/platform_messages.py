@@ -14,6 +14,7 @@ from responses_app.models.platform_chats import (
 )
 
 MAX_SENT_KEY_CHARS = 120
+END_MARK = ":end:"  # in the keys of the parts of a reply
 
 
 class InboxStatus(models.TextChoices):
@@ -44,6 +45,11 @@ class InboxQuerySet(models.QuerySet["InboxMessage"]):
     def give_up(self, pk: int, error: str) -> bool:
         mine = self.filter(pk=pk, closed_at__isnull=True)
         return mine.update(status=InboxStatus.FAILED, reason=error, closed_at=Now()) == 1
+
+    def discard(self) -> int:
+        """Messages that could not be answered, and that an operator does not want to try again."""
+        failed = self.filter(status=InboxStatus.FAILED)
+        return failed.update(status=InboxStatus.IGNORED, text="")
 
     def retry(self) -> int:
         """An operator's second try of messages that could not be answered."""
@@ -154,38 +160,71 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
     def mark_sent(self, pk: int, platform_message_id: str) -> bool:
         """The platform has the text, and the response has it too."""
         unsent = self.filter(pk=pk).exclude(status=OutboxStatus.SENT)
-        sent = unsent.update(
+        # The report of its failed delivery may come first.
+        unsent = unsent.exclude(status=OutboxStatus.DEAD, platform_message_id=platform_message_id)
+        return unsent._close_as_sent(platform_message_id) == 1
+
+    def note_delivery(self, key: str, platform_message_id: str) -> int:
+        """The platform reports a message, whose sender may have died before it noted that.
+
+        A late report of a message that failed does not count for its next try.
+        """
+        unsent = self.filter(key=key, closed_at__isnull=True)
+        return unsent.exclude(platform_message_id=platform_message_id)._close_as_sent(
+            platform_message_id
+        )
+
+    def _close_as_sent(self, platform_message_id: str) -> int:
+        return self.update(
             status=OutboxStatus.SENT,
             platform_message_id=platform_message_id,
             closed_at=Now(),
             text="",
             error="",
         )
-        return sent == 1
 
-    def postpone(self, pk: int, error: str, delay_secs: float) -> int:
-        mine = self.filter(pk=pk, status=OutboxStatus.SENDING)
+    def postpone(self, pk: int, attempts: int, error: str, delay_secs: float) -> int:
+        """By the process that claimed it; another one may have claimed it since."""
+        mine = self.filter(pk=pk, attempts=attempts, status=OutboxStatus.SENDING)
         later = Now() + timedelta(seconds=delay_secs)
         return mine.update(status=OutboxStatus.PENDING, error=error, next_try_at=later)
 
-    def mark_dead(self, pk: int, error: str) -> int:
-        mine = self.filter(pk=pk, status=OutboxStatus.SENDING)
+    def mark_dead(self, pk: int, attempts: int, error: str) -> int:
+        mine = self.filter(pk=pk, attempts=attempts, status=OutboxStatus.SENDING)
         return mine.update(status=OutboxStatus.DEAD, error=error, closed_at=Now())
 
-    def refuse(self, pk: int, error: str) -> int:
-        """The platform took it, and reports that it can't be delivered."""
-        return self.filter(pk=pk).update(status=OutboxStatus.DEAD, error=error, closed_at=Now())
+    def note_failed_delivery(self, key: str, platform_message_id: str, error: str) -> int:
+        """The platform took it, and reports that it can't be delivered.
+
+        A repeated report does not count for the next try of the same message.
+        """
+        is_open = Q(closed_at__isnull=True) & ~Q(platform_message_id=platform_message_id)
+        is_sent = Q(status=OutboxStatus.SENT, platform_message_id=platform_message_id)
+        return self.filter(is_open | is_sent, key=key).update(
+            status=OutboxStatus.DEAD,
+            platform_message_id=platform_message_id,
+            error=error,
+            closed_at=Now(),
+        )
 
     def retry(self) -> int:
-        """Dead letters, once more from the start; those that were sent have no text here."""
-        dead = self.filter(status=OutboxStatus.DEAD).exclude(text="")
-        return dead.update(
+        """Dead letters, once more from the start.
+
+        The text of one that the platform took first is in its response alone.
+        """
+        has_text = ~Q(text="") | Q(response__isnull=False, key__contains=END_MARK)
+        return self.filter(has_text, status=OutboxStatus.DEAD).update(
             status=OutboxStatus.PENDING,
             attempts=0,
             next_try_at=Now(),
             created_at=Now(),
             closed_at=None,
         )
+
+    def discard(self) -> int:
+        """Dead letters that an operator does not want to send again."""
+        dead = self.filter(status=OutboxStatus.DEAD)
+        return dead.update(status=OutboxStatus.WITHDRAWN, text="", closed_at=Now())
 
     def erase(self, response_id: str) -> int:
         """The content of the response is deleted: what was not sent stays unsent."""

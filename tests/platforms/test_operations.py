@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.graph_api import GraphApi, cloud_config, deliver_event, text_message
 from tests.support.hermes_client import get
-from tests.support.migrated_database import Database
-from tests.support.platforms import fake_config, response_of, until_sent, write
+from tests.support.platforms import fake_config, inbox_row, outbox, outbox_row, response_of, until_sent, write
 from tests.support.server import Server, eventually, script
 from tests.support.staff import Operator, logged_in, page_messages
+from tests.support.stored_rows import stored_rows, update_rows
 
 pytestmark = pytest.mark.any_database
 OUTBOX = "/admin/responses_app/outboxmessage/"
@@ -19,26 +19,12 @@ CHATS = "/admin/responses_app/platformchat/"
 
 
 @pytest.fixture(scope="module")
-def graph() -> Iterator[GraphApi]:
-    with GraphApi() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def troubled(database: Database, graph: GraphApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def troubled(cloud: Server, graph: GraphApi) -> Server:
     """A server with WhatsApp and one dead letter."""
-    server = database.server(tmp_path_factory.mktemp("home") / "h", Server)
-    (server.home / "config.yaml").write_text(cloud_config(graph, reply_prefix=""))
-    server.start()
     graph.replies.append((400, {}, {"error": {"code": 131047, "message": "Re-engagement message"}}))
-    deliver_event(server, text_message("wamid.dead", script({"say": "Too late."})))
-    dead = "SELECT id FROM responses_app_outboxmessage WHERE status = 'dead'"
-    eventually(lambda: server.query(dead), what="the dead letter")
-    yield server
-    try:
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.kill()
+    deliver_event(cloud, text_message("wamid.dead", script({"say": "Too late."})))
+    eventually(lambda: stored_rows(cloud, "outboxmessage", "id", status="dead"), what="the dead letter")
+    return cloud
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +57,14 @@ def test_metrics_count_messages_and_queues(troubled: Server) -> None:
 def test_the_pages_show_platforms_and_the_pairing_code(troubled: Server, staff: Operator) -> None:
     assert 'href="/platforms"' in staff.page("/")
     assert "Re-engagement message" in staff.page("/platforms")
-    troubled.change("UPDATE responses_app_platformstate SET pairing_code = '2@pair', status = 'pairing'")
+    update_rows(troubled, "platformstate", {"pairing_code": "2@pair", "status": "pairing"})
     shown = eventually(lambda: page if "<svg" in (page := staff.page("/platforms")) else "", what="the code")
     assert 'aria-label="Pairing code of whatsapp"' in shown
     assert "2@pair" not in shown
 
 
 def test_a_dead_letter_is_sent_again_from_the_admin(troubled: Server, staff: Operator, graph: GraphApi) -> None:
-    ((pk,),) = troubled.query("SELECT id FROM responses_app_outboxmessage WHERE status = 'dead'")
+    ((pk,),) = stored_rows(troubled, "outboxmessage", "id", status="dead")
     assert "Re-engagement message" in staff.page(OUTBOX, status__exact="dead")
     assert "1 tried again." in page_messages(staff.act(OUTBOX, "retry", str(pk)))
     graph.until_sent(1)
@@ -88,11 +74,10 @@ def test_a_dead_letter_is_sent_again_from_the_admin(troubled: Server, staff: Ope
 
 
 def test_a_chat_is_paused_and_resumed_in_the_admin(troubled: Server, staff: Operator, graph: GraphApi) -> None:
-    ((pk,),) = troubled.query("SELECT id FROM responses_app_platformchat")
+    ((pk,),) = stored_rows(troubled, "platformchat", "id")
     staff.act(CHATS, "pause", str(pk))
     deliver_event(troubled, text_message("wamid.paused", "hello?"))
-    reason = "SELECT reason FROM responses_app_inboxmessage WHERE message_id = 'wamid.paused'"
-    assert troubled.query(reason) == [("The chat is paused.",)]
+    assert inbox_row(troubled, "wamid.paused") == [("ignored", "The chat is paused.", "")]
     staff.act(CHATS, "resume", str(pk))
     deliver_event(troubled, text_message("wamid.resumed", script({"say": "Yes."})))
     eventually(lambda: "Yes." in graph.texts(), what="the reply")
@@ -110,8 +95,7 @@ def test_a_message_that_can_not_be_admitted_is_reported_and_kept(configured_serv
     server = configured_server(fake_config(profile="no-such-profile")).start()
     write(server, "m1", "hello")
     assert until_sent(server, 1) == ["⚠ This message could not be taken. An operator can see why."]
-    row = "SELECT status, text FROM responses_app_inboxmessage"
-    assert server.query(row) == [("failed", "hello")]
+    assert stored_rows(server, "inboxmessage", "status", "text") == [("failed", "hello")]
 
 
 def test_deleted_content_is_not_sent_later(configured_server: Callable[..., Server], graph: GraphApi) -> None:
@@ -119,12 +103,12 @@ def test_deleted_content_is_not_sent_later(configured_server: Callable[..., Serv
     graph.replies.append((503, {"Retry-After": "600"}, None))
     deliver_event(server, text_message("wamid.secret", script({"say": "A secret."})))
     response_id = response_of(server, "wamid.secret")
-    waiting = "SELECT status, text FROM responses_app_outboxmessage WHERE error <> ''"
-    eventually(lambda: server.query(waiting) == [("pending", "A secret.")], what="the postponed message")
+    key = f"{response_id}:end:0"
+    eventually(lambda: outbox(server) == [(key, "pending", "A secret.")], what="the postponed message")
+    eventually(lambda: any(error for _, error, _ in outbox_row(server, key)), what="the error")
     with server.http() as client:
         assert client.delete(f"/v1/responses/{response_id}").status_code == 200
-    rows = server.query("SELECT status, text FROM responses_app_outboxmessage")
-    assert rows == [("withdrawn", "")]
+    assert outbox(server) == [(key, "withdrawn", "")]
 
 
 def test_a_bridge_without_node_fails_the_doctor(configured_server: Callable[..., Server]) -> None:

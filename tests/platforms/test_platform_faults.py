@@ -1,5 +1,6 @@
 """Processes die and platforms misbehave: no message is lost, and none is answered twice."""
 
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from tests.support.platforms import (
     write,
 )
 from tests.support.server import Server, eventually, script
+from tests.support.stored_rows import count_rows, stored_rows
 
 Configured = Callable[..., Server]
 
@@ -43,7 +45,7 @@ def test_a_process_that_dies_before_it_stored_a_message_gets_it_again(configured
     client.join(30)
     let_go(server, "receive")
     server.start()
-    assert server.query("SELECT count(*) FROM responses_app_inboxmessage") == [(0,)]
+    assert count_rows(server, "inboxmessage") == 0
     assert deliver(server, given).json()["stored"] == 1
     assert until_sent(server, 1) == ["Here."]
 
@@ -96,7 +98,7 @@ def test_a_turn_that_a_command_settles_is_answered_at_the_next_start(configured_
     server = configured_server(fake_config()).start()
     write(server, "m1", script({"gate": "never"}))
     response_id = response_of(server, "m1")
-    eventually(lambda: server.query("SELECT 1 FROM responses_app_response WHERE attempt = 1"), what="the claim")
+    eventually(lambda: stored_rows(server, "response", "id", attempt=1), what="the claim")
     server.kill()
     server.manage("recover_responses", "--settle")
     assert [row[0] for row in outbox(server)] == [f"{response_id}:end:0"]
@@ -109,12 +111,47 @@ def test_limits_are_waited_for_and_messages_that_come_in_disorder_are_answered_i
     configured_server: Configured,
 ) -> None:
     server = configured_server(fake_config()).start()
-    hold(server, "limits", "3")
+    hold(server, "limits", "2")
     later = message("m2", script({"say": "Second."}), at=2_000_000_002)
     earlier = message("m1", script({"say": "First."}), at=2_000_000_001)
     for _ in range(10):
         assert deliver(server, later, earlier, later).status_code == 200
     assert until_sent(server, 2, secs=40) == ["First.", "Second."]
-    attempts = server.query("SELECT attempts, error FROM responses_app_outboxmessage ORDER BY id")
-    assert sum(count for count, _ in attempts) == 5
-    assert server.query("SELECT error FROM responses_app_platformstate") == [("The platform answered 429.",)]
+    attempts = stored_rows(server, "outboxmessage", "attempts")
+    assert sum(count for (count,) in attempts) == 4
+    assert stored_rows(server, "platformstate", "error") == [("The platform answered 429.",)]
+
+
+@pytest.mark.any_database
+def test_a_reply_that_ends_within_the_grace_of_a_shutdown_is_sent_before_it(configured_server: Configured) -> None:
+    server = configured_server(fake_config(), HERMES_SHUTDOWN_GRACE="20").start()
+    write(server, "m1", script({"gate": "grace"}, {"say": "Just in time."}))
+    write(server, "m2", script({"gate": "grace"}, {"say": "And this."}), chat="bob")
+    for name in ("m1", "m2"):
+        response_of(server, name)
+    eventually(lambda: count_rows(server, "response", attempt=1) == 2, what="the claims of the turns")
+    hold(server, "send")
+    assert server.process is not None
+    server.process.send_signal(signal.SIGTERM)
+    eventually(lambda: "Shutting down" in server.log, what="the shutdown")
+    server.open_gate("grace")
+    eventually(lambda: [row[1] for row in outbox(server)] == ["sending"] * 2, what="the claims of the messages")
+    let_go(server, "send")
+    server.process.wait(30)
+    assert (sent(server), sent(server, "bob")) == (["Just in time."], ["And this."])
+    assert [row[1] for row in outbox(server)] == ["sent"] * 2
+
+
+@pytest.mark.any_database
+def test_a_turn_is_answered_though_its_chat_has_another_owner_since(configured_server: Configured) -> None:
+    server = configured_server(fake_config()).start()
+    write(server, "m1", script({"gate": "owner"}, {"say": "Of the old owner."}))
+    response_of(server, "m1")
+    server.kill()
+    server.manage("createkey", "bob")
+    (server.home / "config.yaml").write_text(fake_config(owner="bob"))
+    server.start()
+    write(server, "m2", script({"say": "Of the new owner."}))
+    until_sent(server, 1)
+    server.open_gate("owner")
+    assert until_sent(server, 2) == ["Of the new owner.", "Of the old owner."]

@@ -2,7 +2,19 @@
 
 from tests.support.approvals import decide, until_parked
 from tests.support.hermes_client import post
-from tests.support.platforms import deliver, lines, message, outbox, response_of, sent, until_sent, write
+from tests.support.platforms import (
+    deliver,
+    inbox_row,
+    lines,
+    message,
+    outbox,
+    outbox_row,
+    response_of,
+    sent,
+    until_sent,
+    until_status,
+    write,
+)
 from tests.support.server import Server, eventually, script
 from tests.support.session_client import read_messages, read_session
 
@@ -30,11 +42,12 @@ def test_what_was_sent_is_noted_with_the_platform_s_id_and_no_text_is_kept_twice
     write(chatty, "noted-1", script({"say": "Noted."}), chat="noted")
     until_sent(chatty, 1, "noted")
     response_id = response_of(chatty, "noted-1")
-    row = ("SELECT status, text, platform_message_id FROM responses_app_outboxmessage WHERE key = ?",)
-    found = eventually(lambda: [r for r in chatty.query(*row, f"{response_id}:end:0") if r[0] == "sent"])
+    key = f"{response_id}:end:0"
+    until_status(chatty, key, "sent")
     line = next(line for line in lines(chatty) if line["chat"] == "noted" and "sent" in line)
-    assert found == [("sent", "", line["sent"])]
-    assert chatty.query("SELECT text FROM responses_app_inboxmessage WHERE message_id = 'noted-1'") == [("",)]
+    assert outbox_row(chatty, key) == [("sent", "", line["sent"])]
+    assert (key, "sent", "") in outbox(chatty)
+    assert inbox_row(chatty, "noted-1") == [("admitted", "", "")]
 
 
 def test_a_failed_turn_sends_a_short_message(chatty: Server) -> None:
@@ -48,6 +61,15 @@ def test_a_cancelled_turn_sends_what_there_is_and_says_so(chatty: Server) -> Non
     eventually(lambda: chatty.body(response_id)["output"], what="the first output")
     assert post(chatty, f"/v1/responses/{response_id}/cancel", {}).status_code == 200
     assert until_sent(chatty, 1, "stop") == ["Half an answer\n\n⏹ Stopped."]
+
+
+def test_a_turn_that_is_deleted_while_it_runs_sends_nothing_of_its_content(chatty: Server) -> None:
+    write(chatty, "erased-1", script({"say": "A secret."}, {"gate": "never-erased"}), chat="erased")
+    response_id = response_of(chatty, "erased-1")
+    eventually(lambda: chatty.body(response_id)["output"], what="the first output")
+    with chatty.http() as client:
+        assert client.delete(f"/v1/responses/{response_id}").status_code == 200
+    assert until_sent(chatty, 1, "erased") == ["⏹ Stopped."]
 
 
 def test_a_cut_turn_says_why(chatty: Server) -> None:

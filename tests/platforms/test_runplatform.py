@@ -10,12 +10,24 @@ from typing import Any
 import pytest
 
 from gateway_app.config.whatsapp import DEFAULT_PREFIX
-from tests.support.bridges import ANNA, GROUP, SELF, Network, PlatformProcess, bridge_config
+from tests.support.bridges import ANNA, GROUP, SELF, TRANSPORT, Network, PlatformProcess, bridge_config
 from tests.support.platforms import outbox
 from tests.support.server import Server, eventually, script
 from tests.support.session_client import read_session
+from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not on PATH: apt-get install nodejs")
+
+
+PRINTING = """
+import {{ connect as connectQuietly }} from '{transport}'
+export async function connect(given) {{
+  console.log('a line before the bridge listens')
+  const transport = await connectQuietly(given)
+  setTimeout(() => console.log('x'.repeat(1000000)), 0)
+  return transport
+}}
+"""
 
 
 def state_of(pid: int) -> str:
@@ -35,8 +47,10 @@ def start(configured_server: Callable[..., Server], tmp_path: Path) -> Iterator[
 
     def begin(*, env: dict[str, str] | None = None, **options: Any) -> tuple[Server, PlatformProcess, Network]:
         network = Network(tmp_path / "network")
-        server = configured_server(bridge_config(**options), **(env or {})).start()
-        made.append(PlatformProcess(server, network).start())
+        server = configured_server(bridge_config(**options), **(env or {}))
+        made.append(PlatformProcess(server, network).begin())
+        server.start()
+        made[-1].until_started()
         return server, made[-1], network
 
     yield begin
@@ -46,6 +60,7 @@ def start(configured_server: Callable[..., Server], tmp_path: Path) -> Iterator[
 
 def test_people_are_answered_and_everything_else_is_left_alone(start: Start) -> None:
     server, platform, network = start()
+    assert network.lines("started")[-1]["prefix"] is None
     network.write("a1", script({"say": "Hello Anna."}))
     assert network.until_sent(1) == [f"{DEFAULT_PREFIX}Hello Anna."]
     network.write("s1", script({"say": "Hello me."}), SELF)
@@ -67,10 +82,11 @@ def test_people_are_answered_and_everything_else_is_left_alone(start: Start) -> 
         f"{DEFAULT_PREFIX}Here again.",
     ]
     assert read_session(server, f"whatsapp:{ANNA}")["source"] == "whatsapp"
-    ignored = server.query("SELECT message_id FROM responses_app_inboxmessage WHERE status = 'ignored'")
+    ignored = stored_rows(server, "inboxmessage", "message_id", status="ignored")
     assert sorted(ignored) == [("g1",), ("p1",), ("p2",), ("p3",), ("x1",)]
+    assert len(network.texts(SELF)) == 1  # its echo was not answered
     platform.kill(signal.SIGTERM)
-    assert state_of(platform.bridge_pids()[-1]) in ("gone", "Z")
+    assert state_of(platform.bridge_pids()[-1]) == "gone"
     assert "Traceback" not in platform.log
 
 
@@ -78,7 +94,6 @@ def test_people_are_answered_and_everything_else_is_left_alone(start: Start) -> 
 @pytest.mark.parametrize(
     ("options", "given", "prefix"),
     [
-        pytest.param({}, None, DEFAULT_PREFIX, id="absent"),
         pytest.param({"reply_prefix": ""}, "", "", id="empty"),
         pytest.param({"reply_prefix": "*Bot*\\n"}, "*Bot*\\n", "*Bot*\n", id="set"),
     ],
@@ -113,13 +128,13 @@ def test_the_pairing_code_is_shown_at_the_terminal(start: Start) -> None:
     server, platform, network = start()
     network.touch("qr", "2@pairing-code")
     eventually(lambda: "Linked devices" in platform.log and "█ ▄▄▄▄▄ █" in platform.log, 20, "the code")
-    state = "SELECT status, pairing_code FROM responses_app_platformstate"
-    eventually(lambda: server.query(state) == [("pairing", "2@pairing-code")], what="the code of the staff page")
+    paired = [("pairing", "2@pairing-code")]
+    eventually(lambda: stored_rows(server, "platformstate", "status", "pairing_code") == paired, what="the code")
 
 
 @pytest.mark.any_database
 def test_a_bridge_that_dies_or_hangs_is_replaced_and_nothing_is_lost_or_sent_twice(start: Start) -> None:
-    server, platform, network = start(reply_prefix="")
+    server, platform, network = start(reply_prefix="", env={"TEST_BRIDGE_REPLY_SECS": "0.5"})
     network.write("a1", script({"say": "First."}))
     network.until_sent(1)
     os.kill(platform.bridge_pids()[-1], signal.SIGKILL)
@@ -133,6 +148,22 @@ def test_a_bridge_that_dies_or_hangs_is_replaced_and_nothing_is_lost_or_sent_twi
     assert len(platform.bridge_pids()) == 3
     eventually(lambda: {row[1] for row in outbox(server)} == {"sent"}, what="an empty outbox")
     assert network.texts() == ["First.", "Second.", "Third."]
+
+
+@pytest.mark.any_database
+def test_a_transport_that_prints_and_messages_without_fields_stop_nothing_and_no_second_process_starts(
+    start: Start, tmp_path: Path
+) -> None:
+    """The pipe of the bridge's output holds 64 KiB; a write to a full one would block all of the bridge."""
+    printing = tmp_path / "printing.mjs"
+    printing.write_text(PRINTING.format(transport=TRANSPORT))
+    server, platform, network = start(reply_prefix="", transport_module=str(printing))
+    network.write("no-time", "hello", senderId=[], timestamp="never")
+    network.write("a1", script({"say": "Still here."}))
+    assert network.until_sent(1) == ["Still here."]
+    second = server.managed("runplatform", "whatsapp")
+    assert b"Another process runs whatsapp" in second.stderr
+    assert len(platform.bridge_pids()) == 1
 
 
 @pytest.mark.any_database

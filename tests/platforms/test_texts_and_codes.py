@@ -1,5 +1,7 @@
 """Long texts become several messages, cut where a reader expects it."""
 
+import time
+
 import pytest
 
 from gateway_app.platforms.pairing_code import svg_path, terminal_lines
@@ -43,6 +45,43 @@ def test_a_text_is_cut_at_a_paragraph_a_line_a_sentence_or_a_word(text: str, par
 def test_emoji_count_as_the_platforms_count_them() -> None:
     parts = split_text("😀" * 15, 20)
     assert [message_units(part) for part in parts] == [20, 10]
+
+
+def test_a_long_text_of_emoji_is_split_in_linear_time() -> None:
+    """A reply is split in the transaction that ends its turn: the writes of all streams wait for it."""
+    began = time.thread_time()
+    parts = split_text("😀" * 50_000, 4096)
+    assert time.thread_time() - began < 2
+    assert "".join(parts) == "😀" * 50_000
+
+
+@pytest.mark.parametrize("character", ["👨‍👩‍👧‍👦", "👍🏽", "é", "🇩🇪", "❤️"])
+def test_no_visible_character_is_cut(character: str) -> None:
+    for room in range(30, 50):
+        for part in split_text(character * 40, room):
+            assert part.replace(character, "") == ""
+
+
+@pytest.mark.parametrize("room", [0, 1, -5])
+def test_every_text_comes_to_its_end_however_small_the_room(room: int) -> None:
+    assert split_text("😀 ab", room) == ["😀", "a", "b"]
+
+
+def test_a_block_of_code_is_closed_and_opened_again_and_keeps_its_indentation() -> None:
+    lines = [f"    line {number} = 'some text'" for number in range(40)]
+    text = "\n".join(["Look:", "", "```python", *lines, "```", "", "The end. " * 20])
+    parts = split_text(text, 300)
+    assert max(message_units(part) for part in parts) <= 300
+    assert [part.count("```") % 2 for part in parts] == [0] * len(parts)
+    assert parts[1].startswith("```python\n    line ")
+    shown = [line for part in parts for line in part.split("\n")]
+    assert [line for line in shown if line.startswith("    ")] == lines
+    assert parts[-1].endswith("The end.")
+
+
+def test_a_fence_as_long_as_a_message_is_text() -> None:
+    text = "```" + "x" * 200 + "\ncode"
+    assert "".join(split_text(text, 60)).replace("\n", "") == text.replace("\n", "")
 
 
 def test_a_pairing_code_is_a_valid_qr_code() -> None:

@@ -15,7 +15,6 @@ RAW_SQL = (
     "tests/project/test_upgraded_profiles.py",
     "tests/faults/",
     "tests/golden/",
-    "tests/platforms/",
     "tests/support/",
     "tests/commands/test_archive.py",
     "tests/commands/test_seed_responses.py",

@@ -124,13 +124,14 @@ class PlatformProcess:
         self.log_path = server.home / "platform.log"
         self.process: Process | None = None
 
-    def start(self) -> "PlatformProcess":
+    def begin(self) -> "PlatformProcess":
         env = self.server.env | {"FAKE_NETWORK": str(self.network.folder)}
         command = ["manage.py", "runplatform", "whatsapp"]
         self.process = popen(command, env, Path(os.devnull), self.log_path, self.log_path)
-        started = len(self.network.lines("started"))
-        eventually(lambda: len(self.network.lines("started")) > started, 30, f"the bridge (see {self.log_path})")
         return self
+
+    def until_started(self) -> None:
+        eventually(self.bridge_pids, 30, f"the bridge (see {self.log_path})")
 
     @property
     def log(self) -> str:

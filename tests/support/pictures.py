@@ -76,6 +76,25 @@ for minute in range(10, 1430, 4):
     session.save()
 """
 
+# A bridge that waits for its phone, and replies that came too late.
+PLATFORMS = "whatsapp: {enabled: true, transport: bridge}\nplatforms: {fake: {enabled: true}}\n"
+TROUBLE = """
+from datetime import timedelta
+from django.db.models.functions import Now
+from django.utils import timezone
+from responses_app.models import InboxMessage, OutboxMessage, PlatformChat, PlatformState
+now = timezone.now()
+state = {"status": "pairing", "pairing_code": "2@" + "Xy9kLm3Qw" * 22, "reported_at": now + timedelta(hours=1)}
+error = {"error": "The bridge answered 502: Re-engagement message", "error_at": now - timedelta(minutes=7)}
+PlatformState.objects.update_or_create(platform="whatsapp", defaults=state | error)
+chat = PlatformChat.objects.create(platform="whatsapp", chat_id="491700")
+for key in "abc":
+    OutboxMessage.objects.create(platform="whatsapp", chat=chat, key=key, text="Hi", status="dead", closed_at=Now())
+InboxMessage.objects.create(
+    platform="whatsapp", chat=chat, message_id="1", sender_id="491700", status="failed", sent_at=now, closed_at=now
+)
+"""
+
 
 def call(name: str, **arguments: str) -> Step:
     return Calls((Call(f"call_{name}", name, (json.dumps(arguments),)),))
@@ -162,6 +181,8 @@ def take(operator: Operator, demo: Demo, made: dict[str, str]) -> None:
     page = operator.goto(response_page(made["second"]))
     page.locator(".hs-call summary").first.click()
     shoot(page, "response")
+    demo.server.manage("shell", "-v0", "-c", TROUBLE)
+    shoot(operator.goto("/platforms"), "platforms")
     page = operator.goto("/docs")
     page.locator("#operations-tag-responses").scroll_into_view_if_needed()
     page.mouse.wheel(0, 500)
@@ -173,7 +194,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ModelStub() as stub, started_chromium() as browser:
         home = Path(folder) / "home"
         home.mkdir(mode=0o700)
-        (home / "config.yaml").write_text(PROFILES)
+        (home / "config.yaml").write_text(PROFILES + PLATFORMS)
         model = {"HERMES_PROVIDER": "custom", "HERMES_MODEL": "demo", "HERMES_BASE_URL": stub.url}
         model["HERMES_TERMINAL"] = "unsandboxed"
         server = Server(home, DJANGO_SETTINGS_MODULE="hermes_site.settings", **model)

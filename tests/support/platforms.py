@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from tests.support.server import Server, eventually
+from tests.support.stored_rows import stored_rows
 
 FAKE = "platforms:\n  fake: {{enabled: true, allowed_senders: ['*']{more}}}\n"
 EVENTS = "/api/platforms/fake/events"
@@ -51,10 +52,10 @@ def until_sent(server: Server, count: int, chat: str = "anna", secs: float = 20)
 
 def response_of(server: Server, message_id: str) -> str:
     def look() -> Any:
-        sql = "SELECT response_id FROM responses_app_inboxmessage WHERE message_id = ? AND response_id IS NOT NULL"
-        return server.query(sql, message_id)
+        found = stored_rows(server, "inboxmessage", "response_id", message_id=message_id)
+        return found and found[0][0]
 
-    found: str = eventually(look, what=f"the admission of {message_id}")[0][0]
+    found: str = eventually(look, what=f"the admission of {message_id}")
     return found
 
 
@@ -70,4 +71,18 @@ def let_go(server: Server, name: str) -> None:
 
 
 def outbox(server: Server) -> list[tuple[Any, ...]]:
-    return server.query("SELECT key, status, text FROM responses_app_outboxmessage ORDER BY id")
+    return stored_rows(server, "outboxmessage", "key", "status", "text", order_by="id")
+
+
+def inbox_row(server: Server, message_id: str) -> list[tuple[Any, ...]]:
+    """Its status, the reason of that, and its text."""
+    return stored_rows(server, "inboxmessage", "status", "reason", "text", message_id=message_id)
+
+
+def outbox_row(server: Server, key: str) -> list[tuple[Any, ...]]:
+    """Its status, its error, and the platform's id of it."""
+    return stored_rows(server, "outboxmessage", "status", "error", "platform_message_id", key=key)
+
+
+def until_status(server: Server, key: str, status: str) -> None:
+    eventually(lambda: [row[0] for row in outbox_row(server, key)] == [status], 20, f"{key} {status}")

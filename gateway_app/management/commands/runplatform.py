@@ -1,6 +1,7 @@
 import asyncio
 import signal
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from gateway_app.platforms.pairing_code import terminal_lines
 from gateway_app.platforms.polling import run_platform
 from gateway_app.platforms.registry import adapters
+from gateway_app.platforms.single_process import AlreadyRunning, only_process
 from gateway_app.platforms.whatsapp.bridge_process import BridgeMissing
 from gateway_app.runtime.signals import exit_now
 
@@ -29,8 +31,9 @@ class Command(BaseCommand):
         if not adapter.is_polled:
             raise CommandError(f"{platform} needs no process of its own: manage.py serve runs it.")
         try:
-            asyncio.run(self._run(platform))
-        except BridgeMissing as error:
+            with only_process(Path(settings.HERMES_HOME) / "platforms" / platform):
+                asyncio.run(self._run(platform))
+        except (AlreadyRunning, BridgeMissing) as error:
             raise CommandError(str(error)) from error
         self.stdout.flush()
         exit_now(0)

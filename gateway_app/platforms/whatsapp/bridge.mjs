@@ -61,16 +61,26 @@ function withPrefix(chatId, text) {
 }
 
 /** Messages of the account itself come back too: in its own chat, they may be ours. */
-async function onMessage(message) {
+async function take(message) {
+  if (!message.messageId || !message.chatId) throw new Error('it has no id or no chat')
   const isSelfChat = isSelf(message.chatId)
   if (message.fromMe && !isSelfChat) return
   if (message.fromMe) {
     await sending // its id is known when it has been sent
-    const isEcho = prefix !== '' && message.body.startsWith(prefix)
+    const isEcho = prefix !== '' && String(message.body || '').startsWith(prefix)
     if (isEcho || sent.has(message.messageId)) return
   }
   const names = [...(message.mentionedIds || []), message.quotedParticipant]
   spool.add({ ...message, isSelfChat, isMention: names.some(isSelf) })
+}
+
+/** One message that can't be read must not end the bridge, and with it all others. */
+async function onMessage(message) {
+  try {
+    await take(message)
+  } catch (error) {
+    console.error(`A message of WhatsApp can't be read: ${error.message}`)
+  }
 }
 
 function onState(change) {
@@ -106,9 +116,11 @@ function once(key, send) {
   if (known) return Promise.resolve(known)
   if (key && inFlight.has(key)) return inFlight.get(key)
   const result = sending.then(async () => {
-    const messageId = await inTime(send())
-    sent.add(key || messageId, messageId)
-    return messageId
+    const work = send().then((messageId) => {
+      sent.add(key || messageId, messageId) // also where it took too long
+      return messageId
+    })
+    return inTime(work)
   })
   sending = result.then(
     () => {},
@@ -129,7 +141,7 @@ const routes = {
     uptime: process.uptime(),
     pid: process.pid,
     qr: state.qr,
-    error: state.error,
+    error: state.error || spool.error || sent.error,
     selfId: transport?.selfId() || null,
   }),
   'GET /messages': (_, query) => {

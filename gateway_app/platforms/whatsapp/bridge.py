@@ -1,7 +1,7 @@
 """WhatsApp by the bridge: a Node program that `manage.py runplatform whatsapp` runs."""
 
 import asyncio
-from datetime import UTC, datetime
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +17,19 @@ from gateway_app.platforms.adapter import (
     Received,
     SendFailed,
     Target,
+    sent_at,
 )
+from gateway_app.platforms.splitting import message_units
 from gateway_app.platforms.whatsapp.bridge_process import BridgeProcess
 from responses_app.models import PlatformStatus
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
+logger = logging.getLogger(__name__)
+
 WAIT_SECS = 20  # for the first message, in one request
 REQUEST_SECS = 25.0
-HEALTH_SECS = 2.0
 HANGS_AFTER = 3  # health requests without a reply
 IDLE_SECS = 0.5  # while no bridge runs
 
@@ -65,7 +68,7 @@ class BridgeAdapter(Adapter):
     def room(self, target: Target) -> int:
         """The bridge puts the prefix before each message."""
         prefix = self._whatsapp.prefix_for(is_self_chat=target.is_self_chat)
-        return self.limit - len(prefix)
+        return self.limit - message_units(prefix)
 
     # -- in -----------------------------------------------------------------------------
     async def receive(self, cursor: str) -> Received:
@@ -78,7 +81,13 @@ class BridgeAdapter(Adapter):
         except (SendFailed, MessageRefused):  # it died; the next one has the same messages
             await asyncio.sleep(IDLE_SECS)
             return Received()
-        messages = [_incoming(message) for message in body["messages"]]
+        messages = []
+        for message in body["messages"]:
+            try:
+                messages.append(_incoming(message))
+            except (LookupError, TypeError, AttributeError) as error:
+                # The cursor goes on: one such message must not hold all others.
+                logger.warning("A message of WhatsApp can't be read: %s", type(error).__name__)
         return Received(messages, cursor=str(body["cursor"]))
 
     # -- out ----------------------------------------------------------------------------
@@ -104,7 +113,7 @@ class BridgeAdapter(Adapter):
         if not self.process.url:
             return AdapterHealth(PlatformStatus.CONNECTING, self.process.error)
         try:
-            async with asyncio.timeout(HEALTH_SECS):
+            async with asyncio.timeout(settings.HERMES_BRIDGE_REPLY_SECS):
                 body = await self._request("GET", "/health")
         except (SendFailed, MessageRefused, TimeoutError):
             self._unanswered += 1
@@ -140,14 +149,6 @@ class BridgeAdapter(Adapter):
         raise SendFailed(text)
 
 
-def _sent_at(timestamp: Any) -> datetime:
-    """Now where the time makes no sense: one such message must not hold all others."""
-    try:
-        return datetime.fromtimestamp(float(timestamp), UTC)
-    except (TypeError, ValueError, OverflowError, OSError):
-        return datetime.now(UTC)
-
-
 def _incoming(message: dict[str, Any]) -> Incoming:
     attachment = ""
     if message.get("hasMedia"):
@@ -159,7 +160,7 @@ def _incoming(message: dict[str, Any]) -> Incoming:
         sender_name=str(message.get("senderName") or ""),
         chat_name=str(message.get("chatName") or ""),
         text=str(message.get("body") or ""),
-        sent_at=_sent_at(message.get("timestamp")),
+        sent_at=sent_at(message.get("timestamp")),
         attachment=attachment,
         is_group=bool(message.get("isGroup")),
         is_mention=bool(message.get("isMention")),

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 PROGRAM = Path(__file__).with_name("bridge.mjs")
 START_SECS = 30.0
 STOP_SECS = 5.0
+READ_BYTES = 65_536
 FIRST_PAUSE_SECS = 0.5  # between two starts, doubled each time
 MAX_PAUSE_SECS = 30.0
 STABLE_SECS = 60.0  # a bridge that ran this long starts again at once
@@ -28,6 +29,7 @@ OUR_VARIABLES = (
 )
 # Secrets of this server that the bridge and the package in it have no use for.
 HIDDEN_PREFIXES = ("HERMES_", "API_SERVER_", "DATABASE_", "REDIS_", "WHATSAPP_A", "WHATSAPP_V")
+HIDDEN_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 
 
 class BridgeMissing(Exception):
@@ -40,7 +42,8 @@ def child_environment(
     """An absent prefix, an empty one and a text are three different things for the bridge."""
     environment = {}
     for name, value in inherited.items():
-        if name not in OUR_VARIABLES and not name.startswith(HIDDEN_PREFIXES):
+        is_secret = any(word in name.upper() for word in HIDDEN_WORDS)
+        if not is_secret and name not in OUR_VARIABLES and not name.startswith(HIDDEN_PREFIXES):
             environment[name] = value
     environment["WHATSAPP_BRIDGE_SECRET"] = secret
     environment["WHATSAPP_BRIDGE_FOLDER"] = str(folder)
@@ -59,6 +62,7 @@ class BridgeProcess:
         self._config = config
         self._folder = folder
         self._child: asyncio.subprocess.Process | None = None
+        self._draining: asyncio.Task[None] | None = None  # of its output
         self._pause_secs = FIRST_PAUSE_SECS
         self.secret = ""
         self.url = ""
@@ -104,12 +108,10 @@ class BridgeProcess:
         )
         assert self._child.stdout is not None
         async with asyncio.timeout(START_SECS):
-            line = await self._child.stdout.readline()
-        port = json.loads(line or b"null")["port"] if line else None
-        if not isinstance(port, int):
-            raise ValueError("it named no port")
+            port = await _read_port(self._child.stdout)
         self.url = f"http://127.0.0.1:{port}"
         self.starts += 1
+        self._draining = asyncio.create_task(_drain(self._child.stdout))
 
     def kill(self, reason: str) -> None:
         """For a bridge that hangs; it is started again."""
@@ -132,3 +134,17 @@ class BridgeProcess:
                 return
         child.kill()
         await child.wait()
+
+
+async def _read_port(output: asyncio.StreamReader) -> int:
+    """The transport's package may print lines of its own first."""
+    async for line in output:
+        with suppress(ValueError, TypeError, KeyError):
+            return int(json.loads(line)["port"])
+    raise ValueError("it named no port")
+
+
+async def _drain(output: asyncio.StreamReader) -> None:
+    """A full pipe would stop the bridge. The lines may have keys of the account: none is kept."""
+    while await output.read(READ_BYTES):
+        pass

@@ -2,6 +2,8 @@
 
 import hmac
 from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from gateway_app.config.platforms import PlatformConfig
@@ -15,6 +17,7 @@ from gateway_app.platforms.adapter import (
     Target,
     WebhookRefused,
 )
+from gateway_app.platforms.splitting import message_units
 from gateway_app.platforms.whatsapp.webhook import check_signature, read_events
 from responses_app.models import PlatformStatus
 
@@ -50,7 +53,7 @@ class CloudAdapter(Adapter):
             await self._http.aclose()
 
     def room(self, target: Target) -> int:
-        return self.limit - len(self._prefix(target))
+        return self.limit - message_units(self._prefix(target))
 
     def _prefix(self, target: Target) -> str:
         return self._whatsapp.prefix_for(is_self_chat=target.is_self_chat)
@@ -115,11 +118,14 @@ class CloudAdapter(Adapter):
             self._error = ""
             return body
         code, text = _graph_error(body)
-        self._error = f"The Graph API answered {answer.status_code}: {code} {text}".strip()
+        # Meta repeats an access token that it does not know.
+        text = text.replace(self._whatsapp.access_token, "…")
+        error = f"The Graph API answered {answer.status_code}: {code} {text}".strip()
         is_temporary = answer.status_code >= 500 or code in (*RATE_LIMITS, *TEMPORARY, *TOKEN_CODES)
         if is_temporary or answer.status_code in (401, 408, 429):
-            raise SendFailed(self._error, _retry_after(answer))
-        raise MessageRefused(self._error)
+            self._error = error
+            raise SendFailed(error, _retry_after(answer))
+        raise MessageRefused(error)  # it counts for this message alone
 
     async def health(self) -> AdapterHealth:
         """From the last request: one of its own would count to a limit."""
@@ -146,7 +152,12 @@ def _graph_error(body: Any) -> tuple[int | None, str]:
 
 
 def _retry_after(answer: "Response") -> float | None:
+    """In seconds; the header has a number or a date."""
     value = answer.headers.get("Retry-After", "")
     if value.isascii() and value.isdigit():
         return float(value)
-    return None
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max((at - datetime.now(at.tzinfo)).total_seconds(), 0.0)

@@ -3,19 +3,29 @@
 import hashlib
 import hmac
 import json
+import logging
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from gateway_app.platforms.adapter import Incoming, Receipt, Received, WebhookRefused
+from gateway_app.platforms.adapter import (
+    Incoming,
+    Receipt,
+    Received,
+    WebhookRefused,
+    sent_at,
+)
 
 SIGNATURE_HEADER = "X-Hub-Signature-256"
 SIGNATURE_PREFIX = "sha256="
 MEDIA = ("image", "video", "audio", "document", "sticker", "location", "contacts")
-NOT_ANSWERED = ("reaction", "system", "unsupported", "request_welcome")
+ANSWERED = (*MEDIA, "text", "button", "interactive")
 DELIVERED = ("sent", "delivered", "read")
 
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError)
+
 Fields = Mapping[str, Any]
+
+logger = logging.getLogger(__name__)
 
 
 def check_signature(headers: Mapping[str, str], body: bytes, app_secret: str) -> None:
@@ -29,11 +39,13 @@ def check_signature(headers: Mapping[str, str], body: bytes, app_secret: str) ->
 
 def read_events(body: bytes, phone_number_id: str) -> Received:
     """The messages and statuses of one telephone number; those of others are not for this server."""
+    messages: list[Incoming] = []
+    receipts: list[Receipt] = []
     try:
-        values = list(_values(json.loads(body), phone_number_id))
-        messages = [message for value in values for message in _messages(value)]
-        receipts = [receipt for value in values for receipt in _receipts(value)]
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError) as error:
+        for value in _values(json.loads(body), phone_number_id):
+            messages.extend(_messages(value))
+            receipts.extend(_receipts(value))
+    except (*UNREADABLE, RecursionError) as error:
         raise WebhookRefused(400, "It is not an event of WhatsApp.", param="entry") from error
     return Received(messages, receipts)
 
@@ -52,25 +64,35 @@ def _messages(value: Fields) -> Iterator[Incoming]:
     for contact in value.get("contacts", ()):
         names[contact.get("wa_id")] = contact.get("profile", {}).get("name", "")
     for message in value.get("messages", ()):
-        yield _incoming(message, str(names.get(message["from"], "")))
+        try:
+            yield _incoming(message, names)
+        except UNREADABLE as error:
+            # Refused, the platform would repeat the whole event, and in the end drop the others.
+            logger.warning("A message of WhatsApp can't be read: %s", type(error).__name__)
 
 
-def _incoming(message: Fields, name: str) -> Incoming:
+def _incoming(message: Fields, names: Mapping[Any, Any]) -> Incoming:
     kind = str(message["type"])
     content = message.get(kind) or {}
+    name = str(names.get(message["from"], ""))
+    text = _text(kind, content)
     attachment = ""
     if kind in MEDIA:
         attachment = kind
     ignored_because = ""
-    if kind in NOT_ANSWERED:
+    if kind not in ANSWERED:  # reactions, edits, deletions, and what Meta adds
         ignored_because = f"A message of the type {kind}."
+    elif not text and not attachment:
+        ignored_because = "A message without text."
+    elif message.get("group_id"):
+        ignored_because = "A message of a group, which this transport does not answer."
     return Incoming(
         message_id=str(message["id"]),
         chat_id=str(message["from"]),
         sender_id=str(message["from"]),
         sender_name=name,
-        text=_text(kind, content),
-        sent_at=datetime.fromtimestamp(int(message["timestamp"]), UTC),
+        text=text,
+        sent_at=sent_at(message.get("timestamp")),
         attachment=attachment,
         ignored_because=ignored_because,
     )
@@ -80,7 +102,7 @@ def _text(kind: str, content: Any) -> str:
     if not isinstance(content, Mapping):  # of contacts, a list
         return ""
     if kind == "text":
-        return str(content["body"])
+        return str(content.get("body", ""))
     if kind == "button":
         return str(content.get("text", ""))
     if kind == "interactive":
@@ -92,13 +114,24 @@ def _text(kind: str, content: Any) -> str:
 def _receipts(value: Fields) -> Iterator[Receipt]:
     """Only those of messages with our key: others were sent before, or by another program."""
     for status in value.get("statuses", ()):
-        key = status.get("biz_opaque_callback_data")
-        if not key:
+        try:
+            receipt = _receipt(status)
+        except UNREADABLE as error:
+            logger.warning("A status of WhatsApp can't be read: %s", type(error).__name__)
             continue
-        if status["status"] in DELIVERED:
-            yield Receipt(str(key), str(status["id"]))
-        elif status["status"] == "failed":
-            yield Receipt(str(key), str(status["id"]), _reason(status))
+        if receipt is not None:
+            yield receipt
+
+
+def _receipt(status: Fields) -> Receipt | None:
+    key = status.get("biz_opaque_callback_data")
+    if not key:
+        return None
+    if status["status"] in DELIVERED:
+        return Receipt(str(key), str(status["id"]))
+    if status["status"] == "failed":
+        return Receipt(str(key), str(status["id"]), _reason(status))
+    return None
 
 
 def _reason(status: Fields) -> str:

@@ -4,6 +4,7 @@ The SDK builds requests and reads errors; aiohttp carries the bytes, because its
 """
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -18,6 +19,8 @@ import aiohttp
 import httpx2
 from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
+
+logger = logging.getLogger(__name__)
 
 # Below the idle limit of the usual proxies, so that they rarely close first.
 KEEPALIVE_EXPIRY_SECS = 30.0
@@ -161,8 +164,8 @@ async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
                 body += piece
                 if len(body) > MAX_ERROR_BYTES:
                     break
-    except httpx2.HTTPError:
-        pass  # the status counts, also where the rest of its explanation is lost
+    except httpx2.HTTPError as error:  # the status counts, also without its explanation
+        logger.info("The explanation of a %d ends early: %r", response.status_code, error)
     headers = response.headers.copy()
     for name in ("content-encoding", "content-length", "transfer-encoding"):
         headers.pop(name, None)
