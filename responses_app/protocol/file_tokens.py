@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from responses_app.protocol.items import ContentPart, Item
 
 FILE = "input_file"
-# The lower end of what Anthropic documents for the text of a page. Servers that take PDF files also
+# The lower end of what is reported for the text of a page. Servers that take PDF files also
 # send the model an image of each page.
 TOKENS_PER_PAGE = 1_500
 BYTES_PER_PAGE = 50_000  # of a PDF file whose page objects are compressed
