@@ -20,7 +20,9 @@ def limit_heaps() -> None:
 
 
 def spare_collections() -> None:
-    """What is there at the start stays: a collection that visited it would stop all streams."""
+    """What is there at the first start stays: a collection that visited it would stop all streams."""
+    if gc.get_freeze_count():
+        return
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
