@@ -18,6 +18,14 @@ from gateway_app.config.network import check_access, is_loopback, read_allowed_h
 from gateway_app.config.platforms import read_platforms
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
+from gateway_app.config.redis import (
+    DISPATCH_MODES,
+    channel_layers,
+    check_dispatch,
+    check_redis_url,
+    default_dispatch,
+    dispatcher_name,
+)
 from gateway_app.config.secrets import kept_secret
 from gateway_app.config.terminal import read_limits
 from gateway_app.config.versions import version_notice
@@ -176,11 +184,11 @@ HERMES_SHUTDOWN_GRACE = env.seconds("HERMES_SHUTDOWN_GRACE", 20, low=0, high=360
 GATEWAY_HEALTH_URL = env.web_address("GATEWAY_HEALTH_URL")
 GATEWAY_HEALTH_TIMEOUT = env.seconds("GATEWAY_HEALTH_TIMEOUT", 3, low=0.1, high=60)
 GATEWAY_HEALTH_KEY = env.secret("GATEWAY_HEALTH_KEY")
-HERMES_DISPATCHER = "gateway_app.runtime.dispatch.InProcessDispatcher"
 
 # --- Django ----------------------------------------------------------------------------
 INSTALLED_APPS = [
     "daphne",
+    "gateway_app",  # before Channels, whose runworker it replaces
     "channels",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -192,7 +200,6 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular_sidecar",
     "responses_app",
-    "gateway_app",
     "gateway_app.operations.dashboard",
 ]
 MIDDLEWARE = [
@@ -250,10 +257,12 @@ _default_database, _reason = read_database(
 DATABASES = {"default": _default_database}
 HERMES_DEGRADED = HERMES_DEGRADED or _reason
 
-CHANNEL_LAYERS = {
-    "default": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
-    "local": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
-}
+REDIS_URL = check_redis_url(env.secret("REDIS_URL"))
+CHANNEL_LAYERS = channel_layers(REDIS_URL, SECRET_KEY)
+HERMES_DISPATCH = env.choice("HERMES_DISPATCH", default_dispatch(REDIS_URL), DISPATCH_MODES)
+check_dispatch(HERMES_DISPATCH, REDIS_URL)
+HERMES_DISPATCHER = dispatcher_name(HERMES_DISPATCH, REDIS_URL)
+HERMES_WORKER_PORT = env.integer("HERMES_WORKER_PORT", 8643, low=1, high=65535)
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["responses_app.api.authentication.BearerAuthentication"],

@@ -13,6 +13,8 @@ from django.conf import settings
 
 from gateway_app.platforms.worker import run_in_server as run_platforms
 from gateway_app.providers.registry import get_providers
+from gateway_app.runtime import processes
+from gateway_app.runtime.cluster_dispatch import take_turns
 from gateway_app.runtime.dispatch import (
     CHANNEL,
     LAYER,
@@ -20,7 +22,9 @@ from gateway_app.runtime.dispatch import (
     InProcessDispatcher,
 )
 from gateway_app.runtime.evictions import Evictions
+from gateway_app.runtime.hint_exchange import follow_hints, send_hints
 from gateway_app.runtime.mcp import start_toolset, stop_toolset
+from gateway_app.runtime.roles import Role, web_role
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
@@ -31,6 +35,7 @@ from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.checkpoint import checkpoint_forever
+from responses_app.services.lifecycle.claim import PROCESS_ID
 
 logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "The runner waits for the database")
@@ -51,40 +56,32 @@ class Runtime:
         self._draining: asyncio.Task[None] | None = None
         self.runner: Runner | None = None
 
-    def ensure_started(self, role: str = "web") -> None:
+    def ensure_started(self, role: Role | None = None) -> None:
         """Idempotent: a start hook, lifespan or the first request calls it."""
         if self.runner is not None:
             return
         loop = asyncio.get_running_loop()
         database.writer.start(loop)
         atexit.register(end_children)  # some servers end without a shutdown event
-        self.runner = Runner()
+        self.runner = Runner(role or web_role())
+        if settings.REDIS_URL:
+            event_store.share()
         # A fresh context: the context variables of the first request must not live on here.
-        task = loop.create_task(self._run(self.runner, role), context=contextvars.Context())
+        task = loop.create_task(self._run(self.runner), context=contextvars.Context())
         self._tasks.append(task)
 
-    async def _run(self, runner: Runner, role: str) -> None:
-        await _until_it_works("register", partial(runner.register, role))
+    async def _run(self, runner: Runner) -> None:
+        await _until_it_works("register", runner.register)
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
         dispatcher = get_dispatcher()
         if isinstance(dispatcher, InProcessDispatcher):
             dispatcher.runner = runner
-        worker = Worker(
-            GenerateConsumer.as_asgi(runner=runner),
-            channels=[CHANNEL],
-            channel_layer=get_channel_layer(LAYER),
-        )
-        await asyncio.gather(
-            _until_it_works("start_toolset", start_toolset),
-            _until_it_works("worker", worker.handle),
-            _until_it_works("sweep_forever", runner.sweep_forever),
-            _until_it_works("renew_forever", runner.renew_forever),
-            _until_it_works("evict_forever", Evictions().evict_forever),
-            _until_it_works("checkpoint_forever", checkpoint_forever),
-            _until_it_works("run_platforms", run_platforms),
-        )
+        if runner.claims.waits_for_workers:
+            runner.pass_on = dispatcher.generate
+        loops = [_until_it_works(name, step) for name, step in _steps(runner).items()]
+        await asyncio.gather(*loops)
 
     # -- the end ------------------------------------------------------------------------
     def begin_drain(self) -> None:
@@ -100,6 +97,7 @@ class Runtime:
 
     async def _drain(self) -> None:
         request_gate.close()
+        database.submit(partial(processes.note_draining, PROCESS_ID))
         grace = settings.HERMES_SHUTDOWN_GRACE
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + EXIT_SECS)
@@ -127,6 +125,32 @@ class Runtime:
             task.cancel()
         retiring = asyncio.ensure_future(_retire(self.runner))
         await asyncio.wait([retiring, *self._tasks], timeout=STOP_SECS)
+
+
+def _steps(runner: Runner) -> dict[str, Callable[[], Awaitable[None]]]:
+    """The loops of this process, by its role."""
+    role = runner.claims.role
+    steps: dict[str, Callable[[], Awaitable[None]]] = {"renew_forever": runner.renew_forever}
+    if settings.REDIS_URL:
+        steps["send_hints"] = send_hints
+        steps["follow_hints"] = partial(follow_hints, runner)
+    if role == Role.PAGES:
+        return steps
+    local = Worker(
+        GenerateConsumer.as_asgi(runner=runner),
+        channels=[CHANNEL],
+        channel_layer=get_channel_layer(LAYER),
+    )
+    steps["start_toolset"] = start_toolset
+    steps["worker"] = local.handle
+    steps["sweep_forever"] = runner.sweep_forever
+    steps["evict_forever"] = Evictions().evict_forever
+    steps["checkpoint_forever"] = checkpoint_forever
+    if role == Role.WORKER and settings.REDIS_URL:
+        steps["take_turns"] = partial(take_turns, runner)
+    if role == Role.WEB:
+        steps["run_platforms"] = run_platforms
+    return steps
 
 
 def _look_for_sandbox() -> None:
