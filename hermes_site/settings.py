@@ -171,6 +171,8 @@ HERMES_SENDING_SECS = 60.0  # a message whose sender died is sent again after th
 # --- how work is run -------------------------------------------------------------------
 HERMES_LEASE_SECS = env.seconds("HERMES_LEASE_SECS", 10, low=1, high=3600)
 HERMES_SWEEP_SECS = env.seconds("HERMES_SWEEP_SECS", 1, low=0.05, high=60)
+# How late a reader is when another process writes and its hint is lost, or a key is revoked there.
+HERMES_POLL_SECS = 1.0
 HERMES_MAX_CONCURRENT = env.integer("HERMES_MAX_CONCURRENT", 256, low=1, high=10_000)
 HERMES_RECOVERY = env.choice("HERMES_RECOVERY", "resume", ("resume", "incomplete"))
 HERMES_MAX_ATTEMPTS = env.integer("HERMES_MAX_ATTEMPTS", 3, low=1, high=100)

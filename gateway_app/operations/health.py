@@ -26,6 +26,7 @@ from gateway_app.operations.health_checks import (
 from gateway_app.platforms.states import PlatformReport, platform_reports
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
+from gateway_app.runtime.roles import Role
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.models import Response, is_held, is_parked
@@ -62,6 +63,18 @@ class Process:
     exit_reason: str
     is_silent: bool
     is_alive_here: bool  # runs, and this host knows its pid
+    version: str
+    is_draining: bool
+    lag_ms: int
+
+    @property
+    def is_gateway(self) -> bool:
+        """Not of a process that only shows the gateway of another one."""
+        return self.role != Role.PAGES
+
+    @property
+    def is_live(self) -> bool:
+        return self.state == ProcessState.RUNNING and not self.is_silent
 
 
 @dataclass(frozen=True)
@@ -125,6 +138,9 @@ def _process(row: RuntimeProcess) -> Process:
         exit_reason=row.exit_reason,
         is_silent=is_running and row.silence,  # type: ignore[attr-defined]
         is_alive_here=is_running and is_here(row) and not is_dead_here(row),
+        version=row.version,
+        is_draining=row.is_draining,
+        lag_ms=row.lag_ms,
     )
 
 
@@ -170,7 +186,7 @@ class Health:
 
     @property
     def running_processes(self) -> list[Process]:
-        known = self.processes or []
+        known = [process for process in self.processes or [] if process.is_gateway]
         return [process for process in known if process.state == ProcessState.RUNNING]
 
 
@@ -221,6 +237,7 @@ def assess(found: Stored) -> Health:
             used_percent=stored and stored.disk_used_percent,
         ),
         "gateway": _gateway_check(found.processes),
+        "workers": _workers_check(found.processes),
         "background_queues": _queue_check(found.work),
         "writer": check(
             writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
@@ -239,11 +256,23 @@ def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
     running = 0
     silent = 0
     for process in found or []:
-        if process.state == ProcessState.RUNNING:
+        if process.is_gateway and process.state == ProcessState.RUNNING:
             running += 1
             silent += process.is_silent
     is_ready = running > silent and not request_gate.is_closed
     return check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)
+
+
+def _workers_check(found: list[Process] | None) -> dict[str, Any]:
+    """With HERMES_DISPATCH=workers, a web process runs turns itself only where no worker lives."""
+    live = 0
+    draining = 0
+    for process in found or []:
+        if process.role == Role.WORKER and process.is_live:
+            live += 1
+            draining += process.is_draining
+    is_ok = settings.HERMES_DISPATCH != "workers" or live > draining
+    return check(is_ok, dispatch=settings.HERMES_DISPATCH, live=live, draining=draining)
 
 
 def _queue_check(work: Work | None) -> dict[str, Any]:

@@ -4,8 +4,9 @@ import asyncio
 import atexit
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from channels.layers import get_channel_layer
 from channels.worker import Worker
@@ -64,11 +65,16 @@ class Runtime:
         database.writer.start(loop)
         atexit.register(end_children)  # some servers end without a shutdown event
         self.runner = Runner(role or web_role())
+        self._spawn(self._run(self.runner))
         if settings.REDIS_URL:
             event_store.share()
+            self._spawn(_until_it_works("send_hints", send_hints))
+            self._spawn(_until_it_works("follow_hints", partial(follow_hints, self.runner)))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         # A fresh context: the context variables of the first request must not live on here.
-        task = loop.create_task(self._run(self.runner), context=contextvars.Context())
-        self._tasks.append(task)
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(work, context=contextvars.Context()))
 
     async def _run(self, runner: Runner) -> None:
         await _until_it_works("register", runner.register)
@@ -131,9 +137,6 @@ def _steps(runner: Runner) -> dict[str, Callable[[], Awaitable[None]]]:
     """The loops of this process, by its role."""
     role = runner.claims.role
     steps: dict[str, Callable[[], Awaitable[None]]] = {"renew_forever": runner.renew_forever}
-    if settings.REDIS_URL:
-        steps["send_hints"] = send_hints
-        steps["follow_hints"] = partial(follow_hints, runner)
     if role == Role.PAGES:
         return steps
     local = Worker(

@@ -16,10 +16,13 @@ from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import SERVER, ApiError
 
 logger = logging.getLogger(__name__)
-queue_log = ThrottledLog(logger, "A turn was not queued; the sweeps of the workers find it")
+queue_log = ThrottledLog(
+    logger, "The queue of turns does not work; the sweeps of the workers find them"
+)
 
 QUEUE = "queue"  # the channel layer from which one worker takes each message
 SEND_SECS = 2.0
+PAUSE_SECS = 0.5  # after a failure; meanwhile the sweep finds what waits
 MAX_WAITING = 10_000
 
 
@@ -116,5 +119,10 @@ async def take_turns(runner: Runner) -> None:
     assert layer is not None
     while True:
         await runner.wait_for_slot()
-        message = await layer.receive(CHANNEL)
-        runner.hint(message["response_id"], message["owner_id"])
+        try:
+            message = await layer.receive(CHANNEL)
+        except Exception as error:  # whatever the client of Redis raises
+            queue_log.error(error)
+            await asyncio.sleep(PAUSE_SECS)
+        else:
+            runner.hint(message["response_id"], message["owner_id"])

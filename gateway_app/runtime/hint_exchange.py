@@ -7,7 +7,7 @@ from typing import Any, cast
 from channels.layers import get_channel_layer
 
 from gateway_app.runtime.runner import Runner
-from responses_app.eventlog.hints import Hint, hints
+from responses_app.eventlog.hints import GROUP, Hint, hints, send_hint
 from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import StorageUnavailable
@@ -17,8 +17,6 @@ from responses_app.streaming.revocation import revocation
 logger = logging.getLogger(__name__)
 layer_log = ThrottledLog(logger, "The channel layer takes no hints; readers are up to 1 s late")
 
-GROUP = "hints"
-SEND_SECS = 2.0
 PAUSE_SECS = 0.5  # after a failure; what comes meanwhile is sent together
 
 
@@ -26,23 +24,30 @@ async def send_hints() -> None:
     """Each commit makes one hint; while one is sent, the next ones become one."""
     while True:
         hint = await hints.take()
-        message = {"type": "hint", "sender": PROCESS_ID, **hint}
         try:
-            async with asyncio.timeout(SEND_SECS):
-                await _layer().group_send(GROUP, message)
+            await send_hint(hint, PROCESS_ID)
         except Exception as error:  # whatever the client of Redis raises
             layer_log.error(error)
             await asyncio.sleep(PAUSE_SECS)
 
 
 async def follow_hints(runner: Runner) -> None:
-    layer = _layer()
-    channel = await layer.new_channel()
-    await layer.group_add(GROUP, channel)
+    channel = await _subscribe()
     while True:
-        message = await layer.receive(channel)
+        message = await _layer().receive(channel)
         if message["sender"] != PROCESS_ID:
             await _apply(cast(Hint, message), runner)
+
+
+async def _subscribe() -> str:
+    while True:
+        try:
+            channel: str = await _layer().new_channel()
+            await _layer().group_add(GROUP, channel)
+            return channel
+        except Exception as error:  # whatever the client of Redis raises
+            layer_log.error(error)
+            await asyncio.sleep(PAUSE_SECS)
 
 
 async def _apply(hint: Hint, runner: Runner) -> None:

@@ -5,11 +5,20 @@ polls once a second.
 """
 
 import asyncio
+import logging
 from typing import TypedDict
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
 
 from responses_app.eventlog.segments import Segment
 from responses_app.eventlog.tails import Tail
 
+logger = logging.getLogger(__name__)
+
+GROUP = "hints"
+SEND_SECS = 2.0
 MAX_IDS = 10_000  # more than run at once in a process; while Redis is away, newer positions replace older ones
 
 
@@ -46,7 +55,8 @@ class Hints:
 
     def note_revoked(self) -> None:
         """From any thread."""
-        if self._loop is not None and not self._loop.is_closed():
+        assert self._loop is not None
+        if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set_revoked)
 
     def _set_revoked(self) -> None:
@@ -72,6 +82,27 @@ class Hints:
 
 
 hints = Hints()
+
+
+async def send_hint(hint: Hint, sender: str) -> None:
+    """To every process; raises what the client of Redis raises, at the latest after some seconds."""
+    layer = get_channel_layer()
+    assert layer is not None
+    message = {"type": "hint", "sender": sender, **hint}
+    async with asyncio.timeout(SEND_SECS):
+        await layer.group_send(GROUP, message)
+
+
+def announce_revocation() -> None:
+    """From any thread of a server, and from a command, which has no loop: streams of the key end."""
+    if hints.is_on:
+        hints.note_revoked()
+    elif settings.REDIS_URL:
+        revoked = Hint(stored={}, cancelled=[], is_key_revoked=True)
+        try:
+            async_to_sync(send_hint)(revoked, "")
+        except Exception as error:  # the processes check their keys once a second
+            logger.info("The revocation was not announced (%s).", type(error).__name__)
 
 
 class SharedTail(Tail):
