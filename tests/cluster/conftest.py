@@ -36,7 +36,7 @@ def make_cluster(
     yield make
     try:
         for cluster in made if request.node.get_closest_marker("fault") else ():
-            check_after_fault(cluster.members[0])
+            check_after_fault(cluster.webs[0])
     finally:
         for cluster in made:
             cluster.stop()

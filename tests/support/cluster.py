@@ -78,6 +78,10 @@ class Cluster:
         self.home = home
         self.members: list[Server] = []
 
+    @property
+    def webs(self) -> list[Server]:
+        return [member for member in self.members if not isinstance(member, WorkerProcess)]
+
     def web(self, **env: str) -> Server:
         return self._start(Server, env)
 
