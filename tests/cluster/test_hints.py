@@ -11,6 +11,7 @@ from tests.support.cluster import Cluster
 from tests.support.people import create_key
 from tests.support.server import Server, created_id, eventually, frames, script, streaming, text
 
+pytestmark = pytest.mark.timeout(60)
 WITHOUT_POLLS = {"TEST_POLL_SECS": "600", "HERMES_LEASE_SECS": "600", "HERMES_SWEEP_SECS": "60"}
 
 
