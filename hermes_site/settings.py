@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.config import logs, redis
 from gateway_app.config.config_file import check_config, default_provider
-from gateway_app.config.databases import read_database
+from gateway_app.config.databases import POOLERS, read_database
 from gateway_app.config.environment import Env, read_config
 from gateway_app.config.home import open_home
 from gateway_app.config.known_keys import ignored_keys
@@ -248,6 +248,7 @@ _default_database, _reason = read_database(
     env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}",
     HERMES_DATABASE_TIMEOUT,
     HERMES_DATABASE_POOL,
+    env.choice("HERMES_DATABASE_POOLER", "none", POOLERS),
 )
 DATABASES = {"default": _default_database}
 HERMES_DEGRADED = HERMES_DEGRADED or _reason
