@@ -32,6 +32,24 @@ class RuntimeProcess(models.Model):
     started_at = models.DateTimeField(default=timezone.now)
     heartbeat_at = models.DateTimeField(default=timezone.now)
     exit_reason = models.CharField(max_length=200, blank=True)
+    # Defaults in the database, as for ``machine``.
+    version = models.CharField(max_length=40, blank=True, default="", db_default="")
+    is_draining = models.BooleanField(
+        default=False, db_default=False, help_text="It claims no more turns."
+    )
+    drain_requested_at = models.DateTimeField(null=True, blank=True)
+    secrets_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Equal in processes with the same secrets.",
+    )
+    lag_ms = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text="How long its oldest write waited at the last heartbeat.",
+    )
 
     class Meta:
         verbose_name_plural = "runtime processes"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway_app.config import logs
+from gateway_app.config import logs, redis
 from gateway_app.config.config_file import check_config, default_provider
-from gateway_app.config.databases import read_database
+from gateway_app.config.databases import POOLERS, read_database
 from gateway_app.config.environment import Env, read_config
 from gateway_app.config.home import open_home
 from gateway_app.config.known_keys import ignored_keys
@@ -18,7 +18,7 @@ from gateway_app.config.network import check_access, is_loopback, read_allowed_h
 from gateway_app.config.platforms import read_platforms
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
-from gateway_app.config.secrets import kept_secret
+from gateway_app.config.secrets import kept_secret, shared_secret
 from gateway_app.config.terminal import read_limits
 from gateway_app.config.versions import version_notice
 from gateway_app.config.web_hosts import read_web_hosts
@@ -44,7 +44,8 @@ HERMES_PUBLIC_URL = env.web_origin("HERMES_PUBLIC_URL")
 IS_PRIVATE = is_loopback(API_SERVER_HOST) and not HERMES_PUBLIC_URL
 API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key", prefix="hs-")
 API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
-SECRET_KEY = kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
+# Signs logins and seals content: several machines need the same one.
+SECRET_KEY = shared_secret(env) or kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
 DEBUG = False
 ALLOWED_HOSTS = read_allowed_hosts(
     env.text("API_SERVER_ALLOWED_HOSTS"), API_SERVER_HOST, HERMES_PUBLIC_URL
@@ -166,6 +167,8 @@ HERMES_SENDING_SECS = 60.0  # a message whose sender died is sent again after th
 # --- how work is run -------------------------------------------------------------------
 HERMES_LEASE_SECS = env.seconds("HERMES_LEASE_SECS", 10, low=1, high=3600)
 HERMES_SWEEP_SECS = env.seconds("HERMES_SWEEP_SECS", 1, low=0.05, high=60)
+# How late a reader is when another process writes and its hint is lost, or a key is revoked there.
+HERMES_POLL_SECS = 1.0
 HERMES_MAX_CONCURRENT = env.integer("HERMES_MAX_CONCURRENT", 256, low=1, high=10_000)
 HERMES_RECOVERY = env.choice("HERMES_RECOVERY", "resume", ("resume", "incomplete"))
 HERMES_MAX_ATTEMPTS = env.integer("HERMES_MAX_ATTEMPTS", 3, low=1, high=100)
@@ -179,11 +182,11 @@ HERMES_SHUTDOWN_GRACE = env.seconds("HERMES_SHUTDOWN_GRACE", 20, low=0, high=360
 GATEWAY_HEALTH_URL = env.web_address("GATEWAY_HEALTH_URL")
 GATEWAY_HEALTH_TIMEOUT = env.seconds("GATEWAY_HEALTH_TIMEOUT", 3, low=0.1, high=60)
 GATEWAY_HEALTH_KEY = env.secret("GATEWAY_HEALTH_KEY")
-HERMES_DISPATCHER = "gateway_app.runtime.dispatch.InProcessDispatcher"
 
 # --- Django ----------------------------------------------------------------------------
 INSTALLED_APPS = [
     "daphne",
+    "gateway_app",  # before Channels, whose runworker it replaces
     "channels",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -195,7 +198,6 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular_sidecar",
     "responses_app",
-    "gateway_app",
     "gateway_app.operations.dashboard",
 ]
 MIDDLEWARE = [
@@ -249,14 +251,16 @@ _default_database, _reason = read_database(
     env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}",
     HERMES_DATABASE_TIMEOUT,
     HERMES_DATABASE_POOL,
+    env.choice("HERMES_DATABASE_POOLER", "none", POOLERS),
 )
 DATABASES = {"default": _default_database}
 HERMES_DEGRADED = HERMES_DEGRADED or _reason
 
-CHANNEL_LAYERS = {
-    "default": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
-    "local": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
-}
+REDIS_URL = redis.check_redis_url(env.secret("REDIS_URL"))
+CHANNEL_LAYERS = redis.channel_layers(REDIS_URL, SECRET_KEY)
+HERMES_DISPATCH = redis.read_dispatch(env, REDIS_URL)
+HERMES_DISPATCHER = redis.dispatcher_name(HERMES_DISPATCH, REDIS_URL)
+HERMES_WORKER_PORT = env.integer("HERMES_WORKER_PORT", 8643, low=1, high=65535)
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["responses_app.api.authentication.BearerAuthentication"],

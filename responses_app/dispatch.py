@@ -21,7 +21,7 @@ class Reservation(Protocol):
 
 
 class Dispatcher(Protocol):
-    def reserve(self, owner_id: int) -> Reservation | None:
+    def reserve(self, owner_id: int, *, is_stored: bool) -> Reservation | None:
         """On the event loop, before the admission; None where the turn has to wait for a claim."""
 
     def generate(self, response_id: str, owner_id: int) -> None:

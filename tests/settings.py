@@ -24,6 +24,7 @@ HERMES_IDLE_SECS = float(os.environ.get("TEST_IDLE_SECS", product.HERMES_IDLE_SE
 HERMES_HEAD_SECS = float(os.environ.get("TEST_HEAD_SECS", product.HERMES_HEAD_SECS))
 HERMES_BODY_SECS = float(os.environ.get("TEST_BODY_SECS", product.HERMES_BODY_SECS))
 HERMES_UNAUTHENTICATED_BYTES = int(os.environ.get("TEST_UNAUTHENTICATED_BYTES", product.HERMES_UNAUTHENTICATED_BYTES))
+HERMES_POLL_SECS = float(os.environ.get("TEST_POLL_SECS", product.HERMES_POLL_SECS))
 HERMES_PLATFORM_ADAPTERS = product.HERMES_PLATFORM_ADAPTERS | {"fake": "tests.support.gated_platform.GatedPlatform"}
 HERMES_PLATFORM_POLL_SECS = 0.1  # tests exchange many messages between processes
 HERMES_BRIDGE_REPLY_SECS = float(os.environ.get("TEST_BRIDGE_REPLY_SECS", product.HERMES_BRIDGE_REPLY_SECS))

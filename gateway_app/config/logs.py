@@ -95,6 +95,8 @@ LOGGING: dict[str, Any] = {
         "django.request": {"level": "ERROR", "filters": ["news"]},
         # It logs a traceback for every line that is no message; our own code logs what matters.
         "mcp": {"level": "CRITICAL"},
+        # It logs a traceback each second while Redis is away; our own code logs that once.
+        "channels_redis": {"level": "CRITICAL"},
         # It logs each failed attempt to connect; outages are logged elsewhere, rate-limited.
         "psycopg.pool": {"level": "ERROR"},
     },

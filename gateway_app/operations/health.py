@@ -14,6 +14,15 @@ from django.db.models import Case, Count, Min, Value, When
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.cluster import (
+    Cluster,
+    Waiting,
+    gateway_check,
+    read_waiting,
+    secrets_check,
+    summarise,
+    workers_check,
+)
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.health_checks import (
     DEGRADED,
@@ -26,6 +35,8 @@ from gateway_app.operations.health_checks import (
 from gateway_app.platforms.states import PlatformReport, platform_reports
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
+from gateway_app.runtime.roles import Role
+from gateway_app.runtime.shared_secrets import secrets_digest
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.models import Response, is_held, is_parked
@@ -62,6 +73,19 @@ class Process:
     exit_reason: str
     is_silent: bool
     is_alive_here: bool  # runs, and this host knows its pid
+    version: str
+    is_draining: bool
+    lag_ms: int
+    has_other_secrets: bool
+
+    @property
+    def is_gateway(self) -> bool:
+        """Not of a process that only shows the gateway of another one."""
+        return self.role != Role.PAGES
+
+    @property
+    def is_live(self) -> bool:
+        return self.state == ProcessState.RUNNING and not self.is_silent
 
 
 @dataclass(frozen=True)
@@ -125,6 +149,10 @@ def _process(row: RuntimeProcess) -> Process:
         exit_reason=row.exit_reason,
         is_silent=is_running and row.silence,  # type: ignore[attr-defined]
         is_alive_here=is_running and is_here(row) and not is_dead_here(row),
+        version=row.version,
+        is_draining=row.is_draining,
+        lag_ms=row.lag_ms,
+        has_other_secrets=row.secrets_digest not in ("", secrets_digest()),
     )
 
 
@@ -157,6 +185,7 @@ class Health:
     mcp: list[dict[str, Any]]
     checks: dict[str, dict[str, Any]]
     platforms: list[PlatformReport] = field(default_factory=list)
+    cluster: Cluster | None = None
 
     @property
     def status(self) -> str:
@@ -170,7 +199,7 @@ class Health:
 
     @property
     def running_processes(self) -> list[Process]:
-        known = self.processes or []
+        known = [process for process in self.processes or [] if process.is_gateway]
         return [process for process in known if process.state == ProcessState.RUNNING]
 
 
@@ -183,11 +212,19 @@ class Stored:
     database_bytes: int | None = None
     newer_logs: list[str] | None = None
     platforms: list[PlatformReport] = field(default_factory=list)
+    waiting: Waiting | None = None
     trouble: str = ""
 
 
 def read_stored() -> Stored:
-    return Stored(current_work(), processes(), _database_bytes(), newer_logs(), platform_reports())
+    return Stored(
+        current_work(),
+        processes(),
+        _database_bytes(),
+        newer_logs(),
+        platform_reports(),
+        read_waiting(),
+    )
 
 
 def look() -> Health:
@@ -220,7 +257,9 @@ def assess(found: Stored) -> Health:
             stored is not None and stored.disk_used_percent < DISK_PERCENT,
             used_percent=stored and stored.disk_used_percent,
         ),
-        "gateway": _gateway_check(found.processes),
+        "gateway": gateway_check(found.processes),
+        "workers": workers_check(found.processes),
+        "secrets": secrets_check(found.processes),
         "background_queues": _queue_check(found.work),
         "writer": check(
             writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
@@ -232,18 +271,10 @@ def assess(found: Stored) -> Health:
         "mcp": check(all(state["state"] != "down" for state in states), servers=len(states)),
         "platforms": _platforms_check(found.platforms),
     }
-    return Health(found.work, found.processes, stored, states, checks, found.platforms)
-
-
-def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
-    running = 0
-    silent = 0
-    for process in found or []:
-        if process.state == ProcessState.RUNNING:
-            running += 1
-            silent += process.is_silent
-    is_ready = running > silent and not request_gate.is_closed
-    return check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)
+    cluster = None
+    if found.processes is not None and found.waiting is not None:
+        cluster = summarise(found.processes, found.waiting)
+    return Health(found.work, found.processes, stored, states, checks, found.platforms, cluster)
 
 
 def _queue_check(work: Work | None) -> dict[str, Any]:

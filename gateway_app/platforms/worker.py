@@ -38,7 +38,9 @@ async def run_in_server() -> None:
     async with asyncio.TaskGroup() as loops:  # ends after all of its tasks, unlike gather
         loops.create_task(_admit_until_the_end())
         for adapter in server_adapters():
-            loops.create_task(run_adapter(adapter, only_own_turns=True))
+            loops.create_task(
+                run_adapter(adapter, only_own_turns=settings.HERMES_DISPATCH != "workers")
+            )
 
 
 async def _admit_until_the_end() -> None:

@@ -4,8 +4,11 @@ import asyncio
 import atexit
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable
+import os
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from channels.layers import get_channel_layer
 from channels.worker import Worker
@@ -13,6 +16,8 @@ from django.conf import settings
 
 from gateway_app.platforms.worker import run_in_server as run_platforms
 from gateway_app.providers.registry import get_providers
+from gateway_app.runtime import processes
+from gateway_app.runtime.cluster_dispatch import take_turns
 from gateway_app.runtime.dispatch import (
     CHANNEL,
     LAYER,
@@ -20,8 +25,10 @@ from gateway_app.runtime.dispatch import (
     InProcessDispatcher,
 )
 from gateway_app.runtime.evictions import Evictions
+from gateway_app.runtime.hint_exchange import follow_hints, send_hints
 from gateway_app.runtime.mcp import start_toolset, stop_toolset
 from gateway_app.runtime.memory import limit_heaps, spare_collections
+from gateway_app.runtime.roles import Role, web_role
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
@@ -32,11 +39,13 @@ from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.checkpoint import checkpoint_forever
+from responses_app.services.lifecycle.claim import PROCESS_ID
 
 logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "The runner waits for the database")
 
 RESTART_SECS = 1.0
+DRAIN_SECS = 3600.0  # for the turns of a process that an operator takes out
 # The steps behind the grace; together they take at most EXIT_SECS.
 STOP_SECS = 0.5  # the turns stop, the leases are given back
 LAST_WRITES_SECS = 0.2
@@ -51,8 +60,9 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._draining: asyncio.Task[None] | None = None
         self.runner: Runner | None = None
+        self._grace_secs: float = settings.HERMES_SHUTDOWN_GRACE
 
-    def ensure_started(self, role: str = "web") -> None:
+    def ensure_started(self, role: Role | None = None) -> None:
         """Idempotent: a start hook, lifespan or the first request calls it."""
         if self.runner is not None:
             return
@@ -60,13 +70,20 @@ class Runtime:
         limit_heaps()
         database.writer.start(loop)
         atexit.register(end_children)  # some servers end without a shutdown event
-        self.runner = Runner()
-        # A fresh context: the context variables of the first request must not live on here.
-        task = loop.create_task(self._run(self.runner, role), context=contextvars.Context())
-        self._tasks.append(task)
+        self.runner = Runner(role or web_role())
+        self._spawn(self._run(self.runner))
+        if settings.REDIS_URL:
+            event_store.share()
+            self._spawn(_until_it_works("send_hints", send_hints))
+            self._spawn(_until_it_works("follow_hints", partial(follow_hints, self.runner)))
 
-    async def _run(self, runner: Runner, role: str) -> None:
-        await _until_it_works("register", partial(runner.register, role))
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        # A fresh context: the context variables of the first request must not live on here.
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(work, context=contextvars.Context()))
+
+    async def _run(self, runner: Runner) -> None:
+        await _until_it_works("register", runner.register)
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
@@ -74,23 +91,20 @@ class Runtime:
         dispatcher = get_dispatcher()
         if isinstance(dispatcher, InProcessDispatcher):
             dispatcher.runner = runner
-        worker = Worker(
-            GenerateConsumer.as_asgi(runner=runner),
-            channels=[CHANNEL],
-            channel_layer=get_channel_layer(LAYER),
-        )
-        loops: dict[str, Callable[[], Awaitable[None]]] = {
-            "start_toolset": start_toolset,
-            "worker": worker.handle,
-            "sweep_forever": runner.sweep_forever,
-            "renew_forever": runner.renew_forever,
-            "evict_forever": Evictions().evict_forever,
-            "checkpoint_forever": checkpoint_forever,
-            "run_platforms": run_platforms,
-        }
-        async with asyncio.TaskGroup() as group:  # ends after all of its tasks, unlike gather
-            for name, step in loops.items():
-                group.create_task(_until_it_works(name, step))
+        if runner.claims.waits_for_workers:
+            runner.pass_on = dispatcher.generate
+        self._spawn(self._leave_when_asked(runner))
+        async with asyncio.TaskGroup() as loops:  # ends after all of its tasks, unlike gather
+            for name, step in _steps(runner).items():
+                loops.create_task(_until_it_works(name, step))
+
+    async def _leave_when_asked(self, runner: Runner) -> None:
+        """``manage.py drain`` is a first signal with more time; a second signal still exits."""
+        while not runner.is_drain_requested:  # noqa: ASYNC110 - set by the next heartbeat
+            await asyncio.sleep(settings.HERMES_SWEEP_SECS)
+        logger.info("An operator drains this process.")
+        self._grace_secs = max(self._grace_secs, DRAIN_SECS)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     # -- the end ------------------------------------------------------------------------
     def begin_drain(self) -> None:
@@ -106,10 +120,11 @@ class Runtime:
 
     async def _drain(self) -> None:
         request_gate.close()
-        grace = settings.HERMES_SHUTDOWN_GRACE
+        grace = self._grace_secs
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + EXIT_SECS)
         if self.runner is not None:
+            database.submit(partial(processes.note_draining, PROCESS_ID))
             count = len(self.runner.runs)
             logger.info("Shutting down; %d running responses have %g s.", count, grace)
             await self._end_work(self.runner, grace)
@@ -135,6 +150,29 @@ class Runtime:
         retiring = asyncio.ensure_future(_retire(self.runner))
         rest = deadline - asyncio.get_running_loop().time()
         await asyncio.wait([retiring, *self._tasks], timeout=max(rest, STOP_SECS))
+
+
+def _steps(runner: Runner) -> dict[str, Callable[[], Awaitable[None]]]:
+    """The loops of this process, by its role."""
+    role = runner.claims.role
+    steps: dict[str, Callable[[], Awaitable[None]]] = {"renew_forever": runner.renew_forever}
+    if role == Role.PAGES:
+        return steps
+    local = Worker(
+        GenerateConsumer.as_asgi(runner=runner),
+        channels=[CHANNEL],
+        channel_layer=get_channel_layer(LAYER),
+    )
+    steps["start_toolset"] = start_toolset
+    steps["worker"] = local.handle
+    steps["sweep_forever"] = runner.sweep_forever
+    steps["evict_forever"] = Evictions().evict_forever
+    steps["checkpoint_forever"] = checkpoint_forever
+    if role == Role.WORKER and settings.REDIS_URL:
+        steps["take_turns"] = partial(take_turns, runner)
+    if role == Role.WEB:
+        steps["run_platforms"] = run_platforms
+    return steps
 
 
 def _look_for_sandbox() -> None:

@@ -28,7 +28,7 @@ class InProcessDispatcher:
         self._waiting: deque[dict[str, Any]] = deque()
         self._sender: asyncio.Task[None] | None = None
 
-    def reserve(self, owner_id: int) -> "SlotReservation | None":
+    def reserve(self, owner_id: int, *, is_stored: bool = True) -> "SlotReservation | None":
         if self.runner is None or not self.runner.reserve(owner_id):
             return None
         return SlotReservation(self.runner, owner_id)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
@@ -62,7 +63,7 @@ def started_at_tick(pid: int) -> str:
     return started
 
 
-def register(process_id: str, role: str) -> None:
+def register(process_id: str, role: str, secrets_digest: str = "") -> None:
     ended = RuntimeProcess.objects.exclude(state=ProcessState.RUNNING)
     ended.filter(heartbeat_at__lt=Now() - KEEP_ENDED).delete()
     RuntimeProcess.objects.create(
@@ -72,17 +73,33 @@ def register(process_id: str, role: str) -> None:
         pid=os.getpid(),
         pid_started=started_at_tick(os.getpid()),
         role=role,
+        version=settings.HERMES_VERSION,
+        secrets_digest=secrets_digest,
         started_at=Now(),
         heartbeat_at=Now(),
     )
 
 
-def beat(process_id: str, active: int) -> None:
-    """A process that was declared lost and beats is alive; it does not get its work back."""
+def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int = 0) -> bool:
+    """Whether an operator wants this process to be drained.
+
+    A process that was declared lost and beats is alive; it does not get its work back.
+    """
     mine = RuntimeProcess.objects.filter(pk=process_id).exclude(state=ProcessState.STOPPED)
     mine.update(
-        heartbeat_at=Now(), active_responses=active, state=ProcessState.RUNNING, exit_reason=""
+        heartbeat_at=Now(),
+        active_responses=active,
+        state=ProcessState.RUNNING,
+        exit_reason="",
+        is_draining=is_draining,
+        lag_ms=lag_ms,
     )
+    return mine.filter(drain_requested_at__isnull=False).exists()
+
+
+def note_draining(process_id: str) -> None:
+    """Other processes claim what comes, without waiting for its end."""
+    RuntimeProcess.objects.filter(pk=process_id).update(is_draining=True)
 
 
 def retire(process_id: str) -> None:
@@ -102,6 +119,13 @@ def live() -> QuerySet[RuntimeProcess, str]:
     """The owners whose leases stay theirs, even those that ran out."""
     running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING)
     return running.exclude(is_silent()).values_list("pk", flat=True)
+
+
+def count_claimers(role: str) -> int:
+    """The live processes of a role that claim turns."""
+    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING, role=role)
+    found = running.filter(is_draining=False).exclude(is_silent())
+    return sum(not is_dead_here(process) for process in found)
 
 
 def has_others(me: str) -> bool:

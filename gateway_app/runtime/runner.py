@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from django.conf import settings
@@ -13,8 +13,12 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.release import release_dead
+from gateway_app.runtime.renewal import Renewal, renew
+from gateway_app.runtime.roles import Claims, Role
+from gateway_app.runtime.shared_secrets import secrets_digest
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.stop_causes import StopCause
+from gateway_app.runtime.sweeping import accessed_since, claimable_share, look
 from gateway_app.runtime.turn import TurnRun
 from responses_app.database import database
 from responses_app.eventlog import Segment
@@ -25,12 +29,9 @@ from responses_app.services.lifecycle.claim import (
     PROCESS_ID,
     Claimed,
     claim,
-    claimable_ids,
-    lease,
 )
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_some
-from responses_app.services.lifecycle.survey import Survey, has_open_responses, survey
 
 logger = logging.getLogger(__name__)
 
@@ -45,18 +46,23 @@ class HeartbeatMissing(Exception):
 
 
 class Runner:
-    def __init__(self) -> None:
+    def __init__(self, role: str = Role.WEB) -> None:
+        self.claims = Claims(role)
         self.runs: dict[str, TurnRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = Slots(settings.HERMES_MAX_CONCURRENT)
         self.heartbeat = Heartbeat()
+        self.pass_on = self.hint  # for the next turn of a session, which another process may claim
+        self.is_drain_requested = False
+        self._slot_freed = asyncio.Event()
         self._is_closing = False  # nothing new is claimed
         self._is_interrupted = False  # what still runs was stopped for the shutdown
 
-    async def register(self, role: str) -> None:
+    async def register(self) -> None:
         """Make this process known to the others."""
         sent_at = time.monotonic()
-        await database.write(partial(processes.register, PROCESS_ID, role))
+        role, digest = self.claims.role, secrets_digest()
+        await database.write(partial(processes.register, PROCESS_ID, role, digest))
         self.heartbeat.note(sent_at)
 
     # -- turns that are claimed as they are admitted ------------------------------------
@@ -88,7 +94,14 @@ class Runner:
             self._slots.wait(response_id, owner_id)
             self._start_waiting()
 
+    async def wait_for_slot(self) -> None:
+        """Until this process could start one more turn."""
+        while self._is_closing or self._slots.free <= 0 or self._slots.has_waiting:
+            self._slot_freed.clear()
+            await self._slot_freed.wait()
+
     def _start_waiting(self) -> None:
+        self._slot_freed.set()
         while self.heartbeat.is_fresh:
             found = self._slots.next()
             if found is None:
@@ -151,19 +164,24 @@ class Runner:
     # -- steps --------------------------------------------------------------------------
     async def sweep(self) -> None:
         """Free the leases of the dead, start what waits, tidy what has ended."""
-        found, has_others = await database.read(_survey)
-        if found.has_open or has_others:
+        found = await database.read(look, self.claims)
+        self.claims.note_workers(found.workers)
+        if found.survey.has_open or found.has_others:
             await release_dead(self.heartbeat)
-        if found.has_open:
-            await self._start_found()
-        if found.is_untidy:
+        if found.survey.has_open:
+            await self._start_found(found.peers)
+        if found.survey.is_untidy:
             await self._tidy()
 
-    async def _start_found(self) -> None:
-        if not self._is_closing and self._slots.free > 0:
-            found = await database.read(claimable_ids, self._slots.free, self._slots.full_owners())
-            for response_id, owner_id in found:
-                self.hint(response_id, owner_id)
+    async def _start_found(self, peers: int) -> None:
+        free = self._slots.free
+        if self._is_closing or free <= 0:
+            return
+        full_owners = self._slots.full_owners()
+        takes_stored = self.claims.takes_stored
+        share = partial(claimable_share, free, full_owners, peers, takes_stored=takes_stored)
+        for response_id, owner_id in await database.read(share):
+            self.hint(response_id, owner_id)
 
     async def _tidy(self) -> None:
         if self._is_closing:
@@ -178,18 +196,16 @@ class Runner:
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses whose hints were lost."""
         before = dict(self.runs)
-        working = list(self._tasks)
-        attempts = {response_id: run.row.attempt for response_id, run in before.items()}
-
-        def renew_and_beat() -> dict[str, bool]:
-            processes.beat(PROCESS_ID, len(before))
-            if not has_open_responses():
-                return {}
-            Response.objects.release_own(PROCESS_ID, working)
-            return Response.objects.renew(PROCESS_ID, attempts, lease())
-
+        wanted = Renewal(
+            attempts={response_id: run.row.attempt for response_id, run in before.items()},
+            working=list(self._tasks),
+            is_draining=self._is_closing,
+            lag_ms=round(1000 * database.writer.lag_secs),
+        )
         sent_at = time.monotonic()
-        held = await database.write(renew_and_beat)
+        renewed = await database.write(partial(renew, wanted))
+        self.is_drain_requested = renewed.is_drain_requested
+        held = renewed.held
         self.heartbeat.note(sent_at)
         self._start_waiting()
         for response_id, run in before.items():
@@ -209,7 +225,7 @@ class Runner:
         if not unread:
             return
         since = timezone.now() - timedelta(seconds=limit_secs)
-        accessed = await database.read(_accessed_since, since, list(unread))
+        accessed = await database.read(accessed_since, since, list(unread))
         for response_id, run in unread.items():
             if response_id not in accessed:
                 run.stop(StopCause.UNATTENDED)
@@ -223,7 +239,7 @@ class Runner:
         await self._attempt(run)
         following = await run.next_turn()
         if following is not None:
-            self.hint(following, owner_id)
+            self.pass_on(following, owner_id)
 
     async def _claimed_run(self, response_id: str, owner_id: int) -> TurnRun | None:
         try:
@@ -279,11 +295,3 @@ class Runner:
         if not task.cancelled() and task.exception() is not None:
             logger.error("%s: the runner failed.", response_id, exc_info=task.exception())
         self._start_waiting()
-
-
-def _survey() -> tuple[Survey, bool]:
-    return survey(), processes.has_others(PROCESS_ID)
-
-
-def _accessed_since(since: datetime, response_ids: list[str]) -> set[str]:
-    return set(Response.objects.accessed_since(since, response_ids))

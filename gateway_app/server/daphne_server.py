@@ -12,6 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from gateway_app.runtime.bootstrap import runtime
+from gateway_app.runtime.roles import Role
 from gateway_app.runtime.signals import handle_signals
 from gateway_app.server.channel import GatewayChannel
 from gateway_app.server.limits import ByteBudget, OpenConnections
@@ -45,6 +46,7 @@ class GatewayServer(Server):
 
     on_listening: Callable[[], None]
     listen_failure = ""
+    role: Role | None = None  # that of a web process, by the settings
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -71,7 +73,7 @@ class GatewayServer(Server):
     def run(self) -> None:
         loop = reactor._asyncioEventloop
         asyncio.set_event_loop(loop)
-        loop.call_soon(runtime.ensure_started)
+        loop.call_soon(runtime.ensure_started, self.role)
         self.signal_handlers = False  # Twisted's would take a second signal for the first
         handle_signals(reactor.stop)  # type: ignore[misc]
         super().run()

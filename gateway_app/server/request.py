@@ -16,7 +16,6 @@ from gateway_app.server.limits import UNAUTHENTICATED_BODY_BYTES
 from responses_app.http.cors import Headers
 from responses_app.http.principals import Principal
 from responses_app.protocol.errors import ApiError, BodyTooLarge, InternalError
-from responses_app.streaming.revocation import CHECK_SECS
 
 DAPHNE_PATH_ERRORS = ("Invalid characters in path", "Invalid query string")
 # Written bytes are sent on the next turn of the loop; a connection that is cut at once drops them.
@@ -57,7 +56,7 @@ class GatewayRequest(WebRequest):
     @property
     def fresh_principal(self) -> Principal | None:
         """None where the body took so long that the key may have been revoked since."""
-        if time.monotonic() - self._checked_at >= CHECK_SECS:
+        if time.monotonic() - self._checked_at >= settings.HERMES_POLL_SECS:
             return None
         return self._principal
 

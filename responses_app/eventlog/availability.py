@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.utils import InterfaceError, OperationalError
 
@@ -14,6 +15,13 @@ T = TypeVar("T")
 # The connection, the server or the disk; not the statement.
 OUTAGE_ERRORS = (OperationalError, InterfaceError)
 LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
+
+
+MIN_IDLE_SECS = 2.0  # a thread of a loaded machine may be this late with its next statement
+_LIMITS = (
+    "SELECT set_config('lock_timeout', '{lock_ms}', true), "
+    "set_config('idle_in_transaction_session_timeout', '{idle_ms}', true)"
+)
 
 
 def unavailable(error: Exception) -> StorageUnavailable:
@@ -46,11 +54,14 @@ def wait_for_locks(secs: float) -> None:
 def limit_lock_waits(secs: float) -> None:
     """Set how long the rest of this PostgreSQL transaction waits for a locked row.
 
-    A setting of the session would be lost under a pooler in transaction mode.
+    A process that is frozen in it would hold its own locks for ever: after a lease, when others take
+    its work, the server ends it. A setting of the session would be lost under a pooler in
+    transaction mode.
     """
     if connection.vendor == "postgresql":
+        idle_ms = round(1000 * max(settings.HERMES_LEASE_SECS, MIN_IDLE_SECS))
         with connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = {round(1000 * secs)}")
+            cursor.execute(_LIMITS.format(lock_ms=round(1000 * secs), idle_ms=idle_ms))
 
 
 def is_lock_conflict(error: Exception) -> bool:

@@ -4,6 +4,7 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from django.db.models import QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -83,7 +84,7 @@ def read_on(
     segments = _segments_after(response_id, rows, after_position, limit)
     if segments:
         return segments
-    if _has_ended(rows) or _segment(rows[-1]).is_final:
+    if _has_ended(rows) or segment_of_row(rows[-1]).is_final:
         return None
     return []
 
@@ -114,7 +115,7 @@ def read_stored_logs(response_ids: Sequence[str]) -> dict[str, list[Segment]]:
     found = EventSegment.objects.filter(response_id__in=response_ids)
     rows = found.order_by("response_id", "first_position").values_list(*COLUMNS)
     for row in rows.iterator(chunk_size=READ_ROWS):
-        logs[row[0]] += _split_after_end(_segment(row))
+        logs[row[0]] += _split_after_end(segment_of_row(row))
     return logs
 
 
@@ -133,7 +134,7 @@ def read_finals(response_ids: Sequence[str]) -> list[Segment]:
     """The segments with the terminal events of ended responses, in a format that is known."""
     known = EventSegment.objects.filter(format_version__lte=FORMAT_VERSION)
     finals = known.filter(response_id__in=response_ids, is_final=True)
-    return [_segment(row) for row in finals.values_list(*COLUMNS)]
+    return [segment_of_row(row) for row in finals.values_list(*COLUMNS)]
 
 
 def segment_at(response_id: str, position: int) -> QuerySet[EventSegment]:
@@ -174,7 +175,7 @@ def _has_ended(rows: Sequence[Row]) -> bool:
 def _segments(rows: Iterable[Row]) -> list[Segment]:
     segments: list[Segment] = []
     for row in rows:
-        segments += _split_after_end(_segment(row))
+        segments += _split_after_end(segment_of_row(row))
     return segments
 
 
@@ -199,7 +200,7 @@ def _continues(last: Row, row: Row, position: int) -> bool:
 
 
 def _joined(run: list[Row]) -> list[Segment]:
-    first = _segment(run[0])
+    first = segment_of_row(run[0])
     if len(run) == 1:
         return _split_after_end(first)
     last = run[-1]
@@ -214,7 +215,7 @@ def _joined(run: list[Row]) -> list[Segment]:
     return _split_after_end(whole)
 
 
-def _segment(row: Row) -> Segment:
+def segment_of_row(row: Sequence[Any]) -> Segment:
     response_id = row[0]
     frames = row[6]
     format_version = row[9]

@@ -6,9 +6,11 @@ from functools import partial
 
 from responses_app.database import Database, database
 from responses_app.eventlog import snapshots
+from responses_app.eventlog.hints import SharedTail, hints
 from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
 from responses_app.eventlog.reading import READ_SEGMENTS, next_limit, read_last, read_on
+from responses_app.eventlog.remote_logs import RemoteLogs
 from responses_app.eventlog.segments import Segment, stamped
 from responses_app.eventlog.tails import Alarm, Tail, Tails
 from responses_app.eventlog.watcher import Watcher
@@ -24,8 +26,14 @@ class EventStore:
         self.database = database
         self.tails = Tails()
         self.watcher = Watcher(database)
+        self.remote_logs = RemoteLogs(database, self.tails)
         self._is_closing = False
         self._read_timeouts: set[asyncio.Timeout] = set()
+
+    def share(self) -> None:
+        """Before the first response: other processes read the logs of this one, and it reads theirs."""
+        self.tails.kind = SharedTail
+        hints.start()
 
     # -- writing ------------------------------------------------------------------------
     def append(self, segment: Segment, tail: Tail, on_refused: Callable[[Exception], None]) -> None:

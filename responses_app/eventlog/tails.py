@@ -213,6 +213,7 @@ def _release(waiter: asyncio.Future[None]) -> None:
 
 class Tails:
     def __init__(self) -> None:
+        self.kind = Tail
         self._tails: WeakValueDictionary[str, Tail] = WeakValueDictionary()
 
     def find(self, response_id: str) -> Tail | None:
@@ -221,7 +222,7 @@ class Tails:
     def of(self, response_id: str, *, is_volatile: bool = False) -> Tail:
         tail = self._tails.get(response_id)
         if tail is None:
-            tail = self._tails[response_id] = Tail(is_volatile=is_volatile)
+            tail = self._tails[response_id] = self.kind(is_volatile=is_volatile)
         return tail
 
     def wake_all(self) -> None:

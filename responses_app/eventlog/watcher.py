@@ -26,7 +26,6 @@ from responses_app.protocol.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
 
-WATCH_SECS = 1.0  # how late a reader is when another process writes, and how exact accessed_at is
 READER_NOTE_SECS = 30.0
 NOTE_TRIES = 5  # for a row that another transaction holds, or that was deleted
 
@@ -135,7 +134,7 @@ class Watcher:
     async def _run(self) -> None:
         try:
             while self._tails or self._notes:
-                await asyncio.sleep(WATCH_SECS)
+                await asyncio.sleep(settings.HERMES_POLL_SECS)
                 await self.step()
         finally:
             self._task = None
@@ -220,4 +219,4 @@ def _has_just_ended(tail: Tail) -> bool:
     newest = tail.newest
     if newest is None or not newest.is_final:
         return False
-    return time.time() - newest.committed_at < WATCH_SECS
+    return time.time() - newest.committed_at < settings.HERMES_POLL_SECS

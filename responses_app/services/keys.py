@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from responses_app.eventlog.hints import announce_revocation
 from responses_app.models import ApiKey
 from responses_app.services.audit import record
 
@@ -28,4 +29,5 @@ def revoke_key(key: ApiKey, actor: User | None = None) -> bool:
     is_revoked = ApiKey.objects.filter(pk=key.pk).revoke() == 1
     if is_revoked:
         record(actor, key, "Revoked.")
+        transaction.on_commit(announce_revocation)
     return is_revoked

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from responses_app.database import database
 from responses_app.http.principals import Principal, authenticate
 from responses_app.models import ApiKey
 from responses_app.protocol.errors import StorageUnavailable, Unauthenticated
 
 logger = logging.getLogger(__name__)
-
-CHECK_SECS = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Revocation:
 
     async def _run(self) -> None:
         while self._readers:
-            await asyncio.sleep(CHECK_SECS)
+            await asyncio.sleep(settings.HERMES_POLL_SECS)
             try:
                 await self.check()
             except StorageUnavailable:

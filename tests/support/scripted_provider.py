@@ -38,7 +38,7 @@ from tests.support.gates import passed
 class DeafDispatcher:
     """Loses every hint."""
 
-    def reserve(self, owner_id: int) -> None:
+    def reserve(self, owner_id: int, *, is_stored: bool) -> None:
         return None
 
     def generate(self, response_id: str, owner_id: int) -> None:

@@ -40,7 +40,8 @@ class Local:
 
 
 def local(processes: list[health.Process] | None) -> Local:
-    here = [process for process in processes or [] if process.host == HOST]
+    gateways = [process for process in processes or [] if process.is_gateway]
+    here = [process for process in gateways if process.host == HOST]
     for process in here:
         if process.is_alive_here:
             return Local(process, True)

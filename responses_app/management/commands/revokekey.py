@@ -3,6 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from responses_app.eventlog.hints import announce_revocation
 from responses_app.models import ApiKey
 
 
@@ -15,4 +16,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         if not ApiKey.objects.filter(name=name).revoke():
             raise CommandError(f"There is no valid key named {name!r}.")
+        announce_revocation()
         self.stdout.write(f"Revoked {name!r}.")

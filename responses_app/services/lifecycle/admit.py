@@ -26,7 +26,7 @@ async def admit(admission: Admission) -> Admitted:
     reservation: Reservation | None = None
     try:
         prepared = await _prepared(admission)
-        reservation = get_dispatcher().reserve(admission.owner_id)
+        reservation = get_dispatcher().reserve(admission.owner_id, is_stored=admission.is_stored)
         outcome = await _write_admission(response_id, prepared, tail, joined, reservation)
         if isinstance(outcome, Stored):
             return outcome.admitted

@@ -86,12 +86,17 @@ def claim_columns() -> dict[str, Any]:
     }
 
 
-def claimable_ids(limit: int, full_owners: Sequence[int] = ()) -> list[tuple[str, int]]:
+def claimable_ids(
+    limit: int, full_owners: Sequence[int] = (), *, is_any: bool = True
+) -> list[tuple[str, int]]:
     """For the sweep: the oldest rows that wait for a process, with their owners.
 
     Those of full owners are left out: thousands of them may be older than the first that can start.
+    Unless ``is_any``, only unstored ones are found: other processes claim the others.
     """
     rows = _claimable().exclude(owner_id__in=full_owners)
+    if not is_any:
+        rows = rows.filter(is_stored=False)
     return list(rows.order_by("created_at").values_list("pk", "owner_id")[:limit])
 
 

@@ -1,0 +1,128 @@
+"""Dispatch between processes: turns go to the queue of the workers, cancellations to all."""
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any
+
+from channels.exceptions import ChannelFull
+from channels.layers import get_channel_layer
+
+from gateway_app.runtime.dispatch import CHANNEL, InProcessDispatcher, SlotReservation
+from gateway_app.runtime.runner import Runner
+from responses_app.eventlog.hints import hints
+from responses_app.eventlog.store import event_store
+from responses_app.eventlog.throttled_log import ThrottledLog
+from responses_app.protocol.errors import SERVER, ApiError
+
+logger = logging.getLogger(__name__)
+queue_log = ThrottledLog(
+    logger, "The queue of turns does not work; the sweeps of the workers find them"
+)
+
+QUEUE = "queue"  # the channel layer from which one worker takes each message
+SEND_SECS = 2.0
+PAUSE_SECS = 0.5  # after a failure; meanwhile the sweep finds what waits
+MAX_WAITING = 10_000
+
+
+class GenerationOff(ApiError):
+    status = 503
+    type = SERVER
+    code = "generation_off"
+    headers = {"x-should-retry": "false"}
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This process serves pages and reads only (HERMES_DISPATCH=none). "
+            "Send requests that generate to the gateway."
+        )
+
+
+class ClusterDispatcher(InProcessDispatcher):
+    """What this process claims stays here; other turns go to the workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queue = TurnQueue()
+
+    def reserve(self, owner_id: int, *, is_stored: bool = True) -> SlotReservation | None:
+        if is_stored and not self._takes_stored:
+            return None
+        return super().reserve(owner_id, is_stored=is_stored)
+
+    def generate(self, response_id: str, owner_id: int) -> None:
+        if self._takes_stored or _is_only_here(response_id):
+            super().generate(response_id, owner_id)
+        else:
+            self._queue.send(response_id, owner_id)
+
+    def cancel(self, response_id: str) -> None:
+        if self.runner is not None and response_id in self.runner.runs:
+            self.runner.cancel(response_id)
+            return
+        hints.note_cancelled(response_id)
+        if self._takes_stored or _is_only_here(response_id):
+            super().cancel(response_id)
+
+    @property
+    def _takes_stored(self) -> bool:
+        return self.runner is not None and self.runner.claims.takes_stored
+
+
+class PagesDispatcher(ClusterDispatcher):
+    """Of a process that generates nothing."""
+
+    def reserve(self, owner_id: int, *, is_stored: bool = True) -> SlotReservation | None:
+        raise GenerationOff
+
+
+def _is_only_here(response_id: str) -> bool:
+    """Only this process has the log of a response that is not stored."""
+    tail = event_store.tails.find(response_id)
+    return tail is not None and tail.is_volatile
+
+
+class TurnQueue:
+    """Sends turns to the next free worker; never waits, and drops what Redis does not take."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=MAX_WAITING)
+        self._sender: asyncio.Task[None] | None = None
+
+    def send(self, response_id: str, owner_id: int) -> None:
+        if not hints.is_on:
+            return
+        message = {"type": "generate.run", "response_id": response_id, "owner_id": owner_id}
+        self._waiting.append(message)
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.get_running_loop().create_task(self._deliver())
+
+    async def _deliver(self) -> None:
+        layer = get_channel_layer(QUEUE)
+        assert layer is not None
+        while self._waiting:
+            message = self._waiting.popleft()
+            try:
+                async with asyncio.timeout(SEND_SECS):
+                    await layer.send(CHANNEL, message)
+            except ChannelFull as error:
+                queue_log.error(error)
+            except Exception as error:  # whatever the client of Redis raises
+                queue_log.error(error)
+                self._waiting.clear()
+
+
+async def take_turns(runner: Runner) -> None:
+    """In a worker: take a turn from the queue whenever a slot is free, so that none takes everything."""
+    layer = get_channel_layer(QUEUE)
+    assert layer is not None
+    while True:
+        await runner.wait_for_slot()
+        try:
+            message = await layer.receive(CHANNEL)
+        except Exception as error:  # whatever the client of Redis raises
+            queue_log.error(error)
+            await asyncio.sleep(PAUSE_SECS)
+        else:
+            runner.hint(message["response_id"], message["owner_id"])

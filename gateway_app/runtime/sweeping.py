@@ -1,0 +1,44 @@
+"""What a sweep finds: work that waits, and the processes that share it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway_app.runtime import processes
+from gateway_app.runtime.roles import Claims, Role
+from responses_app.models import Response
+from responses_app.services.lifecycle.claim import PROCESS_ID, claimable_ids
+from responses_app.services.lifecycle.survey import Survey, survey
+
+
+@dataclass(frozen=True)
+class Found:
+    survey: Survey
+    has_others: bool
+    workers: int  # live ones; counted only where other processes run
+    peers: int  # live processes that claim the same turns, this one included
+
+
+def look(claims: Claims) -> Found:
+    has_others = processes.has_others(PROCESS_ID)
+    workers = 0
+    peers = 1
+    if has_others and claims.waits_for_workers:
+        workers = processes.count_claimers(Role.WORKER)
+    elif has_others:
+        peers = max(1, processes.count_claimers(claims.role))
+    return Found(survey(), has_others, workers, peers)
+
+
+def claimable_share(
+    free: int, full_owners: Sequence[int], peers: int, *, takes_stored: bool
+) -> list[tuple[str, int]]:
+    """This process's part of what waits: no process takes everything while others are idle."""
+    found = claimable_ids(free * peers, full_owners, is_any=takes_stored)
+    part = math.ceil(len(found) / peers)
+    return found[: min(part, free)]
+
+
+def accessed_since(since: datetime, response_ids: list[str]) -> set[str]:
+    return set(Response.objects.accessed_since(since, response_ids))

@@ -1,0 +1,101 @@
+"""Several processes on one PostgreSQL and one Redis, as on several machines."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from tests.support.migrated_database import Database
+from tests.support.server import Server, eventually, lasting_port
+
+SHORT_LEASES = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.2"}
+
+
+class RedisServer:
+    """A real server on a loopback port, without files."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self.program = program
+        self.folder = folder
+        self.port = lasting_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *options: str) -> None:
+        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", *options]
+        self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL)
+        eventually(self._answers, 10, "the first answer of Redis")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def execute(self, *command: Any) -> Any:
+        with redis.Redis.from_url(self.url) as client:
+            return client.execute_command(*command)
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.execute("PING"))
+        except redis.RedisError:
+            return False
+
+
+@contextmanager
+def redis_server() -> Iterator[RedisServer]:
+    program = shutil.which("redis-server")
+    assert program is not None
+    folder = Path(tempfile.mkdtemp(prefix="hermes-redis-"))
+    server = RedisServer(program, folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class WorkerProcess(Server):
+    """``manage.py runworker generate``; its address has health and metrics."""
+
+    command = ("manage.py", "runworker", "generate")
+
+
+class Cluster:
+    """Web processes and workers on one database, with one home for all."""
+
+    def __init__(self, database: Database, home: Path, redis: RedisServer, **env: str) -> None:
+        self.redis = redis
+        self.env = {"REDIS_URL": redis.url, **SHORT_LEASES, **env}
+        self.first = database.server(home, Server, **self.env)
+        self.home = home
+        self.members: list[Server] = []
+
+    @property
+    def webs(self) -> list[Server]:
+        return [member for member in self.members if not isinstance(member, WorkerProcess)]
+
+    def web(self, **env: str) -> Server:
+        return self._start(Server, env)
+
+    def worker(self, **env: str) -> Server:
+        return self._start(WorkerProcess, env)
+
+    def _start(self, kind: type[Server], env: dict[str, str]) -> Server:
+        database_url = {"DATABASE_URL": self.first.env["DATABASE_URL"]}
+        member = kind(self.home, **{**database_url, **self.env, **env})
+        member.env["HERMES_WORKER_PORT"] = str(member.port)
+        member.log_path = self.home / f"server{len(self.members)}.log"
+        self.members.append(member)
+        return member.start()
+
+    def stop(self) -> None:
+        for member in self.members:
+            member.kill()
