@@ -1,4 +1,4 @@
-.PHONY: help run cluster test test-clients test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
+.PHONY: help run cluster test test-clients test-cluster test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,6 +19,11 @@ cluster: .venv/.ready ## Run web processes and workers behind nginx on this mach
 # Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
 test: .venv/.ready-dev test-programs ## Run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal
+
+# Everything about several processes, also what takes too long for `make test`.
+test-cluster: .venv/.ready-dev test-programs ## Run the tests of several processes, with those that take long
+	@command -v pgbouncer >/dev/null || [ "$$(id -u)" != 0 ] || apt-get install -y -qq pgbouncer >/dev/null
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal tests/cluster tests/cluster/large $(if $(ONLY),-k "$(ONLY)")
 
 # Stand-ins for twelve kinds of model servers; `make test` has a sample of it.
 test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name
@@ -56,6 +61,14 @@ test-programs: ## Install the programs that tests need, or name those that are m
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	  else \
 	    echo "Without Chromium the tests of the pages are left out. To have all: apt-get install chromium"; \
+	  fi; \
+	fi
+	@if ! command -v redis-server >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Redis for the tests ..."; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; \
+	  else \
+	    echo "Without Redis the tests of several processes are left out. To have all: apt-get install redis-server"; \
 	  fi; \
 	fi
 	@command -v npm >/dev/null || echo "Without npm the tests of the Node SDK are left out: apt-get install npm"

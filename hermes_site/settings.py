@@ -5,9 +5,9 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway_app.config import logs
+from gateway_app.config import logs, redis
 from gateway_app.config.config_file import check_config, default_provider
-from gateway_app.config.databases import read_database
+from gateway_app.config.databases import POOLERS, read_database
 from gateway_app.config.environment import Env, read_config
 from gateway_app.config.home import open_home
 from gateway_app.config.known_keys import ignored_keys
@@ -18,15 +18,7 @@ from gateway_app.config.network import check_access, is_loopback, read_allowed_h
 from gateway_app.config.platforms import read_platforms
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import read_profiles
-from gateway_app.config.redis import (
-    DISPATCH_MODES,
-    channel_layers,
-    check_dispatch,
-    check_redis_url,
-    default_dispatch,
-    dispatcher_name,
-)
-from gateway_app.config.secrets import kept_secret
+from gateway_app.config.secrets import kept_secret, shared_secret
 from gateway_app.config.terminal import read_limits
 from gateway_app.config.versions import version_notice
 from gateway_app.config.web_hosts import read_web_hosts
@@ -52,7 +44,8 @@ HERMES_PUBLIC_URL = env.web_origin("HERMES_PUBLIC_URL")
 IS_PRIVATE = is_loopback(API_SERVER_HOST) and not HERMES_PUBLIC_URL
 API_SERVER_KEY = env.secret("API_SERVER_KEY") or kept_secret(HERMES_HOME / "api_key", prefix="hs-")
 API_SERVER_CORS_ORIGINS = env.origins("API_SERVER_CORS_ORIGINS")
-SECRET_KEY = kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
+# Signs logins and seals content: several machines need the same one.
+SECRET_KEY = shared_secret(env) or kept_secret(HERMES_HOME / "secret_key", random_bytes=48)
 DEBUG = False
 ALLOWED_HOSTS = read_allowed_hosts(
     env.text("API_SERVER_ALLOWED_HOSTS"), API_SERVER_HOST, HERMES_PUBLIC_URL
@@ -255,15 +248,15 @@ _default_database, _reason = read_database(
     env.secret("DATABASE_URL") or f"sqlite:///{HERMES_HOME / 'hermes.sqlite3'}",
     HERMES_DATABASE_TIMEOUT,
     HERMES_DATABASE_POOL,
+    env.choice("HERMES_DATABASE_POOLER", "none", POOLERS),
 )
 DATABASES = {"default": _default_database}
 HERMES_DEGRADED = HERMES_DEGRADED or _reason
 
-REDIS_URL = check_redis_url(env.secret("REDIS_URL"))
-CHANNEL_LAYERS = channel_layers(REDIS_URL, SECRET_KEY)
-HERMES_DISPATCH = env.choice("HERMES_DISPATCH", default_dispatch(REDIS_URL), DISPATCH_MODES)
-check_dispatch(HERMES_DISPATCH, REDIS_URL)
-HERMES_DISPATCHER = dispatcher_name(HERMES_DISPATCH, REDIS_URL)
+REDIS_URL = redis.check_redis_url(env.secret("REDIS_URL"))
+CHANNEL_LAYERS = redis.channel_layers(REDIS_URL, SECRET_KEY)
+HERMES_DISPATCH = redis.read_dispatch(env, REDIS_URL)
+HERMES_DISPATCHER = redis.dispatcher_name(HERMES_DISPATCH, REDIS_URL)
 HERMES_WORKER_PORT = env.integer("HERMES_WORKER_PORT", 8643, low=1, high=65535)
 
 REST_FRAMEWORK = {

@@ -15,7 +15,7 @@ from tests.support.providers import Providers
 from tests.support.server import Server, free_port
 from tests.support.staff import Operator, logged_in
 
-collect_ignore = ["model"]  # `make test-model` names the folder, and is then the only one that runs it
+collect_ignore = ["model", "cluster/large"]  # `make test-model` and `make test-cluster` name the folders
 CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
 
 

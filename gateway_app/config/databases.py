@@ -11,12 +11,15 @@ from gateway_app.config.home import make_private, temporary_home, why_not_writab
 
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
+POOLERS = ("none", "transaction")
 MAX_WAITING = 500  # requests for a connection of the pool; each holds a thread
 
 Database = dict[str, Any]
 
 
-def read_database(url: str, timeout_secs: float, pool_size: int) -> tuple[Database, str]:
+def read_database(
+    url: str, timeout_secs: float, pool_size: int, pooler: str = "none"
+) -> tuple[Database, str]:
     """The settings, and why the database is in a temporary folder; empty where it is not."""
     try:
         database: Database = dict(dj_database_url.parse(url))
@@ -25,7 +28,7 @@ def read_database(url: str, timeout_secs: float, pool_size: int) -> tuple[Databa
     if database["ENGINE"] == SQLITE:
         return _sqlite(database)
     if database["ENGINE"] == POSTGRESQL:
-        return _postgresql(database, timeout_secs, pool_size), ""
+        return _pooled(_postgresql(database, timeout_secs, pool_size), pooler), ""
     raise ImproperlyConfigured("DATABASE_URL must name a sqlite or a postgres database.")
 
 
@@ -62,4 +65,12 @@ def _postgresql(database: Database, timeout_secs: float, pool_size: int) -> Data
     }
     database["ENGINE"] = "responses_app.postgresql"
     database["OPTIONS"] = defaults | database.get("OPTIONS", {}) | {"pool": pool}
+    return database
+
+
+def _pooled(database: Database, pooler: str) -> Database:
+    """Between two transactions, a pooler may give another connection: nothing of a session lasts."""
+    if pooler == "transaction":
+        database["DISABLE_SERVER_SIDE_CURSORS"] = True
+        database["OPTIONS"]["prepare_threshold"] = None
     return database

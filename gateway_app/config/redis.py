@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from gateway_app.config.environment import Env
+
 IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 SCHEMES = ("redis", "rediss", "unix")
 DISPATCH_MODES = ("inprocess", "workers", "none")
@@ -65,17 +67,17 @@ def channel_layers(url: str, secret: str) -> Layers:
     }
 
 
-def default_dispatch(redis_url: str) -> str:
+def read_dispatch(env: Env, redis_url: str) -> str:
+    """Where turns run: in web processes, in workers, or elsewhere."""
+    default = "inprocess"
     if redis_url:
-        return "workers"
-    return "inprocess"
-
-
-def check_dispatch(dispatch: str, redis_url: str) -> None:
+        default = "workers"
+    dispatch = env.choice("HERMES_DISPATCH", default, DISPATCH_MODES)
     if dispatch == "workers" and not redis_url:
         raise ImproperlyConfigured(
             "HERMES_DISPATCH=workers needs REDIS_URL: without it, workers get no hints."
         )
+    return dispatch
 
 
 def dispatcher_name(dispatch: str, redis_url: str) -> str:

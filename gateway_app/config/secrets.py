@@ -6,7 +6,10 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from gateway_app.config.environment import Env
+
 SECRET_FILE_MODE = 0o600
+MIN_SECRET_LENGTH = 32
 
 
 def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
@@ -33,5 +36,15 @@ def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
         raise ImproperlyConfigured(
             f"{path} is empty. Restore the secret from a backup, "
             "or delete the file to have a new one generated."
+        )
+    return secret
+
+
+def shared_secret(env: Env) -> str:
+    """The secret that several machines share; empty where each keeps its own."""
+    secret = env.secret("HERMES_SECRET_KEY")
+    if secret and len(secret) < MIN_SECRET_LENGTH:
+        raise ImproperlyConfigured(
+            f"HERMES_SECRET_KEY must have at least {MIN_SECRET_LENGTH} characters."
         )
     return secret

@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from gateway_app.operations.model_banner import ignored_keys_warning
 from gateway_app.runtime.roles import Role
+from gateway_app.runtime.shared_secrets import find_disagreeing
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
@@ -23,6 +24,12 @@ def check_start() -> None:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
+    disagreeing = find_disagreeing()
+    if disagreeing is not None:
+        raise CommandError(
+            f"{disagreeing} runs on the same database with other secrets. "
+            "Give all processes the same HERMES_SECRET_KEY and API_SERVER_KEY."
+        )
     raise_open_files()
     if reachable_files() < needed_files():
         logger.warning(

@@ -14,6 +14,15 @@ from django.db.models import Case, Count, Min, Value, When
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.cluster import (
+    Cluster,
+    Waiting,
+    gateway_check,
+    read_waiting,
+    secrets_check,
+    summarise,
+    workers_check,
+)
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.health_checks import (
     DEGRADED,
@@ -27,6 +36,7 @@ from gateway_app.platforms.states import PlatformReport, platform_reports
 from gateway_app.runtime.mcp import mcp_states
 from gateway_app.runtime.processes import is_dead_here, is_here, is_silent
 from gateway_app.runtime.roles import Role
+from gateway_app.runtime.shared_secrets import secrets_digest
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
 from responses_app.models import Response, is_held, is_parked
@@ -66,6 +76,7 @@ class Process:
     version: str
     is_draining: bool
     lag_ms: int
+    has_other_secrets: bool
 
     @property
     def is_gateway(self) -> bool:
@@ -141,6 +152,7 @@ def _process(row: RuntimeProcess) -> Process:
         version=row.version,
         is_draining=row.is_draining,
         lag_ms=row.lag_ms,
+        has_other_secrets=row.secrets_digest not in ("", secrets_digest()),
     )
 
 
@@ -173,6 +185,7 @@ class Health:
     mcp: list[dict[str, Any]]
     checks: dict[str, dict[str, Any]]
     platforms: list[PlatformReport] = field(default_factory=list)
+    cluster: Cluster | None = None
 
     @property
     def status(self) -> str:
@@ -199,11 +212,19 @@ class Stored:
     database_bytes: int | None = None
     newer_logs: list[str] | None = None
     platforms: list[PlatformReport] = field(default_factory=list)
+    waiting: Waiting | None = None
     trouble: str = ""
 
 
 def read_stored() -> Stored:
-    return Stored(current_work(), processes(), _database_bytes(), newer_logs(), platform_reports())
+    return Stored(
+        current_work(),
+        processes(),
+        _database_bytes(),
+        newer_logs(),
+        platform_reports(),
+        read_waiting(),
+    )
 
 
 def look() -> Health:
@@ -236,8 +257,9 @@ def assess(found: Stored) -> Health:
             stored is not None and stored.disk_used_percent < DISK_PERCENT,
             used_percent=stored and stored.disk_used_percent,
         ),
-        "gateway": _gateway_check(found.processes),
-        "workers": _workers_check(found.processes),
+        "gateway": gateway_check(found.processes),
+        "workers": workers_check(found.processes),
+        "secrets": secrets_check(found.processes),
         "background_queues": _queue_check(found.work),
         "writer": check(
             writer.is_running and not writer.is_congested and writer.lag_secs < LAG_SECS,
@@ -249,30 +271,10 @@ def assess(found: Stored) -> Health:
         "mcp": check(all(state["state"] != "down" for state in states), servers=len(states)),
         "platforms": _platforms_check(found.platforms),
     }
-    return Health(found.work, found.processes, stored, states, checks, found.platforms)
-
-
-def _gateway_check(found: list[Process] | None) -> dict[str, Any]:
-    running = 0
-    silent = 0
-    for process in found or []:
-        if process.is_gateway and process.state == ProcessState.RUNNING:
-            running += 1
-            silent += process.is_silent
-    is_ready = running > silent and not request_gate.is_closed
-    return check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)
-
-
-def _workers_check(found: list[Process] | None) -> dict[str, Any]:
-    """With HERMES_DISPATCH=workers, a web process runs turns itself only where no worker lives."""
-    live = 0
-    draining = 0
-    for process in found or []:
-        if process.role == Role.WORKER and process.is_live:
-            live += 1
-            draining += process.is_draining
-    is_ok = settings.HERMES_DISPATCH != "workers" or live > draining
-    return check(is_ok, dispatch=settings.HERMES_DISPATCH, live=live, draining=draining)
+    cluster = None
+    if found.processes is not None and found.waiting is not None:
+        cluster = summarise(found.processes, found.waiting)
+    return Health(found.work, found.processes, stored, states, checks, found.platforms, cluster)
 
 
 def _queue_check(work: Work | None) -> dict[str, Any]:

@@ -4,6 +4,8 @@ import asyncio
 import atexit
 import contextvars
 import logging
+import os
+import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -42,6 +44,7 @@ logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "The runner waits for the database")
 
 RESTART_SECS = 1.0
+DRAIN_SECS = 3600.0  # for the turns of a process that an operator takes out
 # The steps behind the grace; together they take at most EXIT_SECS.
 STOP_SECS = 0.5  # the turns stop, the leases are given back
 LAST_WRITES_SECS = 0.2
@@ -56,6 +59,7 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._draining: asyncio.Task[None] | None = None
         self.runner: Runner | None = None
+        self._grace_secs: float = settings.HERMES_SHUTDOWN_GRACE
 
     def ensure_started(self, role: Role | None = None) -> None:
         """Idempotent: a start hook, lifespan or the first request calls it."""
@@ -86,8 +90,17 @@ class Runtime:
             dispatcher.runner = runner
         if runner.claims.waits_for_workers:
             runner.pass_on = dispatcher.generate
+        self._spawn(self._leave_when_asked(runner))
         loops = [_until_it_works(name, step) for name, step in _steps(runner).items()]
         await asyncio.gather(*loops)
+
+    async def _leave_when_asked(self, runner: Runner) -> None:
+        """``manage.py drain`` is a first signal with more time; a second signal still exits."""
+        while not runner.is_drain_requested:  # noqa: ASYNC110 - set by the next heartbeat
+            await asyncio.sleep(settings.HERMES_SWEEP_SECS)
+        logger.info("An operator drains this process.")
+        self._grace_secs = max(self._grace_secs, DRAIN_SECS)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     # -- the end ------------------------------------------------------------------------
     def begin_drain(self) -> None:
@@ -104,7 +117,7 @@ class Runtime:
     async def _drain(self) -> None:
         request_gate.close()
         database.submit(partial(processes.note_draining, PROCESS_ID))
-        grace = settings.HERMES_SHUTDOWN_GRACE
+        grace = self._grace_secs
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + EXIT_SECS)
         if self.runner is not None:

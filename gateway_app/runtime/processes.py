@@ -63,7 +63,7 @@ def started_at_tick(pid: int) -> str:
     return started
 
 
-def register(process_id: str, role: str) -> None:
+def register(process_id: str, role: str, secrets_digest: str = "") -> None:
     ended = RuntimeProcess.objects.exclude(state=ProcessState.RUNNING)
     ended.filter(heartbeat_at__lt=Now() - KEEP_ENDED).delete()
     RuntimeProcess.objects.create(
@@ -74,13 +74,17 @@ def register(process_id: str, role: str) -> None:
         pid_started=started_at_tick(os.getpid()),
         role=role,
         version=settings.HERMES_VERSION,
+        secrets_digest=secrets_digest,
         started_at=Now(),
         heartbeat_at=Now(),
     )
 
 
-def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int = 0) -> None:
-    """A process that was declared lost and beats is alive; it does not get its work back."""
+def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int = 0) -> bool:
+    """Whether an operator wants this process to be drained.
+
+    A process that was declared lost and beats is alive; it does not get its work back.
+    """
     mine = RuntimeProcess.objects.filter(pk=process_id).exclude(state=ProcessState.STOPPED)
     mine.update(
         heartbeat_at=Now(),
@@ -90,6 +94,7 @@ def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int
         is_draining=is_draining,
         lag_ms=lag_ms,
     )
+    return mine.filter(drain_requested_at__isnull=False).exists()
 
 
 def note_draining(process_id: str) -> None:

@@ -13,7 +13,9 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
 from gateway_app.runtime.release import release_dead
+from gateway_app.runtime.renewal import Renewal, renew
 from gateway_app.runtime.roles import Claims, Role
+from gateway_app.runtime.shared_secrets import secrets_digest
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.stop_causes import StopCause
 from gateway_app.runtime.sweeping import accessed_since, claimable_share, look
@@ -27,11 +29,9 @@ from responses_app.services.lifecycle.claim import (
     PROCESS_ID,
     Claimed,
     claim,
-    lease,
 )
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_some
-from responses_app.services.lifecycle.survey import has_open_responses
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ class Runner:
         self._slots = Slots(settings.HERMES_MAX_CONCURRENT)
         self.heartbeat = Heartbeat()
         self.pass_on = self.hint  # for the next turn of a session, which another process may claim
+        self.is_drain_requested = False
         self._slot_freed = asyncio.Event()
         self._is_closing = False  # nothing new is claimed
         self._is_interrupted = False  # what still runs was stopped for the shutdown
@@ -60,7 +61,8 @@ class Runner:
     async def register(self) -> None:
         """Make this process known to the others."""
         sent_at = time.monotonic()
-        await database.write(partial(processes.register, PROCESS_ID, self.claims.role))
+        role, digest = self.claims.role, secrets_digest()
+        await database.write(partial(processes.register, PROCESS_ID, role, digest))
         self.heartbeat.note(sent_at)
 
     # -- turns that are claimed as they are admitted ------------------------------------
@@ -194,18 +196,16 @@ class Runner:
     async def renew(self) -> None:
         """Keep the leases; notice cancellations and losses whose hints were lost."""
         before = dict(self.runs)
-        working = list(self._tasks)
-        attempts = {response_id: run.row.attempt for response_id, run in before.items()}
-
-        def renew_and_beat() -> dict[str, bool]:
-            processes.beat(PROCESS_ID, len(before), is_draining=self._is_closing)
-            if not has_open_responses():
-                return {}
-            Response.objects.release_own(PROCESS_ID, working)
-            return Response.objects.renew(PROCESS_ID, attempts, lease())
-
+        wanted = Renewal(
+            attempts={response_id: run.row.attempt for response_id, run in before.items()},
+            working=list(self._tasks),
+            is_draining=self._is_closing,
+            lag_ms=round(1000 * database.writer.lag_secs),
+        )
         sent_at = time.monotonic()
-        held = await database.write(renew_and_beat)
+        renewed = await database.write(partial(renew, wanted))
+        self.is_drain_requested = renewed.is_drain_requested
+        held = renewed.held
         self.heartbeat.note(sent_at)
         self._start_waiting()
         for response_id, run in before.items():

@@ -74,7 +74,7 @@ class Cluster:
     def __init__(self, database: Database, home: Path, redis: RedisServer, **env: str) -> None:
         self.redis = redis
         self.env = {"REDIS_URL": redis.url, **SHORT_LEASES, **env}
-        self._first = database.server(home, Server, **self.env)
+        self.first = database.server(home, Server, **self.env)
         self.home = home
         self.members: list[Server] = []
 
@@ -89,7 +89,7 @@ class Cluster:
         return self._start(WorkerProcess, env)
 
     def _start(self, kind: type[Server], env: dict[str, str]) -> Server:
-        database_url = {"DATABASE_URL": self._first.env["DATABASE_URL"]}
+        database_url = {"DATABASE_URL": self.first.env["DATABASE_URL"]}
         member = kind(self.home, **{**database_url, **self.env, **env})
         member.env["HERMES_WORKER_PORT"] = str(member.port)
         member.log_path = self.home / f"server{len(self.members)}.log"

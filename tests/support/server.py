@@ -88,7 +88,7 @@ class Server:
             **{
                 name: value
                 for name, value in os.environ.items()
-                if not name.startswith(("HERMES_", "API_SERVER_", "DATABASE_"))
+                if not name.startswith(("HERMES_", "API_SERVER_", "DATABASE_", "REDIS_"))
             },
             "DJANGO_SETTINGS_MODULE": "tests.settings",
             "HERMES_HOME": str(home),
@@ -226,6 +226,8 @@ class Server:
 def server_beside(server: Server, home: Path, kind: type[Server] = Server, /, **env: str) -> Server:
     """Another process on the same database, with a home of its own."""
     home.mkdir()
+    for name in ("api_key", "secret_key"):  # processes with other secrets are refused
+        shutil.copy(server.home / name, home / name)
     own = f"sqlite:///{server.home / 'hermes.sqlite3'}"
     return kind(home, **{"DATABASE_URL": server.env.get("DATABASE_URL", own), **env})
 

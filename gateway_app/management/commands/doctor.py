@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway_app.config.models import describe
+from gateway_app.operations.doctor.cluster import check_cluster
 from gateway_app.operations.doctor.database import check_database
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.operations.doctor.model import (
@@ -145,7 +146,12 @@ def _finding_text(finding: Finding) -> str:
 
 def _findings(timeout_secs: float, *, is_offline: bool) -> Iterator[CheckMessage]:
     yield from _registered()
-    yield from check_database()
+    is_database_fit = True
+    for message in check_database():
+        is_database_fit = is_database_fit and not message.is_serious()
+        yield message
+    if is_database_fit:
+        yield from check_cluster()
     yield from check_platforms()
     if not is_offline:
         yield from check_upstreams(timeout_secs)

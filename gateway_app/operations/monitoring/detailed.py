@@ -52,6 +52,7 @@ def all_fields(health: Health) -> dict[str, Any]:
     body["degraded"] = health.degraded
     body["work"] = health.work and asdict(health.work)
     body["processes"] = health.processes and [asdict(process) for process in health.processes]
+    body["cluster"] = health.cluster and asdict(health.cluster)
     body["storage"] = health.storage and asdict(health.storage)
     body["mcp_servers"] = health.mcp
     return body

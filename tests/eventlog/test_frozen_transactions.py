@@ -7,9 +7,8 @@ from django.db import connection, transaction
 from responses_app.eventlog.availability import limit_lock_waits
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that could end it")
-def test_the_server_ends_a_transaction_that_is_idle_for_a_lease() -> None:
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_the_server_ends_a_transaction_that_is_idle_for_a_lease(postgres_url: str) -> None:
     with transaction.atomic():
         limit_lock_waits(0.1)
         assert shown("idle_in_transaction_session_timeout") == f"{settings.HERMES_LEASE_SECS:g}s"

@@ -1,0 +1,104 @@
+"""The cluster: all processes on this database, as one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from gateway_app.models import ProcessState
+from gateway_app.operations.health_checks import check
+from gateway_app.runtime.roles import Role
+from responses_app.http.request_gate import request_gate
+from responses_app.models import Response, is_held, is_parked
+
+if TYPE_CHECKING:
+    from gateway_app.operations.health import Process
+
+SHOWN_OWNERS = 20
+
+
+@dataclass(frozen=True)
+class OwnerQueue:
+    owner: str
+    queued: int
+    oldest_secs: float
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What the database knows of turns that no process runs."""
+
+    by_owner: list[OwnerQueue]  # the longest queues first
+    expired_leases: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    roles: dict[str, int]  # live processes of each
+    versions: list[str]
+    leases_held: int
+    leases_expired: int
+    lag_ms: int  # of the slowest writer
+    queue_by_owner: list[OwnerQueue]
+
+
+def read_waiting() -> Waiting:
+    waiting = Response.objects.open().exclude(is_held()).exclude(is_parked())
+    counted = waiting.values_list("owner__username").annotate(queued=Count("pk"))
+    with_age = counted.annotate(oldest=Min("created_at")).order_by("-queued")[:SHOWN_OWNERS]
+    now = timezone.now()
+    by_owner: list[OwnerQueue] = []
+    for owner, queued, oldest in with_age:
+        by_owner.append(OwnerQueue(owner, queued, _age_secs(oldest, now)))
+    return Waiting(by_owner, Response.objects.expired().count())
+
+
+def summarise(processes: Sequence["Process"], waiting: Waiting) -> Cluster:
+    live = [process for process in processes if process.is_live]
+    versions = {process.version for process in live if process.version}
+    return Cluster(
+        roles=dict(Counter(process.role for process in live)),
+        versions=sorted(versions),
+        leases_held=sum(process.active_responses for process in live),
+        leases_expired=waiting.expired_leases,
+        lag_ms=max((process.lag_ms for process in live), default=0),
+        queue_by_owner=waiting.by_owner,
+    )
+
+
+def _age_secs(since: datetime, now: datetime) -> float:
+    return round((now - since).total_seconds(), 3)
+
+
+def workers_check(found: "list[Process] | None") -> dict[str, Any]:
+    """With HERMES_DISPATCH=workers, a web process runs turns itself only where no worker lives."""
+    live = 0
+    draining = 0
+    for process in found or []:
+        if process.role == Role.WORKER and process.is_live:
+            live += 1
+            draining += process.is_draining
+    is_ok = settings.HERMES_DISPATCH != "workers" or live > draining
+    return check(is_ok, dispatch=settings.HERMES_DISPATCH, live=live, draining=draining)
+
+
+def secrets_check(found: "list[Process] | None") -> dict[str, Any]:
+    live = [process for process in found or [] if process.is_live]
+    disagreeing = [process.id for process in live if process.has_other_secrets]
+    return check(not disagreeing, disagreeing=disagreeing)
+
+
+def gateway_check(found: "list[Process] | None") -> dict[str, Any]:
+    running = 0
+    silent = 0
+    for process in found or []:
+        if process.is_gateway and process.state == ProcessState.RUNNING:
+            running += 1
+            silent += process.is_silent
+    is_ready = running > silent and not request_gate.is_closed
+    return check(is_ready, running=running, silent=silent, draining=request_gate.is_closed)

@@ -1,0 +1,34 @@
+"""Renewal: one transaction keeps the leases of this process and stores its heartbeat."""
+
+from dataclasses import dataclass
+
+from gateway_app.runtime import processes
+from responses_app.models import Response
+from responses_app.services.lifecycle.claim import PROCESS_ID, lease
+from responses_app.services.lifecycle.survey import has_open_responses
+
+
+@dataclass(frozen=True)
+class Renewal:
+    attempts: dict[str, int]  # of the responses that run here
+    working: list[str]  # those that are claimed, run or end here
+    is_draining: bool
+    lag_ms: int
+
+
+@dataclass(frozen=True)
+class Renewed:
+    held: dict[str, bool]  # for each response that is still held: whether to cancel it
+    is_drain_requested: bool
+
+
+def renew(wanted: Renewal) -> Renewed:
+    """In the writer."""
+    is_drain_requested = processes.beat(
+        PROCESS_ID, len(wanted.attempts), is_draining=wanted.is_draining, lag_ms=wanted.lag_ms
+    )
+    held: dict[str, bool] = {}
+    if has_open_responses():
+        Response.objects.release_own(PROCESS_ID, wanted.working)
+        held = Response.objects.renew(PROCESS_ID, wanted.attempts, lease())
+    return Renewed(held, is_drain_requested)
