@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster import Cluster
 from tests.support.migrated_database import Database
 from tests.support.people import create_key
 from tests.support.server import Server, copy_home, created_id, eventually, script, server_beside, streaming, text
@@ -67,6 +68,22 @@ def test_turns_run_on_the_host_that_has_the_files_of_their_owner(host: Callable[
     [(status, output)] = outputs(second, response_id)
     assert status == "completed"
     assert "kept" in output
+
+
+def test_a_worker_passes_turns_on_to_one_that_has_the_files(
+    make_cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    """Without sweeps: what does not come from the queue does not run."""
+    cluster = make_cluster(HERMES_SWEEP_SECS="60", HERMES_LEASE_SECS="600")
+    other_home = copy_home(cluster.home, tmp_path / "other")
+    cluster.worker()
+    cluster.worker(HERMES_HOME=str(other_home))
+    web = cluster.web()
+    run(web, WRITE)
+    for _ in range(6):
+        response_id = run(web, READ)
+        assert "kept" in outputs(web, response_id)[0][1]
+        assert stored_rows(web, "response", "attempt", id=response_id) == [(1,)]
 
 
 def test_a_turn_that_finds_its_files_elsewhere_goes_on_there(host: Callable[..., Server]) -> None:

@@ -20,7 +20,7 @@ from gateway_app.management.local_cluster.programs import Report, is_root, requi
 USER = "hermes"
 DATABASE = "hermes"
 SYSTEM_USER = "postgres"  # of Debian's package
-ROOTS_FOLDER = Path("/var/lib/hermes-site")  # the home of root is closed to that user
+ROOTS_FOLDER = Path("/var/lib/hermes-cluster")  # the home of root is closed to that user
 CONNECT_SECS = 2
 
 
@@ -29,7 +29,7 @@ def default_data(home: Path) -> Path:
     if not is_root():
         return home / "cluster" / "postgresql"
     digest = hashlib.sha256(str(home).encode()).hexdigest()[:12]
-    return ROOTS_FOLDER / f"cluster-{digest}"
+    return ROOTS_FOLDER / digest
 
 
 class PostgreSQL:
