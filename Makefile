@@ -1,4 +1,4 @@
-.PHONY: help run test test-clients test-cluster test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
+.PHONY: help run cluster test test-clients test-cluster test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,6 +9,12 @@ help: ## List the targets, each with what it does
 run: .venv/.ready ## Install what is missing, migrate the database and serve
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@exec $(BIN)/python manage.py serve
+
+# PostgreSQL, Redis and nginx are found, installed with apt-get as root, or given by DATABASE_URL and REDIS_URL.
+WEB ?= 2
+WORKERS ?= 2
+cluster: .venv/.ready ## Run web processes and workers behind nginx on this machine: WEB=2, WORKERS=2
+	@exec $(BIN)/python manage.py cluster --web $(WEB) --workers $(WORKERS)
 
 # Most tests wait for a server, not for a processor; and images that forbid byte code make every start compile it all.
 test: .venv/.ready-dev test-programs ## Run all tests

@@ -1,3 +1,4 @@
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -51,6 +52,14 @@ class RuntimeProcess(models.Model):
         help_text="How long its oldest write waited at the last heartbeat.",
     )
 
+    workspaces = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Equal in processes that have the same folder of workspaces.",
+    )
+
     class Meta:
         verbose_name_plural = "runtime processes"
         indexes = [
@@ -64,3 +73,17 @@ class RuntimeProcess(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.host}:{self.pid}"
+
+
+class WorkspaceHome(models.Model):
+    """Where the files of an owner are: the folder in which a tool first used them."""
+
+    owner = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    workspaces = models.CharField(max_length=64, help_text="As that of the processes that have it.")
+    host = models.CharField(max_length=255)
+    since = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.owner_id} on {self.host}"

@@ -138,6 +138,8 @@ HERMES_TERMINAL = env.choice("HERMES_TERMINAL", "sandboxed", ("sandboxed", "unsa
 HERMES_TERMINAL_LIMITS = read_limits(env)
 HERMES_FILE_URLS = env.choice("HERMES_FILE_URLS", "refuse", ("refuse", "pass"))
 HERMES_WEB_FETCH = read_web_hosts(env.text("HERMES_WEB_FETCH"))
+HERMES_WORKSPACES = env.choice("HERMES_WORKSPACES", "pinned", ("pinned", "shared"))
+HERMES_WORKSPACE_SECS = env.seconds("HERMES_WORKSPACE_SECS", 60, low=1, high=86_400)
 HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, high=2_592_000)
 HERMES_TOOL_ITEMS = env.choice("HERMES_TOOL_ITEMS", "auto", ("auto", "function_call", "mcp_call"))
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
 
 from gateway_app.config.secrets import kept_secret
 
@@ -21,7 +22,11 @@ def ensure_admin() -> bool:
     name, password = kept_secret(
         settings.HERMES_HOME / LOGIN_FILE, f"{ADMIN_NAME} ", PASSWORD_BYTES
     ).split()
-    users.create_superuser(name, password=password)
+    try:
+        with transaction.atomic():
+            users.create_superuser(name, password=password)
+    except IntegrityError:  # another web process, which starts at the same time
+        return False
     return True
 
 

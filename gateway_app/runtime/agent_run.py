@@ -20,6 +20,7 @@ from gateway_app.runtime.recorder import Recorder
 from gateway_app.runtime.tool_runner import ToolRunner
 from gateway_app.runtime.turn_context import TurnContext
 from gateway_app.runtime.turn_log import TurnLog
+from gateway_app.runtime.workspace_calls import OwnerWorkspace
 from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.history.compaction import seal_compaction
@@ -63,17 +64,19 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
     progress = context.progress
     if context.compaction is not None:
         return run_compaction(providers, context.compaction, retries, progress.spent_on_summaries)
+    workspace = OwnerWorkspace(row, context.agent.workspace(row.owner_id))
     tool_runner = ToolRunner(
         row,
         context.call,
-        workspace=context.agent.workspace(row.owner_id),
+        workspace=workspace.path_for,
         note=log.note,
         known=context.ledger,
         noted=progress.noted,
         approved=context.approved,
     )
     call = replace(context.call, text_listener=log)
-    return run_turn(providers, call, tool_runner.run, progress, retries, tool_runner.ask)
+    run_call = partial(workspace.run, tool_runner.run)
+    return run_turn(providers, call, run_call, progress, retries, tool_runner.ask)
 
 
 async def cancel_upstream(row: Response, position: UpstreamPosition) -> None:

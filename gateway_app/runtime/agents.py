@@ -22,6 +22,7 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from gateway_app.runtime.windows import Window, WindowSource, windows
+from gateway_app.runtime.workspaces import workspaces_folder
 from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
 from responses_app.protocol.sent_reasoning import SentReasoning
@@ -122,13 +123,12 @@ class Agent:
 
     def workspace(self, owner_id: int) -> Path:
         """The same for every name the agent goes by."""
-        home: Path = settings.HERMES_HOME
         if self.profile is None or self.profile.name == DEFAULT:
             name = default_model()
         else:
             name = self.profile.name
         folder = quote(name, safe="").replace(".", "%2E")  # a profile may be called `..`
-        return home / "workspaces" / str(owner_id) / folder / TASK
+        return workspaces_folder() / str(owner_id) / folder / TASK
 
     def tools(self, requested: list[RequestTool] | None, mode: str = REPLACE) -> tuple[Tool, ...]:
         """Those the server runs: all of the profile's, or those of the MCP entries of a request.

@@ -17,7 +17,7 @@ from django.conf import settings
 from gateway_app.platforms.worker import run_in_server as run_platforms
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime import processes
-from gateway_app.runtime.cluster_dispatch import take_turns
+from gateway_app.runtime.cluster_dispatch import take_pinned_turns, take_turns
 from gateway_app.runtime.dispatch import (
     CHANNEL,
     LAYER,
@@ -170,6 +170,7 @@ def _steps(runner: Runner) -> dict[str, Callable[[], Awaitable[None]]]:
     steps["checkpoint_forever"] = checkpoint_forever
     if role == Role.WORKER and settings.REDIS_URL:
         steps["take_turns"] = partial(take_turns, runner)
+        steps["take_pinned_turns"] = partial(take_pinned_turns, runner)
     if role == Role.WEB:
         steps["run_platforms"] = run_platforms
     return steps

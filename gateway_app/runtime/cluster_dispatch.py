@@ -9,9 +9,10 @@ from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
 
 from gateway_app.runtime.dispatch import CHANNEL, InProcessDispatcher, SlotReservation
+from gateway_app.runtime.pins import is_only_here, pins
 from gateway_app.runtime.runner import Runner
+from gateway_app.runtime.workspaces import is_pinning, known_folder_name
 from responses_app.eventlog.hints import hints
-from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import SERVER, ApiError
 
@@ -52,7 +53,7 @@ class ClusterDispatcher(InProcessDispatcher):
         return super().reserve(owner_id, is_stored=is_stored)
 
     def generate(self, response_id: str, owner_id: int) -> None:
-        if self._takes_stored or _is_only_here(response_id):
+        if self._takes_stored or is_only_here(response_id):
             super().generate(response_id, owner_id)
         else:
             self._queue.send(response_id, owner_id)
@@ -62,7 +63,7 @@ class ClusterDispatcher(InProcessDispatcher):
             self.runner.cancel(response_id)
             return
         hints.note_cancelled(response_id)
-        if self._takes_stored or _is_only_here(response_id):
+        if self._takes_stored or is_only_here(response_id):
             super().cancel(response_id)
 
     @property
@@ -77,35 +78,33 @@ class PagesDispatcher(ClusterDispatcher):
         raise GenerationOff
 
 
-def _is_only_here(response_id: str) -> bool:
-    """Only this process has the log of a response that is not stored."""
-    tail = event_store.tails.find(response_id)
-    return tail is not None and tail.is_volatile
-
-
 class TurnQueue:
     """Sends turns to the next free worker; never waits, and drops what Redis does not take."""
 
     def __init__(self) -> None:
-        self._waiting: deque[dict[str, Any]] = deque(maxlen=MAX_WAITING)
+        self._waiting: deque[tuple[str, dict[str, Any]]] = deque(maxlen=MAX_WAITING)
         self._sender: asyncio.Task[None] | None = None
 
-    def send(self, response_id: str, owner_id: int) -> None:
+    def send(self, response_id: str, owner_id: int, channel: str = CHANNEL) -> None:
         if not hints.is_on:
             return
         message = {"type": "generate.run", "response_id": response_id, "owner_id": owner_id}
-        self._waiting.append(message)
+        self._waiting.append((channel, message))
         if self._sender is None or self._sender.done():
             self._sender = asyncio.get_running_loop().create_task(self._deliver())
+
+    def forward(self, folder: str, response_id: str, owner_id: int) -> None:
+        """To the workers that have this folder of workspaces."""
+        self.send(response_id, owner_id, _channel_of(folder))
 
     async def _deliver(self) -> None:
         layer = get_channel_layer(QUEUE)
         assert layer is not None
         while self._waiting:
-            message = self._waiting.popleft()
+            channel, message = self._waiting.popleft()
             try:
                 async with asyncio.timeout(SEND_SECS):
-                    await layer.send(CHANNEL, message)
+                    await layer.send(channel, message)
             except ChannelFull as error:
                 queue_log.error(error)
             except Exception as error:  # whatever the client of Redis raises
@@ -113,16 +112,27 @@ class TurnQueue:
                 self._waiting.clear()
 
 
-async def take_turns(runner: Runner) -> None:
+async def take_turns(runner: Runner, channel: str = CHANNEL) -> None:
     """In a worker: take a turn from the queue whenever a slot is free, so that none takes everything."""
     layer = get_channel_layer(QUEUE)
     assert layer is not None
     while True:
         await runner.wait_for_slot()
         try:
-            message = await layer.receive(CHANNEL)
+            message = await layer.receive(channel)
         except Exception as error:  # whatever the client of Redis raises
             queue_log.error(error)
             await asyncio.sleep(PAUSE_SECS)
         else:
             runner.hint(message["response_id"], message["owner_id"])
+
+
+async def take_pinned_turns(runner: Runner) -> None:
+    """In a worker: turns of owners whose files are here, which other workers have taken and passed on."""
+    if is_pinning():
+        pins.forward = TurnQueue().forward
+        await take_turns(runner, _channel_of(known_folder_name()))
+
+
+def _channel_of(folder: str) -> str:
+    return f"{CHANNEL}.{folder}"

@@ -9,6 +9,7 @@ from channels.consumer import AsyncConsumer
 from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
 
+from gateway_app.runtime.pins import pins
 from gateway_app.runtime.runner import Runner
 from responses_app.services.lifecycle.claim import Claimed
 
@@ -29,7 +30,11 @@ class InProcessDispatcher:
         self._sender: asyncio.Task[None] | None = None
 
     def reserve(self, owner_id: int, *, is_stored: bool = True) -> "SlotReservation | None":
-        if self.runner is None or not self.runner.reserve(owner_id):
+        if self.runner is None:
+            return None
+        if is_stored and pins.is_known_elsewhere(owner_id):
+            return None
+        if not self.runner.reserve(owner_id):
             return None
         return SlotReservation(self.runner, owner_id)
 

@@ -1,7 +1,6 @@
 """Which processes live: the rows behind leases and health."""
 
 import os
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,11 +12,11 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.runtime.workspaces import HOST, known_folder_name
 from responses_app.models import Response
 from responses_app.models.compiled import CompiledQuery
 from responses_app.services.lifecycle.claim import lease
 
-HOST = socket.gethostname()
 KEEP_ENDED = timedelta(days=30)
 GONE = ("Z", "X")  # states of /proc: ended, and not yet collected by the parent
 # Read by hand: psutil knows neither the boot id nor the PID namespace, and the rest is one file.
@@ -75,6 +74,7 @@ def register(process_id: str, role: str, secrets_digest: str = "") -> None:
         role=role,
         version=settings.HERMES_VERSION,
         secrets_digest=secrets_digest,
+        workspaces=known_folder_name(),
         started_at=Now(),
         heartbeat_at=Now(),
     )

@@ -12,6 +12,7 @@ from django.utils import timezone
 from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from gateway_app.runtime.lost_logs import end_lost_log
+from gateway_app.runtime.pins import pins
 from gateway_app.runtime.release import release_dead
 from gateway_app.runtime.renewal import Renewal, renew
 from gateway_app.runtime.roles import Claims, Role
@@ -242,6 +243,8 @@ class Runner:
             self.pass_on(following, owner_id)
 
     async def _claimed_run(self, response_id: str, owner_id: int) -> TurnRun | None:
+        if await pins.leaves(response_id, owner_id):
+            return None
         try:
             claimed = await database.write(partial(self._claim, response_id), self._register)
         except StorageUnavailable:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gateway_app.runtime import processes
 from gateway_app.runtime.roles import Claims, Role
+from gateway_app.runtime.workspaces import owners_elsewhere
 from responses_app.models import Response
 from responses_app.services.lifecycle.claim import PROCESS_ID, claimable_ids
 from responses_app.services.lifecycle.survey import Survey, survey
@@ -35,7 +36,8 @@ def claimable_share(
     free: int, full_owners: Sequence[int], peers: int, *, takes_stored: bool
 ) -> list[tuple[str, int]]:
     """This process's part of what waits: no process takes everything while others are idle."""
-    found = claimable_ids(free * peers, full_owners, is_any=takes_stored)
+    left_out = [*full_owners, *owners_elsewhere()]
+    found = claimable_ids(free * peers, left_out, is_any=takes_stored)
     part = math.ceil(len(found) / peers)
     return found[: min(part, free)]
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -76,7 +76,7 @@ class ToolRunner:
         self,
         row: Response,
         model_call: ModelCall,
-        workspace: Path,
+        workspace: Callable[[str], Awaitable[Path]],
         note: Callable[[Event], None],
         known: dict[str, ToolEvent],
         noted: Collection[tuple[str, str]],
@@ -284,7 +284,8 @@ class ToolRunner:
         try:
             arguments = read_arguments(call.arguments, tool.parameters)
             room = self._cap.shared_by(call).tokens
-            context = ToolContext(self._workspace, progress.add, notes_of(self._row), room)
+            workspace = await self._workspace(call.name)
+            context = ToolContext(workspace, progress.add, notes_of(self._row), room)
             async with asyncio.timeout(tool.time_limit_secs) as limit:
                 output = await tool.run(arguments, context)
             if isinstance(output, ToolOutput):

@@ -134,6 +134,10 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         """Give the row back after an attempt that failed by itself; it counts as a crash."""
         return self.open().filter(pk=response_id, attempt=attempt)._free(is_crash=True) == 1
 
+    def give_back(self, response_id: str, attempt: int) -> bool:
+        """Free a row that another process can go on with; no crash."""
+        return self.open().filter(pk=response_id, attempt=attempt)._free(is_crash=False) == 1
+
     def in_known_format(self) -> "ResponseQuerySet":
         """Without logs of a newer version, which could not read what this one appends."""
         return self.filter(LessThanOrEqual(_newest_format(), FORMAT_VERSION))

@@ -50,7 +50,7 @@ def plan_lines(work: Callable[[], Any]) -> list[str]:
     prefix = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
     lines: list[str] = []
     for sql, params in seen:
-        if re.match("SELECT|UPDATE|DELETE", sql):
+        if re.match("SELECT|UPDATE|DELETE|WITH", sql):
             with connection.cursor() as cursor:
                 cursor.execute(prefix + sql, params)
                 lines += [str(row[-1]).strip() for row in cursor.fetchall()]

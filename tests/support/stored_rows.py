@@ -4,7 +4,8 @@ from typing import Any
 
 from tests.support.server import Server, eventually
 
-APPS = {"runtimeprocess": "gateway_app", "user": "auth", "permission": "auth"}  # every other table is of responses_app
+# Every other table is of responses_app.
+APPS = {"runtimeprocess": "gateway_app", "workspacehome": "gateway_app", "user": "auth", "permission": "auth"}
 ENDED_LONG_AGO = "2020-01-01 00:00:00+00:00"
 
 

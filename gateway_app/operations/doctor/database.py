@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.operations.doctor.messages import Ok
+from gateway_app.operations.doctor.workspaces import check_workspaces
 from gateway_app.runtime import recovery
 from responses_app.database import READ_THREADS
 from responses_app.models import Response
@@ -45,6 +46,7 @@ def check_database() -> Iterator[checks.CheckMessage]:
     if connection.vendor == "postgresql":
         yield _check_connections()
     yield from _check_work()
+    yield from check_workspaces()
 
 
 def _missing_migrations() -> int:

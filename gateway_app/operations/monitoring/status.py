@@ -12,7 +12,7 @@ from gateway_app.operations import health
 from gateway_app.operations.database_probe import TROUBLE, ask
 from gateway_app.operations.monitoring.remote import UNREACHABLE, Remote
 from gateway_app.platforms.states import PlatformReport, platform_reports
-from gateway_app.runtime.processes import HOST
+from gateway_app.runtime.workspaces import HOST
 from responses_app.models import Session
 
 ACTIVE_SPAN = timedelta(minutes=5)
