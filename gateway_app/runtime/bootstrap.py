@@ -6,28 +6,19 @@ import contextvars
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from channels.layers import get_channel_layer
-from channels.worker import Worker
 from django.conf import settings
 
-from gateway_app.platforms.worker import run_in_server as run_platforms
 from gateway_app.providers.registry import get_providers
 from gateway_app.runtime import processes
-from gateway_app.runtime.cluster_dispatch import take_pinned_turns, take_turns
-from gateway_app.runtime.dispatch import (
-    CHANNEL,
-    LAYER,
-    GenerateConsumer,
-    InProcessDispatcher,
-)
-from gateway_app.runtime.evictions import Evictions
+from gateway_app.runtime.dispatch import InProcessDispatcher
 from gateway_app.runtime.hint_exchange import follow_hints, send_hints
-from gateway_app.runtime.mcp import start_toolset, stop_toolset
+from gateway_app.runtime.mcp import stop_toolset
 from gateway_app.runtime.memory import limit_heaps, spare_collections
+from gateway_app.runtime.process_loops import loops_of, unavailable_log, until_it_works
 from gateway_app.runtime.roles import Role, web_role
 from gateway_app.runtime.runner import Runner
 from gateway_app.runtime.signals import end_children, exit_after
@@ -35,16 +26,12 @@ from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sand
 from responses_app.database import database
 from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog.store import event_store
-from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import StorageUnavailable
-from responses_app.services.lifecycle.checkpoint import checkpoint_forever
 from responses_app.services.lifecycle.claim import PROCESS_ID
 
 logger = logging.getLogger(__name__)
-unavailable_log = ThrottledLog(logger, "The runner waits for the database")
 
-RESTART_SECS = 1.0
 DRAIN_SECS = 3600.0  # for the turns of a process that an operator takes out
 # The steps behind the grace; together they take at most EXIT_SECS.
 STOP_SECS = 0.5  # the turns stop, the leases are given back
@@ -74,8 +61,8 @@ class Runtime:
         self._spawn(self._run(self.runner))
         if settings.REDIS_URL:
             event_store.share()
-            self._spawn(_until_it_works("send_hints", send_hints))
-            self._spawn(_until_it_works("follow_hints", partial(follow_hints, self.runner)))
+            self._spawn(until_it_works("send_hints", send_hints))
+            self._spawn(until_it_works("follow_hints", partial(follow_hints, self.runner)))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         # A fresh context: the context variables of the first request must not live on here.
@@ -83,7 +70,7 @@ class Runtime:
         self._tasks.append(loop.create_task(work, context=contextvars.Context()))
 
     async def _run(self, runner: Runner) -> None:
-        await _until_it_works("register", runner.register)
+        await until_it_works("register", runner.register)
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)
@@ -95,8 +82,8 @@ class Runtime:
             runner.pass_on = dispatcher.generate
         self._spawn(self._leave_when_asked(runner))
         async with asyncio.TaskGroup() as loops:  # ends after all of its tasks, unlike gather
-            for name, step in _steps(runner).items():
-                loops.create_task(_until_it_works(name, step))
+            for name, step in loops_of(runner).items():
+                loops.create_task(until_it_works(name, step))
 
     async def _leave_when_asked(self, runner: Runner) -> None:
         """``manage.py drain`` is a first signal with more time; a second signal still exits."""
@@ -152,30 +139,6 @@ class Runtime:
         await asyncio.wait([retiring, *self._tasks], timeout=max(rest, STOP_SECS))
 
 
-def _steps(runner: Runner) -> dict[str, Callable[[], Awaitable[None]]]:
-    """The loops of this process, by its role."""
-    role = runner.claims.role
-    steps: dict[str, Callable[[], Awaitable[None]]] = {"renew_forever": runner.renew_forever}
-    if role == Role.PAGES:
-        return steps
-    local = Worker(
-        GenerateConsumer.as_asgi(runner=runner),
-        channels=[CHANNEL],
-        channel_layer=get_channel_layer(LAYER),
-    )
-    steps["start_toolset"] = start_toolset
-    steps["worker"] = local.handle
-    steps["sweep_forever"] = runner.sweep_forever
-    steps["evict_forever"] = Evictions().evict_forever
-    steps["checkpoint_forever"] = checkpoint_forever
-    if role == Role.WORKER and settings.REDIS_URL:
-        steps["take_turns"] = partial(take_turns, runner)
-        steps["take_pinned_turns"] = partial(take_pinned_turns, runner)
-    if role == Role.WEB:
-        steps["run_platforms"] = run_platforms
-    return steps
-
-
 def _look_for_sandbox() -> None:
     """Before the first turn, as it runs a program."""
     if lacks_sandbox(settings.HERMES_TERMINAL):
@@ -195,19 +158,6 @@ async def _retire(runner: Runner) -> None:
         await runner.retire()
     except StorageUnavailable as error:
         unavailable_log.error(error)
-
-
-async def _until_it_works(name: str, step: Callable[[], Awaitable[None]]) -> None:
-    """A loop that ends unnoticed would leave a server that admits and never generates."""
-    while True:
-        try:
-            return await step()
-        except StorageUnavailable as error:
-            unavailable_log.error(error)
-            await asyncio.sleep(RESTART_SECS)
-        except Exception as error:
-            logger.error("%s failed and is started again.", name, exc_info=error)
-            await asyncio.sleep(RESTART_SECS)
 
 
 runtime = Runtime()
