@@ -2,9 +2,12 @@
 
 import asyncio
 import base64
+import gc
 import threading
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
+import httpx2
 import pytest
 
 from gateway_app.agent.events import ModelFailed
@@ -67,6 +70,19 @@ async def test_credentials_of_an_address_and_of_a_proxy_are_sent_apart(
     assert asked.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:word").decode()
     assert asked.headers["host"] == "models.example.com"
     assert "pass" not in asked.path
+
+
+async def test_a_request_is_not_kept_while_its_answer_is_read(providers: Providers) -> None:
+    gate = threading.Event()
+    providers.stub.play(Text("a"), Gate(gate), Text("b"), Finish())
+    async with aclosing(providers.provider(MODE).stream(CALL)) as events:
+        await anext(events)
+        gc.collect()
+        kept = [found for found in gc.get_objects() if isinstance(found, httpx2.Request)]
+        gate.set()
+        rest = [event async for event in events]
+    assert rest
+    assert kept == []
 
 
 async def test_the_time_between_two_reads_is_no_silence(providers: Providers) -> None:
