@@ -27,6 +27,7 @@ from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentPr
 from responses_app.protocol.sent_reasoning import SentReasoning
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
+from responses_app.services.workspaces import workspaces_of
 
 RequestTool = dict[str, Any]  # an entry of the request's `tools`
 
@@ -111,13 +112,12 @@ class Agent:
 
     def workspace(self, owner_id: int) -> Path:
         """The same for every name the agent goes by."""
-        home: Path = settings.HERMES_HOME
         if self.profile is None or self.profile.name == DEFAULT:
             name = default_model()
         else:
             name = self.profile.name
         folder = quote(name, safe="").replace(".", "%2E")  # a profile may be called `..`
-        return home / "workspaces" / str(owner_id) / folder / TASK
+        return workspaces_of(owner_id) / folder / TASK
 
     def tools(self, requested: list[RequestTool] | None, mode: str = REPLACE) -> tuple[Tool, ...]:
         """Those the server runs: all of the profile's, or those of the MCP entries of a request.

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from responses_app.admin.dates import DateRangeFilter
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
@@ -28,7 +29,8 @@ class ToolEventAdmin(ReadOnlyAdmin):
         "decided_by",
         "attempt",
     )
-    list_filter = ("status", "decision", "started_at")
+    list_filter = ("status", "decision", ("started_at", DateRangeFilter))
+    date_hierarchy = "started_at"
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
     list_defer = ("arguments", "output", "images")

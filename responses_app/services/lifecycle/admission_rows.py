@@ -121,6 +121,7 @@ def _admitted_columns(
         "owner_id": admission.owner_id,
         "session": placement.session,
         "previous": placement.previous,
+        "retry_of": admission.retry_of,
         "conversation": placement.conversation,
         "is_history_resent": repeated is not None,
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,

@@ -1,0 +1,15 @@
+"""The folders in which the tools of an owner's agents keep files."""
+
+from pathlib import Path
+
+from django.conf import settings
+
+
+def workspaces_of(owner_id: int) -> Path:
+    """One folder for each agent is in it."""
+    home: Path = settings.HERMES_HOME
+    return home / "workspaces" / str(owner_id)
+
+
+def count_files(folder: Path) -> int:
+    return sum(not path.is_dir() or path.is_symlink() for path in folder.rglob("*"))
