@@ -68,9 +68,8 @@ def fill(name: str, home: Path, rows: int = ROWS, **fields: Any) -> User:
         )
         previous = row
         InputItem.objects.create(response=row, position=0, item={})
-        EventSegment.objects.create(
-            *(None, row.pk, 1, 0, 0, 0, 1), is_final=True, commit_marks="0:1", frames=b"x"
-        )
+        positions = {"first_position": 0, "last_position": 0, "first_sequence": 0, "next_sequence": 1}
+        EventSegment.objects.create(response=row, attempt=1, commit_marks="0:1", frames=b"x", **positions)
         event = ToolEvent.objects.create(response=row, call_id="c", name="t", attempt=1)
         digest = {"name": "t", "arguments_digest": "d", "granted_by": "operator ada"}
         ApprovalGrant.objects.create(owner=owner, call=event, **digest)

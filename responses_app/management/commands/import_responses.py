@@ -15,6 +15,9 @@ from responses_app.management.progress import Progress
 from responses_app.services.archive.checking import BadRecord
 from responses_app.services.archive.restore import Outcome, Restore
 
+BATCH_RECORDS = 20  # in one transaction: the writes of all streams wait for it
+BATCH_BYTES = 4_000_000
+
 
 class Command(BaseCommand):
     help = (
@@ -42,13 +45,14 @@ class Command(BaseCommand):
         outcomes: Counter[Outcome] = Counter()
         refused = 0
         with Progress(self.stderr, "read") as progress, _opened(file) as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    outcomes[restore.restore(_parsed(line))] += 1
-                except BadRecord as error:
-                    refused += 1
-                    self.stderr.write(f"Line {number}{_named(line)}: {error}")
-                progress.add()
+            for batch in _batches(lines):
+                for number, line, outcome in _restored(restore, batch):
+                    if isinstance(outcome, BadRecord):
+                        refused += 1
+                        self.stderr.write(f"Line {number}{_named(line)}: {outcome}")
+                    else:
+                        outcomes[outcome] += 1
+                progress.add(len(batch))
         added = f"{outcomes[Outcome.ADDED]} added"
         if dry_run:
             added = f"Would add {outcomes[Outcome.ADDED]}"
@@ -59,11 +63,33 @@ class Command(BaseCommand):
             )
 
 
-def _parsed(line: bytes) -> Any:
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise BadRecord(f"it is not JSON ({error}). Is the file whole?") from error
+def _batches(lines: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    """What is stored in one transaction; at most a few megabytes."""
+    batch: list[tuple[int, bytes]] = []
+    size = 0
+    for number, line in enumerate(lines, 1):
+        batch.append((number, line))
+        size += len(line)
+        if len(batch) == BATCH_RECORDS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _restored(
+    restore: Restore, batch: list[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes, Outcome | BadRecord]]:
+    records: list[Any] = []
+    broken: dict[int, BadRecord] = {}
+    for number, line in batch:
+        try:
+            records.append(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            broken[number] = BadRecord(f"it is not JSON ({error}). Is the file whole?")
+    outcomes = iter(restore.restore(records))
+    for number, line in batch:
+        yield number, line, broken.get(number) or next(outcomes)
 
 
 def _named(line: bytes) -> str:

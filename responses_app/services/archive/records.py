@@ -140,9 +140,13 @@ def response_records(rows: list[Response]) -> Iterator[Record]:
     logs = read_stored_logs(ids)
     inputs = inputs_of(ids)
     tools: dict[str, list[Record]] = defaultdict(list)
+    actors: set[str] = set()
     for tool in ToolEvent.objects.filter(response_id__in=ids).order_by("pk"):
         tools[tool.response_id].append(columns(tool, TOOL_LEFT_OUT))
-    names = actor_names(row.requested_by for row in rows)
+        actors.add(tool.decided_by)
+    for row in rows:
+        actors |= {row.requested_by, row.cancel_requested_by}
+    names = actor_names(actors)
     for row in rows:
         segments = up_to_end(logs[row.pk])
         conversation = None
@@ -156,13 +160,20 @@ def response_records(rows: list[Response]) -> Iterator[Record]:
             "conversation": conversation,
             "previous": row.previous_id,
             "retry_of": row.retry_of,
-            "requested_by": names.get(row.requested_by),
+            "keys": _named(names, row, tools[row.pk]),
             "response": columns(row, RESPONSE_LEFT_OUT),
             "input_items": inputs[row.pk],
             "events": _events(segments),
             "commits": _commits(segments),
             "tool_events": tools[row.pk],
         }
+
+
+def _named(names: dict[str, str], row: Response, tools: list[Record]) -> dict[str, str]:
+    """The names of the keys that a record mentions: their numbers mean nothing on another server."""
+    mentioned = {row.requested_by, row.cancel_requested_by}
+    mentioned |= {tool["decided_by"] for tool in tools}
+    return {actor: names[actor] for actor in sorted(mentioned) if actor in names}
 
 
 def _events(segments: Iterable[Segment]) -> list[orjson.Fragment]:
