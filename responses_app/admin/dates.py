@@ -97,7 +97,9 @@ def date_links(changelist: ChangeList) -> DateLinks | None:
         days = [one for one in _days(year, month) if first <= one <= last]
         choices = [links.day(one) for one in days]
         if day:
-            return DateLinks(links.month(date(year, month, 1)), [links.title(date(year, month, day))])
+            return DateLinks(
+                links.month(date(year, month, 1)), [links.title(date(year, month, day))]
+            )
         return DateLinks(links.year(year), choices)
     if year or first.year == last.year:
         months = [date(year or first.year, number, 1) for number in range(1, 13)]

@@ -7,6 +7,7 @@ from django.utils.html import format_html
 
 from responses_app.admin.paging import KeysetChangeList
 
+
 def badge(status: str) -> str:
     return format_html('<span class="hs-state hs-{}">{}</span>', status, status.replace("_", " "))
 

@@ -53,9 +53,8 @@ def test_old_responses_are_found_behind_many_newer_ones() -> None:
     first = asked("the needle")
     newest = make_row()
     copy_response(newest, 2500)
-    SearchEntry.objects.bulk_create(
-        SearchEntry(response_id=pk, words="the haystack") for pk in Response.objects.exclude(pk=first.pk).values_list("pk", flat=True)
-    )
+    others = Response.objects.exclude(pk=first.pk).values_list("pk", flat=True)
+    SearchEntry.objects.bulk_create(SearchEntry(response_id=pk, words="the haystack") for pk in others)
     assert found("needle") == {first.pk}
     assert len(found("the")) == 2502
     sessions = search_sessions(Session.objects.all(), "the")

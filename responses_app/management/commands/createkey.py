@@ -4,6 +4,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
+from responses_app.management.examples import add_examples
 from responses_app.models import ApiKey
 
 KEY_NAME_CHARS = 100
@@ -14,6 +15,11 @@ class Command(BaseCommand):
     help = "Create an API key. Its secret is printed once and stored nowhere."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "createkey laptop",
+            "createkey phone --owner ada",
+        )
         parser.add_argument("name", help="what the key is for; unique")
         parser.add_argument(
             "--owner",

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from responses_app.management.examples import add_examples
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
@@ -22,10 +23,15 @@ class Command(BaseCommand):
     help = (
         "Erase everything of an owner: responses, sessions, conversations, tool events, notes, "
         "platform messages, grants, the search index, files of tools, keys, and the user, unless "
-        "it is of the staff. Prints a receipt as JSON. Example: manage.py erase_owner ada --dry-run"
+        "it is of the staff. Prints a receipt as JSON."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "erase_owner ada --dry-run",
+            "erase_owner ada > receipt.json",
+        )
         parser.add_argument("name", help="the user name of the owner")
         parser.add_argument(
             "--dry-run", action="store_true", help="count what would be erased, and erase nothing"

@@ -3,20 +3,23 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from responses_app.management.examples import add_examples
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
 from responses_app.services.archive.checking import BadRecord
 from responses_app.services.archive.restore import Outcome, Restore
 
-BATCH_RECORDS = 20  # in one transaction: the writes of all streams wait for it
+BATCH_RECORDS = 50  # in one transaction: the writes of all streams wait for it
 BATCH_BYTES = 4_000_000
+BLOCK_BYTES = 1_000_000
 
 
 class Command(BaseCommand):
@@ -26,6 +29,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "import_responses all.jsonl --dry-run",
+            "import_responses all.jsonl",
+        )
         parser.add_argument("file", help="JSON lines; - for the standard input")
         parser.add_argument(
             "--owner",
@@ -44,11 +52,12 @@ class Command(BaseCommand):
         restore = Restore(user, is_rehearsal=dry_run, open_transaction=PacedTransactions().begin)
         outcomes: Counter[Outcome] = Counter()
         refused = 0
-        with Progress(self.stderr, "read") as progress, _opened(file) as lines:
+        with Progress(self.stderr, "read", _count(file)) as progress, _opened(file) as lines:
             for batch in _batches(lines):
                 for number, line, outcome in _restored(restore, batch):
                     if isinstance(outcome, BadRecord):
                         refused += 1
+                        progress.clear()
                         self.stderr.write(f"Line {number}{_named(line)}: {outcome}")
                     else:
                         outcomes[outcome] += 1
@@ -61,6 +70,14 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{refused} of {progress.count} records were refused; the lines above say why."
             )
+
+
+def _count(name: str) -> int | None:
+    """How many lines a file has; None for a pipe."""
+    if not Path(name).is_file():
+        return None
+    with _opened(name) as file:
+        return sum(block.count(b"\n") for block in iter(partial(file.read, BLOCK_BYTES), b""))
 
 
 def _batches(lines: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:

@@ -4,6 +4,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from responses_app.management.examples import add_examples
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
@@ -28,6 +29,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "prune_responses --days 30 --dry-run",
+            "prune_responses --keep 10000 --status completed",
+        )
         parser.add_argument(
             "--days",
             type=float,

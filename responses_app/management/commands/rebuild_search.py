@@ -3,6 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from responses_app.management.examples import add_examples
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
 from responses_app.models import SearchEntry
@@ -13,10 +14,15 @@ from responses_app.services.search.rebuild import clear, rebuild, searchable
 class Command(BaseCommand):
     help = (
         "Add to the search index what is stored and not in it yet: after an upgrade from a version "
-        "without it. Example: manage.py rebuild_search --all"
+        "without it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "rebuild_search",
+            "rebuild_search --all",
+        )
         parser.add_argument("--all", action="store_true", help="empty the index first")
 
     def handle(self, *args: Any, all: bool, **options: Any) -> None:

@@ -54,7 +54,7 @@ def store_admission(
     """
     placement = find_placement(admission, reads)
     first_new = len(admission.items) - len(placement.items)
-    decider = Decider(admission.requested_by, admission.authority)
+    decider = Decider(admission.requested_by, admission.authority, admission.owner_id)
     decide_requests(admission.owner_id, decider, placement.items, first_new)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
