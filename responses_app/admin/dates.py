@@ -39,7 +39,8 @@ class DateRangeFilter(admin.DateFieldListFilter):
         super().__init__(field, request, params, model, model_admin, field_path)
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().queryset(request, queryset)
+        rows = super().queryset(request, queryset)
+        assert rows is not None
         if self.first_day:
             rows = rows.filter((f"{self.field_path}__gte", _start_of(self.first_day)))
         if self.last_day:

@@ -15,7 +15,7 @@ def badge(status: str) -> str:
 class ReadOnlyAdmin(admin.ModelAdmin):
     """Shows rows of a table of any size, and changes nothing."""
 
-    change_list_template: str | None = "admin/responses_app/change_list.html"
+    change_list_template: ClassVar[str | None] = "admin/responses_app/change_list.html"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER  # each would count the whole table
     list_per_page = 50

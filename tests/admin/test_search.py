@@ -1,5 +1,7 @@
 """Search: words of questions and answers over everything stored, and beginnings of ids."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
@@ -22,7 +24,7 @@ def message(role: str, text: str) -> Item:
     return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
 
 
-def asked(question: str, answer: str = "", **fields: object) -> Response:
+def asked(question: str, answer: str = "", **fields: Any) -> Response:
     row = make_row(output=[message("assistant", answer)], **fields)
     InputItem.objects.create(response=row, position=0, item=message("user", question))
     store_words(read_words([row.pk]))

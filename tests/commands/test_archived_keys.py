@@ -3,6 +3,7 @@
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -29,7 +30,7 @@ def imported(file: Path) -> Response:
     return Response.objects.get()
 
 
-def request_of(key: ApiKey, **fields: object) -> Response:
+def request_of(key: ApiKey, **fields: Any) -> Response:
     """Without content, so that it needs no log."""
     row = make_row(requested_by=f"key {key.pk}", cancel_requested_by=f"key {key.pk}", is_stored=False, **fields)
     ToolEvent.objects.create(response=row, call_id="c", name="t", attempt=1, decided_by=f"key {key.pk}")

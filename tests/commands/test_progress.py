@@ -42,11 +42,10 @@ def test_elsewhere_each_report_is_a_line() -> None:
     assert written.getvalue() == "... 3 read\n"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["createkey", "erase_owner", "export_responses", "import_responses"]
-    + ["prune_responses", "rebuild_search", "seed_responses"],
-)
+COMMANDS = "createkey erase_owner export_responses import_responses prune_responses rebuild_search seed_responses"
+
+
+@pytest.mark.parametrize("name", COMMANDS.split())
 def test_the_help_of_a_command_ends_with_examples(name: str) -> None:
     command = load_command_class("responses_app", name)
     text = command.create_parser("manage.py", name).format_help()
