@@ -36,7 +36,7 @@ async def checkpoint_forever() -> None:
 
 def clean_files() -> None:
     """For a command that has erased content. A server that uses the files does it by itself."""
-    if connection.vendor == "sqlite":
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
         truncate_wal()
 
 
