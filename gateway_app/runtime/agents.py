@@ -22,12 +22,12 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from gateway_app.runtime.windows import Window, WindowSource, windows
-from gateway_app.runtime.workspaces import workspaces_folder
 from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
 from responses_app.protocol.sent_reasoning import SentReasoning
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
 from responses_app.services.profiles import DEFAULT, default_model, find_profile
+from responses_app.services.workspaces import workspaces_of
 
 RequestTool = dict[str, Any]  # an entry of the request's `tools`
 
@@ -128,7 +128,7 @@ class Agent:
         else:
             name = self.profile.name
         folder = quote(name, safe="").replace(".", "%2E")  # a profile may be called `..`
-        return workspaces_folder() / str(owner_id) / folder / TASK
+        return workspaces_of(owner_id) / folder / TASK
 
     def tools(self, requested: list[RequestTool] | None, mode: str = REPLACE) -> tuple[Tool, ...]:
         """Those the server runs: all of the profile's, or those of the MCP entries of a request.

@@ -9,7 +9,6 @@ import socket
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -20,19 +19,14 @@ from gateway_app.config.secrets import kept_secret
 from gateway_app.models import RuntimeProcess, WorkspaceHome
 from gateway_app.runtime.roles import Role
 from responses_app.models import Response
+from responses_app.services.workspaces import workspaces_folder
 
 logger = logging.getLogger(__name__)
 
 HOST = socket.gethostname()
-FOLDER = "workspaces"
 NAME_FILE = ".name"
 NAME_BYTES = 9
 PINNED = "pinned"
-
-
-def workspaces_folder() -> Path:
-    home: Path = settings.HERMES_HOME
-    return home / FOLDER
 
 
 @cache

@@ -9,8 +9,11 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from responses_app.models import Kind
+from responses_app.admin.searching import with_rows
+from responses_app.models import Kind, Response, ToolEvent
+from responses_app.models.distinct import distinct_values
 from responses_app.services.conversations import SOURCE
+from responses_app.services.keys import actor_names
 from responses_app.services.profiles import DEFAULT_NAMES, default_model, profile_names
 
 MAX_CHOICES = 200
@@ -49,6 +52,41 @@ class OwnerFilter(OneValueFilter):
     def names(self) -> list[str]:
         owners = User.objects.filter(Q(api_keys__isnull=False) | Q(is_superuser=True)).distinct()
         return list(owners.order_by("username").values_list("username", flat=True)[:MAX_CHOICES])
+
+
+class KeyFilter(OneValueFilter):
+    title = "key or operator"
+    parameter_name = "requested_by"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        actors = self.names()
+        named = actor_names(actors)
+        return [(actor, named.get(actor, actor)) for actor in actors]
+
+    def names(self) -> list[str]:
+        actors = distinct_values(Response, "requested_by", MAX_CHOICES)
+        return [actor for actor in actors if actor]
+
+
+class ErrorFilter(OneValueFilter):
+    title = "error"
+    parameter_name = "error_code"
+
+    def names(self) -> list[str]:
+        return distinct_values(Response, "error_code", MAX_CHOICES)
+
+
+class ToolFilter(OneValueFilter):
+    title = "tool"
+    parameter_name = "tool"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() is None:
+            return queryset
+        return with_rows(queryset, ToolEvent.objects.filter(name=self.value()))
+
+    def names(self) -> list[str]:
+        return distinct_values(ToolEvent, "name", MAX_CHOICES)
 
 
 class ModelFilter(OneValueFilter):

@@ -1,32 +1,21 @@
-from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 
-COUNTED_ROWS = 1000  # counting more costs more than the page itself
+from responses_app.admin.paging import KeysetChangeList
 
 
 def badge(status: str) -> str:
     return format_html('<span class="hs-state hs-{}">{}</span>', status, status.replace("_", " "))
 
 
-class CappedPaginator(Paginator):
-    """Counts up to a limit; filters and search lead to rows beyond it."""
-
-    @cached_property
-    def count(self) -> int:
-        rows = cast("QuerySet[Model]", self.object_list)
-        return len(rows.order_by().values_list("pk")[:COUNTED_ROWS])
-
-
 class ReadOnlyAdmin(admin.ModelAdmin):
     """Shows rows of a table of any size, and changes nothing."""
 
-    paginator = CappedPaginator
+    change_list_template: ClassVar[str | None] = "admin/responses_app/change_list.html"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER  # each would count the whole table
     list_per_page = 50
@@ -39,6 +28,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     class Media:
         css = {"all": ["responses_app/admin.css"]}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
+        return KeysetChangeList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)

@@ -9,7 +9,8 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from responses_app.admin.actions import ResponseActions
-from responses_app.admin.filters import ModelFilter, OwnerFilter
+from responses_app.admin.dates import DateRangeFilter
+from responses_app.admin.filters import ErrorFilter, KeyFilter, ModelFilter, OwnerFilter, ToolFilter
 from responses_app.admin.readonly import badge
 from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
@@ -34,7 +35,17 @@ class ResponseAdmin(ResponseActions):
         "kind",
     )
     list_annotations: ClassVar[dict[str, Any]] = {"asked": question_excerpt()}
-    list_filter = ("status", "kind", ModelFilter, OwnerFilter, "created_at")
+    list_filter = (
+        "status",
+        "kind",
+        ModelFilter,
+        OwnerFilter,
+        KeyFilter,
+        ErrorFilter,
+        ToolFilter,
+        ("created_at", DateRangeFilter),
+    )
+    date_hierarchy = "created_at"
     list_prefetch_related = ("owner", "session")
     list_defer = (
         "request",

@@ -1,27 +1,33 @@
-"""Search by indexes: whole ids and names, and the text of the newest requests."""
+"""Search by indexes: ids and their beginnings, whole names, and words of questions and answers."""
 
-import json
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from responses_app.models import Conversation, InputItem, Response, Session, ToolEvent
+from responses_app.models import Conversation, Response, SearchEntry, Session, ToolEvent
+from responses_app.protocol.ids import RESPONSE_PREFIX
+from responses_app.services.search.words import words_in
 
-SEARCHED_ROWS = 10_000  # whose text is searched; older responses are found by their ids
 MAX_NAMED = 1000  # rows with the same name
+MAX_TITLED = 10_000  # sessions with the same words in their titles
+FEW = 2000  # rows that are read and sorted; more are found on the way through the list
+ELLIPSIS = "…"  # after the beginnings of ids in lists
 HELP = (
-    "A whole id (response, session, conversation or call), an owner's name, "
-    f"or text of one of the newest {SEARCHED_ROWS:,} requests."
+    "An id (response, session, conversation or call) or the beginning of a response's id, "
+    "an owner's name, or words of questions and answers."
 )
 
 
 def search_responses(rows: QuerySet[Response], term: str) -> QuerySet[Response]:
-    """The responses of the first kind of object with this id or name; else those with this text.
+    """The responses of the first kind of object with this id or name; else those with these words.
 
     Each step is a condition on one column: no index serves several that are joined with OR.
     """
-    if Response.objects.filter(pk=term).exists():
-        return rows.filter(pk=term)
+    beginning = term.removesuffix(ELLIPSIS)
+    if len(beginning) > len(RESPONSE_PREFIX) and beginning.startswith(RESPONSE_PREFIX):
+        return rows.filter(_begins_with(beginning))
     sessions = Session.objects.filter(public_id=term)
     if sessions.exists():
         return rows.filter(session_id__in=list(sessions.values_list("pk", flat=True)[:MAX_NAMED]))
@@ -32,7 +38,10 @@ def search_responses(rows: QuerySet[Response], term: str) -> QuerySet[Response]:
     if conversations:
         return rows.filter(conversation_id__in=[conversation.pk for conversation in conversations])
     calls = ToolEvent.objects.filter(call_id=term).values_list("response_id", flat=True)
-    return rows.filter(pk__in=list(calls[:MAX_NAMED]) or _asked_about(term))
+    called = list(calls[:MAX_NAMED])
+    if called:
+        return rows.filter(pk__in=called)
+    return _with_words(rows, term)
 
 
 def search_sessions(rows: QuerySet[Session], term: str) -> QuerySet[Session]:
@@ -47,10 +56,18 @@ def search_sessions(rows: QuerySet[Session], term: str) -> QuerySet[Session]:
     conversations = find_conversations(term)
     if conversations:
         return rows.filter(pk__in=[conversation.session_id for conversation in conversations])
-    newest = Session.objects.order_by("-last_active_at").values("pk")[:SEARCHED_ROWS]
-    titled = Session.objects.filter(pk__in=newest, title__icontains=term).values("pk")
-    asked = Response.objects.filter(pk__in=_asked_about(term)).values("session_id")
-    return rows.filter(Q(pk__in=titled) | Q(pk__in=asked))
+    titled = Session.objects.filter(title__icontains=term).values_list("pk", flat=True)
+    ids = set(titled[:MAX_TITLED])
+    words = words_in(term)
+    if not words:
+        return rows.filter(pk__in=ids)
+    found = SearchEntry.objects.with_words(words)
+    few = list(found.values_list("response_id", flat=True)[: FEW + 1])
+    if len(few) <= FEW:
+        turns = Response.objects.filter(pk__in=few)
+        return rows.filter(pk__in=ids.union(turns.values_list("session_id", flat=True)))
+    asked = Response.objects.filter(Exists(found.filter(response=OuterRef("pk"))))
+    return rows.filter(Q(pk__in=ids) | Exists(asked.filter(session=OuterRef("pk"))))
 
 
 def search_conversations(rows: QuerySet[Conversation], term: str) -> QuerySet[Conversation]:
@@ -73,14 +90,27 @@ def find_conversations(term: str) -> list[Conversation]:
     return found
 
 
-def _asked_about(term: str) -> list[str]:
-    """The newest responses with this text in their input."""
-    # SQLite searches the text as it was written, with escapes; PostgreSQL removes most of them.
-    escaped = json.dumps(term)[1:-1]
-    plain = json.dumps(term, ensure_ascii=False)[1:-1]
-    found = InputItem.objects.filter(Q(item__icontains=escaped) | Q(item__icontains=plain))
-    newest = Response.objects.order_by("-created_at").values_list("created_at", flat=True)
-    for oldest_searched in newest[SEARCHED_ROWS - 1 : SEARCHED_ROWS]:
-        found = found.filter(response__created_at__gte=oldest_searched)
-    ids = found.order_by("-response__created_at").values_list("response_id", flat=True)[:MAX_NAMED]
-    return list(dict.fromkeys(ids))
+def with_rows(responses: QuerySet[Any], related: QuerySet[Any]) -> QuerySet[Any]:
+    """The responses that have one of the related rows.
+
+    A few are found first and then sorted. Of many, each page of the sorted list has some.
+    """
+    ids = list(related.values_list("response_id", flat=True)[: FEW + 1])
+    if len(ids) <= FEW:
+        return responses.filter(pk__in=set(ids))
+    return responses.filter(Exists(related.filter(response=OuterRef("pk"))))
+
+
+def _with_words(rows: QuerySet[Response], term: str) -> QuerySet[Response]:
+    words = words_in(term)
+    if not words:
+        return rows.none()
+    return with_rows(rows, SearchEntry.objects.with_words(words))
+
+
+def _begins_with(beginning: str) -> Q:
+    """PostgreSQL has an index for patterns; the order of SQLite's index is that of the bytes."""
+    if connection.vendor != "sqlite":
+        return Q(pk__startswith=beginning)
+    after = beginning[:-1] + chr(ord(beginning[-1]) + 1)
+    return Q(pk__gte=beginning, pk__lt=after)

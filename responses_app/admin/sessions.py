@@ -7,6 +7,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from responses_app.admin.actions import ResponseActions
+from responses_app.admin.dates import DateRangeFilter
 from responses_app.admin.filters import OwnerFilter, SourceFilter
 from responses_app.admin.readonly import ReadOnlyAdmin
 from responses_app.admin.searching import HELP, search_conversations, search_sessions
@@ -23,7 +24,8 @@ SHOWN_TITLE_CHARS = 60
 class SessionAdmin(ResponseActions):
     list_display = ("public_id", "about", "owner", "last_active_at", "turns", "tokens", "source")
     list_annotations: ClassVar[dict[str, Any]] = {"opening": opening_excerpt()}
-    list_filter = (SourceFilter, OwnerFilter, "last_active_at")
+    list_filter = (SourceFilter, OwnerFilter, ("last_active_at", DateRangeFilter))
+    date_hierarchy = "last_active_at"
     list_prefetch_related = ("owner",)
     search_fields = ("public_id",)
     search_help_text = HELP
@@ -126,7 +128,8 @@ def _earlier_after(earlier: QuerySet[Response]) -> int | None:
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnlyAdmin):
     list_display = ("id", "name", "owner", "session", "created_at")
-    list_filter = (OwnerFilter, "created_at")
+    list_filter = (OwnerFilter, ("created_at", DateRangeFilter))
+    date_hierarchy = "created_at"
     list_prefetch_related = ("owner", "session")
     search_fields = ("id",)
     search_help_text = "A whole id or name, or an owner's name."

@@ -16,6 +16,7 @@ from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, ContentPart, Item
 from responses_app.services.history.chain import inputs_of
 from responses_app.services.keys import actor_names
+from responses_app.services.lifecycle.waiting import Wait, read_waits
 
 SHOWN_CHARS = 20_000  # of one text: a page of tool outputs must still open
 
@@ -56,6 +57,8 @@ class Turn:
     forks: list[Session] = field(default_factory=list)
     call_count: int = 0  # tool events in the ledger
     asked_by: str = ""
+    wait: Wait | None = None
+    retries: list[Response] = field(default_factory=list)
 
     @property
     def waited_secs(self) -> float | None:
@@ -83,6 +86,9 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
     events_of = _grouped(events, "response_id")
     children_of = _grouped(children.only("pk", "previous_id", "status"), "previous_id")
     forks_of = _grouped(forks, "fork_point_id")
+    retries = Response.objects.filter(retry_of__in=ids).order_by("created_at")
+    retries_of = _grouped(retries.only("pk", "retry_of", "status"), "retry_of")
+    waits = read_waits(rows)
     names = actor_names(row.requested_by for row in rows)
     turns = []
     for row in rows:
@@ -94,6 +100,8 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
             forks=forks_of[row.pk],
             call_count=len(events_of[row.pk]),
             asked_by=names.get(row.requested_by, row.requested_by),
+            wait=waits.get(row.pk),
+            retries=retries_of[row.pk],
         )
         turns.append(turn)
     return turns

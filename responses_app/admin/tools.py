@@ -7,13 +7,18 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.text import Truncator
 
+from responses_app.admin.dates import DateRangeFilter
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
 from responses_app.http.principals import operator_decider
 from responses_app.models import ApprovalGrant, Decision, ToolEvent
+from responses_app.services.keys import actor_names
 from responses_app.services.lifecycle.approvals import ApprovalNotKept, ApprovalNotPending, decide
+
+SHOWN_ARGUMENT_CHARS = 80
 
 
 @admin.register(ToolEvent)
@@ -28,7 +33,8 @@ class ToolEventAdmin(ReadOnlyAdmin):
         "decided_by",
         "attempt",
     )
-    list_filter = ("status", "decision", "started_at")
+    list_filter = ("status", "decision", ("started_at", DateRangeFilter))
+    date_hierarchy = "started_at"
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
     list_defer = ("arguments", "output", "images")
@@ -134,9 +140,52 @@ class ToolEventAdmin(ReadOnlyAdmin):
 class ApprovalGrantAdmin(ReadOnlyAdmin):
     """Approvals that last; to delete one revokes it."""
 
-    list_display = ("name", "owner", "session", "granted_by", "approver", "created_at")
-    list_prefetch_related = ("owner", "session")
+    list_display = ("name", "arguments", "owner", "by", "until", "created_at")
+    list_prefetch_related = ("owner", "session", "call")
     ordering = ("-pk",)
+    fields = (("name", "owner", "by", "until", "created_at"), "of_call", "arguments_shown")
+    readonly_fields = ("by", "until", "of_call", "arguments_shown")
+
+    @admin.display(description="Arguments")
+    def arguments(self, grant: ApprovalGrant) -> str:
+        return Truncator(_granted_arguments(grant)).chars(SHOWN_ARGUMENT_CHARS)
+
+    @admin.display(description="Arguments")
+    def arguments_shown(self, grant: ApprovalGrant) -> str:
+        return format_html("<pre>{}</pre>", pretty(_granted_arguments(grant)))
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """The names of all keys on the page, with one query."""
+        changelist = super().get_changelist_instance(request)
+        names = actor_names(grant.granted_by for grant in changelist.result_list)
+        for grant in changelist.result_list:
+            grant.granted_by = names.get(grant.granted_by, grant.granted_by)
+        return changelist
+
+    @admin.display(description="Granted by")
+    def by(self, grant: ApprovalGrant) -> str:
+        return actor_names([grant.granted_by]).get(grant.granted_by, grant.granted_by)
+
+    @admin.display(description="Until")
+    def until(self, grant: ApprovalGrant) -> str:
+        if grant.session is None:
+            return "it is withdrawn"
+        page = reverse("admin:responses_app_session_change", args=[grant.session.pk])
+        return format_html('session <a href="{}">{}</a> is deleted', page, grant.session)
+
+    @admin.display(description="Call")
+    def of_call(self, grant: ApprovalGrant) -> str:
+        if grant.call is None:
+            return "–"
+        page = reverse("admin:responses_app_toolevent_change", args=[grant.call.pk])
+        return format_html('<a href="{}">{}</a>', page, grant.call.call_id)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+
+def _granted_arguments(grant: ApprovalGrant) -> str:
+    """From the ledger, so that they go with the content of the response."""
+    if grant.call is None or not grant.call.arguments:
+        return f"deleted with their response; digest {grant.arguments_digest}"
+    return grant.call.arguments

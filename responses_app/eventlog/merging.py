@@ -40,8 +40,11 @@ def replace_with_merged(response_id: str, merged: Sequence[tuple[Segment, bytes]
     replace_all_with_merged({response_id: merged})
 
 
-def replace_all_with_merged(logs: Mapping[str, Sequence[tuple[Segment, bytes]]]) -> None:
-    """The same for many; a log without a merged form stays as it is, and is not tried again."""
+def replace_all_with_merged(logs: Mapping[str, Sequence[tuple[Segment, bytes]]]) -> list[str]:
+    """The same for many; a log without a merged form stays as it is, and is not tried again.
+
+    Returns the ids of those that were neither deleted nor merged before.
+    """
     with transaction.atomic():
         ids = _marked_as_merged(list(logs))
         replaced = [response_id for response_id in ids if logs[response_id]]
@@ -53,6 +56,7 @@ def replace_all_with_merged(logs: Mapping[str, Sequence[tuple[Segment, bytes]]])
         statement = f"INSERT INTO {EventSegment._meta.db_table} ({COLUMNS}) VALUES {ROW}"
         with connection.cursor() as cursor:
             cursor.executemany(statement, rows)
+    return ids
 
 
 def _marked_as_merged(response_ids: list[str]) -> list[str]:

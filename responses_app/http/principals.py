@@ -56,7 +56,7 @@ class Principal:
 
     @property
     def decider(self) -> Decider:
-        return Decider(self.actor, self.authority)
+        return Decider(self.actor, self.authority, self.user.pk)
 
 
 def operator_actor(name: str) -> str:
@@ -65,7 +65,7 @@ def operator_actor(name: str) -> str:
 
 def operator_decider(user: User) -> Decider:
     """For staff pages, which check the permission to decide."""
-    return Decider(operator_actor(user.get_username()), Approver.OPERATOR)
+    return Decider(operator_actor(user.get_username()), Approver.OPERATOR, user.pk)
 
 
 def may_client_decide(row: Response, approver: str) -> bool:

@@ -1,11 +1,17 @@
-"""Progress of a command: a line per second on the error stream, so that the output can be piped."""
+"""Progress of a command, on the error stream, so that the output can be piped.
+
+On a terminal it is one line with the rate and the time left, elsewhere a line per second.
+"""
 
 import time
+from datetime import timedelta
 from types import TracebackType
 
 from django.core.management.base import OutputWrapper
 
 STEP_SECS = 1.0
+TERMINAL_STEP_SECS = 0.2
+CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
@@ -15,7 +21,11 @@ class Progress:
         self._stream = stream
         self._verb = verb
         self._total = total
-        self._reported_at = time.monotonic()
+        self._is_terminal = stream.isatty()
+        self._step_secs = TERMINAL_STEP_SECS if self._is_terminal else STEP_SECS
+        self._started_at = time.monotonic()
+        self._reported_at = self._started_at
+        self._is_line_open = False
         self.count = 0
 
     def __enter__(self) -> "Progress":
@@ -27,20 +37,43 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.clear()
         if _is_interruption(error):
             self._stream.write(f"Interrupted: {self._text()}. It can be run again.")
             raise KeyboardInterrupt from None
 
     def add(self, count: int = 1) -> None:
         self.count += count
-        if time.monotonic() - self._reported_at >= STEP_SECS:
-            self._reported_at = time.monotonic()
+        now = time.monotonic()
+        if now - self._reported_at < self._step_secs:
+            return
+        self._reported_at = now
+        if self._is_terminal:
+            line = f"{CLEAR_LINE}{self._text()}{self._pace(now - self._started_at)}"
+            self._stream.write(line, ending="")
+            self._stream.flush()
+            self._is_line_open = True
+        else:
             self._stream.write(f"... {self._text()}")
+
+    def clear(self) -> None:
+        """Before another line is written to the same terminal."""
+        if self._is_line_open:
+            self._stream.write(CLEAR_LINE, ending="")
+            self._is_line_open = False
 
     def _text(self) -> str:
         if self._total is None:
             return f"{self.count} {self._verb}"
         return f"{self.count} of {self._total} {self._verb}"
+
+    def _pace(self, secs: float) -> str:
+        rate = self.count / secs
+        pace = f", {rate:,.0f}/s"
+        if self._total is not None and rate:
+            left = max(0, self._total - self.count) / rate
+            pace += f", {timedelta(seconds=round(left))} left"
+        return pace
 
 
 def _is_interruption(error: BaseException | None) -> bool:

@@ -24,6 +24,7 @@ from responses_app.models.platform_messages import (
 )
 from responses_app.models.profiles import Profile
 from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
+from responses_app.models.search import SearchEntry
 from responses_app.models.segments import EventSegment
 from responses_app.models.sessions import (
     MAX_SESSION_ID_CHARS,
@@ -78,6 +79,7 @@ __all__ = [
     "Profile",
     "Response",
     "ResponseQuerySet",
+    "SearchEntry",
     "Session",
     "SessionQuerySet",
     "ToolEvent",

@@ -19,6 +19,8 @@ from responses_app.protocol.status import (
 
 __all__ = ["Kind", "Response", "ResponseQuerySet", "is_held", "is_parked"]
 
+MAX_ERROR_CODE_CHARS = 100
+
 MEASURES = (
     "first_output_ms",
     "total_ms",
@@ -49,6 +51,10 @@ class Response(models.Model):
     previous = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
     )
+    # No foreign key: the id stays when the first try is pruned, and deleting needs no search for it.
+    retry_of = models.CharField(
+        max_length=64, null=True, blank=True, help_text="The response that it tries again."
+    )
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.RESPONSES)
     status = models.CharField(max_length=20, choices=[(s, s) for s in Status])
     model = models.CharField(max_length=200)
@@ -73,6 +79,9 @@ class Response(models.Model):
         default=False, help_text="The upstream did not count all of its tokens."
     )
     error = models.JSONField(null=True)
+    error_code = models.CharField(
+        max_length=MAX_ERROR_CODE_CHARS, null=True, blank=True, help_text="The code of its error."
+    )
     protocol_deviations = models.JSONField(
         default=list, help_text="Deviations of the upstream from its protocol that were tolerated."
     )
@@ -254,6 +263,19 @@ class Response(models.Model):
             # The admin's newest-first list, exports, and retention by age.
             models.Index(fields=["-created_at"], name="response_newest"),
             models.Index(fields=["status", "-created_at"], name="response_by_status"),
+            # The filters of the admin's list; also where nothing matches.
+            models.Index(fields=["kind", "-created_at"], name="response_by_kind"),
+            models.Index(fields=["model", "-created_at"], name="response_by_model"),
+            models.Index(fields=["requested_by", "-created_at"], name="response_by_key"),
+            models.Index(
+                fields=["error_code", "-created_at"],
+                condition=Q(error_code__isnull=False),
+                name="response_by_error",
+            ),
+            # The page of a response links to its retries.
+            models.Index(
+                fields=["retry_of"], condition=Q(retry_of__isnull=False), name="response_retries"
+            ),
             # Eviction of the least recently used: counted and walked in this index alone.
             models.Index(
                 fields=["accessed_at", "id"],

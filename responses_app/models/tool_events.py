@@ -151,6 +151,8 @@ class ToolEvent(models.Model):
             ),
             # The dashboard's use of tools over a window of time, read from this index alone.
             models.Index(fields=["started_at", "name", "status"], name="tool_event_by_start"),
+            # The admin's list of responses that used a tool, and the names of all tools used.
+            models.Index(fields=["name", "response"], name="tool_event_by_name"),
         ]
 
     def __str__(self) -> str:
@@ -195,6 +197,15 @@ class ApprovalGrant(models.Model):
     )
     name = models.CharField(max_length=200)
     arguments_digest = models.CharField(max_length=64)
+    # The ledger has the arguments. They are content: deleting the response erases them there.
+    call = models.ForeignKey(
+        ToolEvent,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="grants",
+        help_text="The call that was approved.",
+    )
     granted_by = models.CharField(max_length=200)
     approver = models.CharField(
         max_length=10,

@@ -1,4 +1,4 @@
-"""Actions of staff, as entries of Django's log, which the admin shows as a row's history."""
+"""Actions of staff and decisions about calls, as entries of Django's log, which the admin shows as a row's history."""
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
@@ -7,14 +7,15 @@ from django.db.models import Model
 
 
 def record(actor: User | None, row: Model, message: str) -> None:
-    """In the caller's transaction. A client has no actor and leaves no entry.
+    """In the caller's transaction. A client has no actor and leaves no entry."""
+    if actor is not None:
+        record_by(actor.pk, row, message)
 
-    The entry names its row by key alone: it outlives a session, whose title is content.
-    """
-    if actor is None:
-        return
+
+def record_by(user_id: int, row: Model, message: str) -> None:
+    """The entry names its row by key alone: it outlives a session, whose title is content."""
     LogEntry.objects.create(
-        user_id=actor.pk,
+        user_id=user_id,
         content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
         object_id=str(row.pk),
         object_repr=str(row.pk),

@@ -12,7 +12,7 @@ from tests.support.staff import (
     response_page,
     session_page,
 )
-from tests.support.stored_rows import stored_rows
+from tests.support.stored_rows import stored_rows, until_merged
 
 XSS = "<img src=x onerror=alert(1)>"
 
@@ -101,6 +101,7 @@ def test_responses_are_found_by(by: str, server: Server, operator: Operator) -> 
     response_id = ask(server, script({"call": "effect", "arguments": {}}), f"found-by-{by}")
     if by == "text":
         response_id = ask(server, 'Viele Grüße: 100%_sure "quoted"', "found-by-text")
+        until_merged(server, response_id)
     other = ask(server, "something else", f"not-found-by-{by}")
     call = stored_rows(server, "toolevent", "call_id", order_by="id DESC")[0][0]
     terms = {

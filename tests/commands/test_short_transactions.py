@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from responses_app.management.pacing import PacedTransactions
 from responses_app.models import Response
-from responses_app.services.archive.records import response_record
+from responses_app.services.archive.records import response_records
 from tests.support.bulk_rows import copy_response, give_content, make_row
 from tests.support.query_plans import Execute
 
@@ -69,7 +69,7 @@ def test_each_transaction_of_a_prune_removes_few_rows_with_few_statements(is_cha
 
 def test_a_record_that_is_here_or_does_not_add_up_takes_no_transaction(tmp_path: Path) -> None:
     row = make_row(deleted_at=timezone.now())
-    record = response_record(row)
+    [record] = response_records([row])
     changed = {**record, "response": {**record["response"], "deleted_at": None, "id": "resp_" + "0" * 32}}
     archive = tmp_path / "archive.jsonl"
     archive.write_bytes(orjson.dumps(record) + b"\n" + orjson.dumps(changed))

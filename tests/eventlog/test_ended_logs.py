@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 
+import orjson
 import pytest
 from django.utils import timezone
 
@@ -15,7 +16,7 @@ from responses_app.eventlog.store import EventStore
 from responses_app.models import EventSegment, Response
 from responses_app.models.segments import Codec
 from responses_app.protocol.status import Status
-from responses_app.services.archive.records import response_record
+from responses_app.services.archive.records import response_records
 from responses_app.services.lifecycle.settle import settle
 from tests.support.stored_logs import (
     COMPLETED_BODY,
@@ -118,7 +119,8 @@ def test_every_query_ends_at_the_terminal_event(is_packed: bool) -> None:
     assert body is not None
     assert body["status"] == "completed"
     assert final_bodies([response_id]).get(response_id, body) == body
-    record = response_record(Response.objects.get(pk=response_id))
+    [record] = response_records([Response.objects.get(pk=response_id)])
+    record = orjson.loads(orjson.dumps(record))
     assert [event["type"] for event in record["events"]][-1] == "response.completed"
     assert [position for position, _ in record["commits"]] == [0, 1, 2]
 

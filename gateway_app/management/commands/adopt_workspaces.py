@@ -5,7 +5,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from gateway_app.models import RuntimeProcess, WorkspaceHome
 from gateway_app.runtime.processes import live
-from gateway_app.runtime.workspaces import HOST, folder_name, workspaces_folder
+from gateway_app.runtime.workspaces import HOST, folder_name
+from responses_app.services.workspaces import workspaces_folder
 
 
 class Command(BaseCommand):

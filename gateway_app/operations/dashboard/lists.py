@@ -20,6 +20,7 @@ from responses_app.models import (
 )
 from responses_app.protocol.status import Status
 from responses_app.services.keys import actor_names
+from responses_app.services.lifecycle.waiting import Wait, read_waits
 
 SHOWN_OPEN = 25
 SHOWN_SESSIONS = 10
@@ -41,6 +42,12 @@ LINE = (
     "incomplete_reason",
     "error",
     "requested_by",
+    "retry_of",
+    "turn",
+    "previous_id",
+    "waits_for_turn",
+    "lease_until",
+    "parked_until",
     "session__public_id",
     "session__title",
     "owner__username",
@@ -53,6 +60,7 @@ class Running:
     state: str
     age: timedelta
     asked_by: str
+    wait: Wait | None = None
 
 
 def open_responses() -> list[Running]:
@@ -60,10 +68,12 @@ def open_responses() -> list[Running]:
     lines = _lines(Response.objects.open()).annotate(asked=question_excerpt(), state=_state())
     rows = list(lines.order_by("created_at")[:SHOWN_OPEN])
     names = actor_names(row.requested_by for row in rows)
+    waits = read_waits(rows)
     found = []
     for row in rows:
         asked_by = names.get(row.requested_by, row.requested_by)
-        found.append(Running(row, row.state, now - row.created_at, asked_by))
+        age = now - row.created_at
+        found.append(Running(row, row.state, age, asked_by, waits.get(row.pk)))
     return found
 
 

@@ -10,7 +10,8 @@ from gateway_app.models import ProcessState, RuntimeProcess, WorkspaceHome
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.runtime.processes import is_silent
 from gateway_app.runtime.roles import Role
-from gateway_app.runtime.workspaces import folder_name, is_pinning, workspaces_folder
+from gateway_app.runtime.workspaces import folder_name, is_pinning
+from responses_app.services.workspaces import workspaces_folder
 
 SHOWN = 5
 

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
+from responses_app.management.examples import add_examples
 from responses_app.management.owners import find_owner
 from responses_app.management.progress import Progress
 from responses_app.models import Response
@@ -22,6 +23,11 @@ class Command(BaseCommand):
     help = "Write ended responses with input, events and tools, oldest first, one JSON object per line."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "export_responses --output all.jsonl",
+            "export_responses --owner ada --since 2031-05-17 --format csv > table.csv",
+        )
         parser.add_argument("id", nargs="*", help="only these responses")
         parser.add_argument(
             "--output",
@@ -53,7 +59,8 @@ class Command(BaseCommand):
         lines = json_lines
         if format == "csv":
             lines = csv_lines
-        with Progress(self.stderr, "exported") as progress, _opened(output) as file:
+        total = selection.rows().filter(finished_at__isnull=False).count()
+        with Progress(self.stderr, "exported", total) as progress, _opened(output) as file:
             for line in lines(selection):
                 file.write(line)
                 progress.add()

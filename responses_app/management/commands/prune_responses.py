@@ -4,10 +4,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from responses_app.management.examples import add_examples
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
 from responses_app.management.progress import Progress
 from responses_app.protocol.status import TERMINAL
+from responses_app.services.archive.erasing import OwnerErasure
 from responses_app.services.archive.pruning import BATCH_ROWS, Search
 from responses_app.services.archive.retention import (
     Rules,
@@ -16,6 +18,8 @@ from responses_app.services.archive.retention import (
     plan,
     select,
 )
+from responses_app.services.lifecycle.checkpoint import clean_files
+from responses_app.services.search.purge import purge
 
 
 class Command(BaseCommand):
@@ -25,6 +29,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "prune_responses --days 30 --dry-run",
+            "prune_responses --keep 10000 --status completed",
+        )
         parser.add_argument(
             "--days",
             type=float,
@@ -63,8 +72,12 @@ class Command(BaseCommand):
             self._report_excess(excess(rules) - planned.removable)
             return
         removed = self._prune(Search(selection, batch), planned.removable)
+        purge(PacedTransactions().begin)
+        clean_files()
         self.stdout.write(f"Removed {removed} responses.")
         self._report_excess(excess(rules))
+        if options["owner"] is not None and options["days"] == 0 and not rules.statuses:
+            _check_nothing_left(options["owner"])
 
     def _rules(
         self, days: float | None, keep: int | None, status: list[str], owner: str | None, **_: Any
@@ -100,3 +113,14 @@ class Command(BaseCommand):
     def _report_excess(self, count: int) -> None:
         if count > 0:
             self.stderr.write(f"The limit is exceeded by {count}: these responses have to stay.")
+
+
+def _check_nothing_left(owner: str) -> None:
+    """An operator who removes all responses of an owner takes the rest for removed, too."""
+    found = OwnerErasure(find_owner(owner), PacedTransactions().begin).count()
+    del found["api_keys"]  # the owner may go on using them
+    left = [f"{count} {kind.replace('_', ' ')}" for kind, count in found.items() if count]
+    if left:
+        raise CommandError(
+            f"{owner} still has {', '.join(left)}. To remove everything: erase_owner {owner}"
+        )

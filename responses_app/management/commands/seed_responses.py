@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from responses_app.management.examples import add_examples
 from responses_app.management.progress import Progress
 from responses_app.management.seeding.plan import OWNERS, PlannedSession, plan_sessions
 from responses_app.management.seeding.rows import Batch
@@ -30,6 +31,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "seed_responses 1000",
+            "createkey reader --owner seed-1",
+        )
         parser.add_argument("count", type=_positive, help="how many responses")
         parser.add_argument(
             "--seed", type=int, default=1, help="the same number gives the same rows (default 1)"

@@ -9,6 +9,7 @@ from responses_app.models import Response
 from responses_app.protocol.status import OnDisconnect
 
 INPUT_COLUMNS = ("response_id", "position", "item")
+WORD_COLUMNS = ("response_id", "words")
 ITEM_COLUMNS = ("conversation_id", "position", "item_id", "response_id", "item")
 TOOL_COLUMNS = (
     "response_id",

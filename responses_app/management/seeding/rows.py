@@ -19,6 +19,7 @@ from responses_app.management.seeding.columns import (
     ITEM_COLUMNS,
     RESPONSE_COLUMNS,
     TOOL_COLUMNS,
+    WORD_COLUMNS,
     json_text,
 )
 from responses_app.management.seeding.plan import PlannedSession, PlannedTurn
@@ -34,6 +35,7 @@ from responses_app.models import (
     EventSegment,
     InputItem,
     Response,
+    SearchEntry,
     Session,
     ToolEvent,
 )
@@ -87,6 +89,7 @@ class Batch:
         self.segments = Table(EventSegment, COLUMNS.split(", "))
         self.tools = Table(ToolEvent, TOOL_COLUMNS)
         self.items = Table(ConversationItem, ITEM_COLUMNS)
+        self.words = Table(SearchEntry, WORD_COLUMNS)
 
     def store(self, planned: Sequence[PlannedSession]) -> int:
         """Insert the sessions with all that belongs to them; the number of responses."""
@@ -101,7 +104,8 @@ class Batch:
             self._add_turns(one, session, conversation_id)
             stored += len(one.turns)
         Conversation.objects.bulk_create(conversations)
-        for table in (self.responses, self.inputs, self.segments, self.tools, self.items):
+        tables = (self.responses, self.inputs, self.segments, self.tools, self.items, self.words)
+        for table in tables:
             table.insert()
         return stored
 
@@ -167,6 +171,7 @@ class Batch:
     ) -> None:
         template = turn.template
         self.inputs.add(response_id, 0, template.input_json.replace(HEX_ID, turn.hex_id))
+        self.words.add(response_id, template.words)
         segment = _segment(response_id, turn, _frames(turn, previous_id, conversation_id))
         for merged, packed in merge([segment]):
             self.segments.add(*row_values(merged, Codec.ZLIB, packed))
@@ -210,6 +215,7 @@ def _response_values(response_id: str, turn: PlannedTurn, chain: _Chain) -> dict
         "status": str(template.status),
         "usage": json_text(template.usage),
         "error": json_text(template.error),
+        "error_code": template.error and template.error["code"],
         "incomplete_reason": template.incomplete_reason,
         "chain_root": chain.root,
         "chain_depth": chain.depth,

@@ -20,6 +20,7 @@ from responses_app.protocol.response_object import UsageBody, initial_body
 from responses_app.protocol.status import IncompleteReason, Status
 from responses_app.protocol.token_estimate import estimate_tokens
 from responses_app.services.history.transcript import count_messages
+from responses_app.services.search.words import words_of
 
 # What copies replace; no text of a template contains them.
 HEX_ID = "5eed" * 8
@@ -57,6 +58,7 @@ class Template:
     tokens: int
     messages: int
     calls: list[Call]
+    words: str  # for the search index
 
 
 @dataclass
@@ -179,4 +181,5 @@ def _finished(draft: _Draft, status: Status, usage: UsageBody, question: str) ->
         tokens=estimate_tokens([asked, *output], None, []),
         messages=count_messages([asked]) + count_messages(output),
         calls=draft.calls,
+        words=words_of([asked, *output]),
     )

@@ -1,8 +1,10 @@
 """Checks a response of an archive before any transaction begins: do its parts fit together?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from django.core.exceptions import ValidationError
 from django.db.models import Model
 
 from responses_app.eventlog import Numbering, Segment, merge, up_to_end
@@ -18,7 +20,11 @@ from responses_app.services.archive.records import (
     Record,
 )
 
+SEALED_EVENTS = 200  # merging joins whole segments: small ones keep the merged ones bounded
+
 T = TypeVar("T", bound=Model)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class BadRecord(Exception):
@@ -32,6 +38,14 @@ class CheckedResponse:
     row: Response
     merged: list[tuple[Segment, bytes]]
     tools: list[ToolEvent]
+
+
+def explained(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """A step whose failures at a field become reasons why the record is refused."""
+    try:
+        return step(*args, **kwargs)
+    except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
+        raise BadRecord(f"a field is missing or has a wrong value: {error!r}") from error
 
 
 def check_response(record: Record) -> CheckedResponse:
@@ -73,12 +87,19 @@ def _check_events(row: Response, record: Record) -> list[Segment]:
 
 def _committed(row: Response, events: list[Event], commits: list[list[int]]) -> list[Segment]:
     numbering = Numbering(row.pk, row.attempt)
-    segments = []
+    segments: list[Segment] = []
+    marks: list[str] = []
+    covered = 0
     for last, at_ms in commits:
-        part = events[numbering.next_position : last + 1]
-        if part:
-            segments.append(replace(numbering.seal(part), commit_marks=f"{last}:{at_ms}"))
-    if numbering.next_position != len(events):
+        if min(last + 1, len(events)) <= covered:
+            continue
+        covered = min(last + 1, len(events))
+        marks.append(f"{last}:{at_ms}")
+        if covered == len(events) or covered - numbering.next_position >= SEALED_EVENTS:
+            sealed = numbering.seal(events[numbering.next_position : covered])
+            segments.append(replace(sealed, commit_marks=",".join(marks)))
+            marks.clear()
+    if covered != len(events):
         raise BadRecord(
             "its commit times do not cover its events: the file was changed or is damaged."
         )

@@ -14,7 +14,7 @@ from responses_app.services.archive.records import (
     Selection,
     conversations,
     ended_responses,
-    response_record,
+    response_records,
 )
 
 TABLE = (
@@ -34,17 +34,19 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would ru
 
 
 def json_lines(selection: Selection) -> Iterator[bytes]:
-    """Keeps one record at a time in memory."""
-    for row in ended_responses(selection.rows()):
-        yield orjson.dumps(response_record(row)) + b"\n"
+    """Keeps some records at a time in memory."""
+    for rows in ended_responses(selection.rows()):
+        for record in response_records(rows):
+            yield orjson.dumps(record) + b"\n"
     for record in conversations(selection):
         yield orjson.dumps(record) + b"\n"
 
 
 def csv_lines(selection: Selection) -> Iterator[bytes]:
     yield _line(list(TABLE + TABLE_OF_CONTENT))
-    for row in ended_responses(selection.rows()):
-        yield _line(_cells(row))
+    for rows in ended_responses(selection.rows()):
+        for row in rows:
+            yield _line(_cells(row))
 
 
 def _cells(row: Response) -> list[Any]:

@@ -4,14 +4,16 @@ A record is plain JSON and holds everything that belongs to one response: the ro
 conversation, the input, the log with its commit times, and the ledger of its tools.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
+import orjson
 from django.db.models import Model, Q, QuerySet
 
-from responses_app.eventlog import Segment, read_whole
+from responses_app.eventlog import Segment, read_stored_logs, up_to_end
 from responses_app.models import (
     Conversation,
     ConversationItem,
@@ -20,15 +22,15 @@ from responses_app.models import (
     Session,
     ToolEvent,
 )
-from responses_app.protocol.sse import decode_frames
-from responses_app.protocol.status import TERMINAL
-from responses_app.services.history.chain import input_of
+from responses_app.protocol.sse import frame_data, split_frames
+from responses_app.services.history.chain import inputs_of
+from responses_app.services.keys import actor_names
 
 Record = dict[str, Any]
-T = TypeVar("T", bound=Model)
 
 FORMAT = 1
-PAGE_ROWS = 50  # bounds what is in memory at once
+PAGE_ROWS = 100
+GROUP_EVENTS = 5_000  # whose logs are in memory at once, unless one response has more
 # Columns of the work on a row, and those that a record names by public ids.
 RESPONSE_LEFT_OUT = {
     "owner",
@@ -42,6 +44,8 @@ RESPONSE_LEFT_OUT = {
 }
 # The events of a record hold it.
 RESPONSE_LEFT_OUT |= {"provider_state"}
+# Columns that are newer than the format: an earlier version would refuse them here.
+RESPONSE_LEFT_OUT |= {"error_code", "retry_of"}
 # Columns that follow from the rows before in the chain.
 RESPONSE_LEFT_OUT |= {
     "chain_root",
@@ -95,44 +99,89 @@ class Selection:
         return rows
 
 
-def ended_responses(rows: ResponseQuerySet) -> Iterator[Response]:
-    """Oldest first, so that what was continued comes before what continues it."""
+def ended_responses(rows: ResponseQuerySet) -> Iterator[list[Response]]:
+    """Oldest first, so that what was continued comes before what continues it, some at a time."""
+    # Not by status: SQLite would sort all ended rows for each page.
+    ended = rows.filter(finished_at__isnull=False)
     related = ("owner", "session__parent", "conversation__session")
-    return _paged(rows.filter(status__in=TERMINAL).select_related(*related))
+    for page in _pages(ended):
+        found = Response.objects.select_related(*related).in_bulk(page)
+        kept = [found[pk] for pk in page if pk in found]  # others were pruned meanwhile
+        yield from _bounded(kept)
 
 
-def _paged(rows: QuerySet[T]) -> Iterator[T]:
-    """A page at a time: no cursor stays open, so a slow reader blocks no other transaction."""
-    ordered = rows.order_by("created_at", "pk")
+def _pages(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """Keys, a page at a time: no cursor stays open, so a slow reader blocks no other transaction."""
+    ordered = rows.order_by("created_at", "pk").values_list("created_at", "pk")
     after = Q()
-    while True:
-        page: list[Any] = list(ordered.filter(after)[:PAGE_ROWS])
-        yield from page
-        if len(page) < PAGE_ROWS:
-            return
-        last = page[-1]
-        after = Q(created_at__gt=last.created_at) | Q(created_at=last.created_at, pk__gt=last.pk)
+    while page := list(ordered.filter(after)[:PAGE_ROWS]):
+        yield [pk for _, pk in page]
+        at, last = page[-1]
+        after = Q(created_at__gte=at) & ~Q(created_at=at, pk__lte=last)
 
 
-def response_record(row: Response) -> Record:
-    segments = read_whole(row.pk)
-    conversation = None
-    if row.conversation is not None:
-        conversation = conversation_head(row.conversation)
-    tools = ToolEvent.objects.filter(response_id=row.pk).order_by("pk")
-    return {
-        "record": "response",
-        "format": FORMAT,
-        "owner": row.owner.get_username(),
-        "session": session_record(row.session),
-        "conversation": conversation,
-        "previous": row.previous_id,
-        "response": columns(row, RESPONSE_LEFT_OUT),
-        "input_items": input_of(row.pk),
-        "events": list(decode_frames(segment.data for segment in segments)),
-        "commits": _commits(segments),
-        "tool_events": [columns(tool, TOOL_LEFT_OUT) for tool in tools],
-    }
+def _bounded(rows: list[Response]) -> Iterator[list[Response]]:
+    """Groups whose logs fit into memory together."""
+    group: list[Response] = []
+    events = 0
+    for row in rows:
+        events += row.last_position + 1
+        if group and events > GROUP_EVENTS:
+            yield group
+            group, events = [], row.last_position + 1
+        group.append(row)
+    if group:
+        yield group
+
+
+def response_records(rows: list[Response]) -> Iterator[Record]:
+    """The records of some responses, with one query for each kind of row."""
+    ids = [row.pk for row in rows]
+    logs = read_stored_logs(ids)
+    inputs = inputs_of(ids)
+    tools: dict[str, list[Record]] = defaultdict(list)
+    actors: set[str] = set()
+    for tool in ToolEvent.objects.filter(response_id__in=ids).order_by("pk"):
+        tools[tool.response_id].append(columns(tool, TOOL_LEFT_OUT))
+        actors.add(tool.decided_by)
+    for row in rows:
+        actors |= {row.requested_by, row.cancel_requested_by}
+    names = actor_names(actors)
+    for row in rows:
+        segments = up_to_end(logs[row.pk])
+        conversation = None
+        if row.conversation is not None:
+            conversation = conversation_head(row.conversation)
+        yield {
+            "record": "response",
+            "format": FORMAT,
+            "owner": row.owner.get_username(),
+            "session": session_record(row.session),
+            "conversation": conversation,
+            "previous": row.previous_id,
+            "retry_of": row.retry_of,
+            "keys": _named(names, row, tools[row.pk]),
+            "response": columns(row, RESPONSE_LEFT_OUT),
+            "input_items": inputs[row.pk],
+            "events": _events(segments),
+            "commits": _commits(segments),
+            "tool_events": tools[row.pk],
+        }
+
+
+def _named(names: dict[str, str], row: Response, tools: list[Record]) -> dict[str, str]:
+    """The names of the keys that a record mentions: their numbers mean nothing on another server."""
+    mentioned = {row.requested_by, row.cancel_requested_by}
+    mentioned |= {tool["decided_by"] for tool in tools}
+    return {actor: names[actor] for actor in sorted(mentioned) if actor in names}
+
+
+def _events(segments: Iterable[Segment]) -> list[orjson.Fragment]:
+    """As they are stored: they need not be read to be written."""
+    events: list[orjson.Fragment] = []
+    for segment in segments:
+        events += [orjson.Fragment(frame_data(frame)) for frame in split_frames(segment.data)]
+    return events
 
 
 def _commits(segments: Iterable[Segment]) -> list[list[int]]:
@@ -171,7 +220,7 @@ def conversations(selection: Selection) -> Iterator[Record]:
         found = found.filter(owner_id=selection.owner_id)
     if not selection.is_everything:
         found = found.filter(pk__in=selection.rows().values("conversation_id"))
-    for conversation in _paged(found):
+    for conversation in _read(found):
         items = ConversationItem.objects.filter(conversation=conversation).order_by("position")
         yield {
             "record": "conversation",
@@ -181,6 +230,12 @@ def conversations(selection: Selection) -> Iterator[Record]:
             "conversation": conversation_head(conversation),
             "items": list(items.values("position", "item_id", "response_id", "item")),
         }
+
+
+def _read(found: QuerySet[Conversation]) -> Iterator[Conversation]:
+    for page in _pages(found):
+        rows = found.in_bulk(page)
+        yield from [rows[pk] for pk in page if pk in rows]
 
 
 def columns(row: Model, left_out: Iterable[str]) -> Record:

@@ -1,33 +1,24 @@
-"""Restores the records of an archive: each is checked, then stored once, in one transaction."""
+"""Restores the records of an archive: each is checked, then stored once, some in one transaction."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from responses_app.eventlog import replace_with_merged
-from responses_app.models import (
-    Conversation,
-    ConversationItem,
-    InputItem,
-    Kind,
-    Response,
-    Session,
-    ToolEvent,
-)
+from responses_app.models import Conversation, ConversationItem, Response
+from responses_app.services.archive.batch import Batch, open_conversation, open_session
 from responses_app.services.archive.checking import (
     BadRecord,
     CheckedResponse,
-    build_row,
     check_response,
+    explained,
 )
-from responses_app.services.archive.records import FORMAT, SESSION_LEFT_OUT, Record
-from responses_app.services.history.chain_values import position_in_chain
+from responses_app.services.archive.records import FORMAT, Record
 
 
 class Outcome(StrEnum):
@@ -43,19 +34,17 @@ class Restore:
     is_rehearsal: bool = False
     open_transaction: Callable[[], AbstractContextManager[None]] = transaction.atomic
     rehearsed: set[str] = field(default_factory=set)  # ids that a real run would have stored
+    owners: dict[str, User] = field(default_factory=dict)  # those that are known to be stored
 
-    def restore(self, record: Any) -> Outcome:
-        kind = record.get("record") if isinstance(record, dict) else None
-        if kind not in ("response", "conversation") or record.get("format") != FORMAT:
-            raise BadRecord(
-                f"it is not a record of format {FORMAT}. Was it made by export_responses?"
-            )
-        try:
+    def restore(self, records: Sequence[Any]) -> list[Outcome | BadRecord]:
+        """What became of each, in their order; those that follow each other are stored together."""
+        outcomes: list[Outcome | BadRecord] = []
+        for kind, group in groupby(records, _kind):
             if kind == "response":
-                return self._restore_response(record)
-            return self._restore_conversation(record)
-        except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
-            raise BadRecord(f"a field is missing or has a wrong value: {error!r}") from error
+                outcomes += self._restore_responses(list(group))
+            else:
+                outcomes += [self._restore_other(record) for record in group]
+        return outcomes
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -65,46 +54,67 @@ class Restore:
                 transaction.set_rollback(True)
 
     # -- responses ----------------------------------------------------------------------
-    def _restore_response(self, record: Record) -> Outcome:
+    def _restore_responses(self, records: list[Record]) -> list[Outcome | BadRecord]:
         """Checked before the transaction begins: a server beside this waits until it ends."""
-        checked = check_response(record)
-        is_known = self._is_known(checked.row, record)
-        if not is_known:
+        outcomes: list[Outcome | BadRecord] = [Outcome.KNOWN] * len(records)
+        checked: dict[int, CheckedResponse] = {}
+        for index, record in enumerate(records):
+            try:
+                checked[index] = explained(check_response, record)
+            except BadRecord as error:
+                outcomes[index] = error
+        self._leave_out_known(checked, records, outcomes)
+        if checked:
             with self._transaction():
-                is_known = self._is_known(checked.row, record)
-                if not is_known:
-                    self._add_response(checked, record)
-        if self.is_rehearsal:
-            self.rehearsed.add(checked.row.pk)
-        return Outcome.KNOWN if is_known else Outcome.ADDED
+                self._leave_out_known(checked, records, outcomes)
+                self._store(checked, records, outcomes)
+        return outcomes
 
-    def _is_known(self, row: Response, record: Record) -> bool:
-        known = Response.objects.select_related("owner").filter(pk=row.pk).first()
-        if known is None:
-            return False
+    def _leave_out_known(
+        self,
+        checked: dict[int, CheckedResponse],
+        records: list[Record],
+        outcomes: list[Outcome | BadRecord],
+    ) -> None:
+        ids = [one.row.pk for one in checked.values()]
+        here = Response.objects.select_related("owner").in_bulk(ids)
+        met: set[str] = set()
+        for index, one in list(checked.items()):
+            known = here.get(one.row.pk)
+            if known is None and one.row.pk not in met:
+                met.add(one.row.pk)
+                continue
+            del checked[index]  # it is here, or twice in the file
+            if known is not None and (reason := self._difference(known, one.row, records[index])):
+                outcomes[index] = BadRecord(reason)
+
+    def _difference(self, known: Response, row: Response, record: Record) -> str:
         if known.owner.get_username() != self._owner_name(record):
-            raise BadRecord("its id belongs to another user's response here.")
+            return "its id belongs to another user's response here."
         if known.deleted_at is None and (known.status, known.output) != (row.status, row.output):
-            raise BadRecord("another response has its id here.")
-        return True
+            return "another response has its id here."
+        return ""
 
-    def _add_response(self, checked: CheckedResponse, record: Record) -> None:
-        row = checked.row
-        row.owner = self._owner(record)
-        row.session = _session(record["session"], row.owner)
-        taken = Response.objects.filter(session=row.session, turn=row.turn).first()
-        if taken is not None:
-            raise BadRecord(
-                f"turn {row.turn} of its session {row.session.public_id} is {taken.pk} here."
-            )
-        if record["conversation"] is not None:
-            row.conversation = _conversation(record["conversation"], row.session, row.owner)
-        previous_id = record["previous"]
-        row.previous = Response.objects.filter(pk=previous_id, owner=row.owner).first()
-        is_missing = previous_id is not None and row.previous is None
-        if is_missing and previous_id not in self.rehearsed:
-            raise BadRecord(f"it continues {previous_id}, which is not here. Import that first.")
-        _store(checked, record)
+    def _store(
+        self,
+        checked: dict[int, CheckedResponse],
+        records: list[Record],
+        outcomes: list[Outcome | BadRecord],
+    ) -> None:
+        batch = Batch(self.rehearsed)
+        batch.read([records[index] for index in checked])
+        for index, one in checked.items():
+            record = records[index]
+            try:
+                owner = explained(self._owner, record)
+                with transaction.atomic():
+                    explained(batch.add, one, record, owner)
+                outcomes[index] = Outcome.ADDED
+            except BadRecord as error:
+                outcomes[index] = error
+        batch.store()
+        if self.is_rehearsal:
+            self.rehearsed.update(batch.ids)
 
     def _owner_name(self, record: Record) -> str:
         if self.owner is not None:
@@ -115,13 +125,28 @@ class Restore:
     def _owner(self, record: Record) -> User:
         if self.owner is not None:
             return self.owner
-        owner, is_new = User.objects.get_or_create(username=record["owner"])
-        if is_new:
-            owner.set_unusable_password()
-            owner.save()
+        name = record["owner"]
+        owner = self.owners.get(name)
+        if owner is None:
+            owner, is_new = User.objects.get_or_create(username=name)
+            if is_new:
+                owner.set_unusable_password()
+                owner.save()
+            if not self.is_rehearsal:
+                self.owners[name] = owner
         return owner
 
     # -- conversations ------------------------------------------------------------------
+    def _restore_other(self, record: Any) -> Outcome | BadRecord:
+        if _kind(record) != "conversation":
+            return BadRecord(
+                f"it is not a record of format {FORMAT}. Was it made by export_responses?"
+            )
+        try:
+            return explained(self._restore_conversation, record)
+        except BadRecord as error:
+            return error
+
     def _restore_conversation(self, record: Record) -> Outcome:
         with_items = Conversation.objects.filter(
             owner__username=self._owner_name(record), items__isnull=False
@@ -133,8 +158,8 @@ class Restore:
 
     def _add_conversation(self, record: Record) -> Outcome:
         owner = self._owner(record)
-        session = _session(record["session"], owner)
-        conversation = _conversation(record["conversation"], session, owner)
+        session = open_session(record["session"], owner)
+        conversation = open_conversation(record["conversation"], session, owner)
         if ConversationItem.objects.filter(conversation=conversation).exists():
             return Outcome.KNOWN
         named = {item["response_id"] for item in record["items"]}
@@ -149,63 +174,8 @@ class Restore:
         return Outcome.ADDED
 
 
-def _session(columns: Record, owner: User) -> Session:
-    session = Session.objects.filter(owner=owner, public_id=columns["public_id"]).first()
-    if session is None:
-        session = build_row(Session, columns, SESSION_LEFT_OUT)
-        session.owner = owner
-        session.parent = Session.objects.filter(owner=owner, public_id=columns["parent"]).first()
-        session.fork_point = Response.objects.filter(owner=owner, pk=columns["fork_point"]).first()
-        session.save(force_insert=True)
-    return session
-
-
-def _conversation(columns: Record, session: Session, owner: User) -> Conversation:
-    conversation = Conversation.objects.filter(pk=columns["id"]).first()
-    if conversation is not None:
-        if conversation.owner_id != owner.pk:
-            raise BadRecord(f"{conversation.pk} belongs to another user here.")
-        return conversation
-    name = columns["name"]
-    if name is not None and Conversation.objects.filter(owner=owner, name=name).exists():
-        raise BadRecord(
-            f"{owner} has another conversation named {name!r} here. Rename or delete it."
-        )
-    conversation = build_row(Conversation, columns, {"session", "owner"})
-    conversation.owner = owner
-    conversation.session = session
-    conversation.save(force_insert=True)
-    return conversation
-
-
-def _store(checked: CheckedResponse, record: Record) -> None:
-    row = checked.row
-    _join_chain(row)
-    row.save(force_insert=True)
-    session = Session.objects.filter(pk=row.session_id)
-    session.filter(turn_count__lt=row.turn).update(turn_count=row.turn)
-    if row.waits_for_turn:
-        session.update(has_server_history=True)
-    InputItem.objects.bulk_create(
-        InputItem(response=row, position=position, item=item)
-        for position, item in enumerate(record["input_items"])
-    )
-    for tool in checked.tools:
-        tool.response = row
-    ToolEvent.objects.bulk_create(checked.tools)
-    replace_with_merged(row.pk, checked.merged)
-
-
-def _join_chain(row: Response) -> None:
-    """Its context is counted when a turn that continues it needs the count."""
-    if row.kind == Kind.COMPACTION or not row.is_stored:
-        row.chain_root = row.pk
-        return
-    values = position_in_chain(
-        row.pk,
-        row.previous,
-        has_instructions=row.request.get("instructions") is not None,
-        brings_history=row.is_history_resent,
-    )
-    for name, value in values.items():
-        setattr(row, name, value)
+def _kind(record: Any) -> str | None:
+    """None for what is no record of this format."""
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        return None
+    return record.get("record")

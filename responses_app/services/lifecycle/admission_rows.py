@@ -54,7 +54,7 @@ def store_admission(
     """
     placement = find_placement(admission, reads)
     first_new = len(admission.items) - len(placement.items)
-    decider = Decider(admission.requested_by, admission.authority)
+    decider = Decider(admission.requested_by, admission.authority, admission.owner_id)
     decide_requests(admission.owner_id, decider, placement.items, first_new, admission.location)
     session_key = ""
     if admission.is_stored and admission.session_key is not None:
@@ -123,6 +123,7 @@ def _admitted_columns(
         "owner_id": admission.owner_id,
         "session": placement.session,
         "previous": placement.previous,
+        "retry_of": admission.retry_of,
         "conversation": placement.conversation,
         "is_history_resent": repeated is not None,
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,

@@ -23,12 +23,20 @@ from responses_app.models import (
 )
 from responses_app.protocol.errors import ApiError, InvalidRequest
 from responses_app.protocol.items import Item
+from responses_app.services.audit import record_by
 from responses_app.services.lifecycle.approval_requests import answered_events
 from responses_app.services.lifecycle.settling_hook import run_settling_hook
 from responses_app.services.lifecycle.tool_ledger import Intent
 from responses_app.services.lookup import owner_of
 
 KEPT_DECISIONS = (Decision.SESSION, Decision.ALWAYS)
+# In the audit log. It outlives the content, so it has neither the arguments nor the id of the call.
+DECIDED = {
+    Decision.ONCE: "Allowed once",
+    Decision.SESSION: "Allowed for its session",
+    Decision.ALWAYS: "Allowed always",
+    Decision.DENY: "Denied",
+}
 
 
 class ApprovalNotAllowed(ApiError):
@@ -91,6 +99,7 @@ class Decider:
 
     actor: str
     authority: Approver | None
+    user_id: int | None = None  # the operator, or the owner of the key
 
     def may_decide(self, event: ToolEvent) -> bool:
         return self.authority is not None and self.authority.covers(event.approver)
@@ -174,6 +183,8 @@ def _record(event: ToolEvent, decision: Decision, decider: Decider) -> None:
     event.decided_by = decider.actor
     event.decided_at = timezone.now()
     event.save(update_fields=["decision", "decided_by", "decided_at"])
+    if decider.user_id is not None:
+        record_by(decider.user_id, event, f"{DECIDED[decision]} by {decider.actor}.")
     if decision is Decision.DENY:
         _end_request(event)
     if decision in KEPT_DECISIONS:
@@ -191,6 +202,7 @@ def _grant(event: ToolEvent, decision: Decision, decider: Decider) -> None:
         session_id=session_id,
         name=event.name,
         arguments_digest=Intent(event.call_id, event.name, event.arguments).digest,
+        call=event,
         granted_by=decider.actor,
         approver=decider.authority,
     )

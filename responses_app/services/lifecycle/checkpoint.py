@@ -13,6 +13,7 @@ from django.db import connection
 from responses_app.database import database
 from responses_app.eventlog.availability import wait_for_locks
 from responses_app.eventlog.writer import LOCK_SECS
+from responses_app.services.search.purge import purge_in_steps
 
 PERIOD_SECS = 15.0  # several tries fit into the minute after which erased content is to be gone
 PERIOD_SWEEPS = 15  # the same for servers that sweep more often
@@ -27,9 +28,16 @@ async def checkpoint_forever() -> None:
     if connection.vendor != "sqlite":
         return
     while True:
+        await purge_in_steps()
         is_empty = _wal_bytes() == 0 or await database.read(truncate_wal)
         sweeps = PERIOD_SWEEPS if is_empty else 1
         await asyncio.sleep(min(PERIOD_SECS, sweeps * settings.HERMES_SWEEP_SECS))
+
+
+def clean_files() -> None:
+    """For a command that has erased content. A server that uses the files does it by itself."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        truncate_wal()
 
 
 def truncate_wal() -> bool:

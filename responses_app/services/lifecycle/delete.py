@@ -18,6 +18,7 @@ from responses_app.models import (
 )
 from responses_app.services.audit import record
 from responses_app.services.idempotency import forget_content
+from responses_app.services.search.index import forget_words
 
 ERASED_AT_ONCE = 20  # in one transaction: the writes of all streams wait for it
 
@@ -55,12 +56,14 @@ def erase(response_id: str) -> None:
     ToolEvent.objects.filter(response_id=response_id).erase()
     OutboxMessage.objects.erase(response_id)
     forget_content(response_id)
+    forget_words(response_id)
     Response.objects.filter(pk=response_id).update(
         request={},
         ignored=[],
         output=None,
         provider_state=None,
         error=None,
+        error_code=None,
         protocol_deviations=[],
         session_key="",
         context_hash="",

@@ -10,6 +10,7 @@ from responses_app.eventlog import Segment, merge, read_stored_logs, replace_all
 from responses_app.models import IdempotencyKey, Kind, Response, ResponseQuerySet
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle.delete import ERASED_AT_ONCE, erase, erase_all
+from responses_app.services.search.index import read_words, store_words
 
 # Merged in one transaction, which the writes of all streams wait for.
 MERGED_AT_ONCE = 50
@@ -41,9 +42,17 @@ async def tidy_some() -> bool:
     compactions = [row.pk for row in rows if row.kind == Kind.COMPACTION]
     if compactions:
         await database.write(partial(_erase_spent, compactions))
-    merged = await database.read(_merged, [row.pk for row in rows])
-    await database.write(partial(replace_all_with_merged, merged))
+    response_ids = [row.pk for row in rows]
+    merged = await database.read(_merged, response_ids)
+    words = await database.read(read_words, response_ids)
+    await database.write(partial(_store_tidied, merged, words))
     return True
+
+
+def _store_tidied(merged: dict[str, list[tuple[Segment, bytes]]], words: dict[str, str]) -> None:
+    """The logs and the search index; what was deleted meanwhile stays out of both."""
+    kept = replace_all_with_merged(merged)
+    store_words({pk: words[pk] for pk in kept if pk in words})
 
 
 def _merged(response_ids: list[str]) -> dict[str, list[tuple[Segment, bytes]]]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
 from responses_app.metrics import responses_ended, tokens_spent
 from responses_app.models import Response, Session, ToolEvent
+from responses_app.models.responses import MAX_ERROR_CODE_CHARS
 from responses_app.protocol.item_states import StoredState
 from responses_app.protocol.items import OUTPUTS, Item
 from responses_app.protocol.response_object import ResponseBody
@@ -53,6 +54,7 @@ def settle(
     columns = _timing(row, first_output_at, now) | _counts(body)
     columns["is_usage_estimated"] = segment.is_usage_estimated
     columns["incomplete_reason"] = (body["incomplete_details"] or {}).get("reason", "")
+    columns["error_code"] = _error_code(body)
     columns["lease_owner"] = ""
     columns["lease_until"] = None
     new_input: list[Item] = []
@@ -95,6 +97,12 @@ def _timing(row: Response, first_output_at: datetime | None, now: datetime) -> d
         "finished_at": now,
         "accessed_at": now,  # a long answer is not the least recently used one when it ends
     }
+
+
+def _error_code(body: ResponseBody) -> str | None:
+    if not body["error"]:
+        return None
+    return str(body["error"]["code"])[:MAX_ERROR_CODE_CHARS]
 
 
 def _counts(body: ResponseBody) -> dict[str, Any]:
