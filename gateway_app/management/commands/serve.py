@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 
 from gateway_app.operations.first_start import ensure_admin, greeting, warning
 from gateway_app.operations.model_banner import ignored_keys_warning, model_banner
+from gateway_app.operations.model_probe import probe_models
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
@@ -64,6 +65,9 @@ class Command(BaseCommand):
 
     def _greet(self, models: str, *, shows_secrets: bool) -> None:
         self.stdout.write(greeting(models, shows_secrets=shows_secrets))
+        self.stdout.flush()
+        if settings.HERMES_PROBES_MODELS:
+            probe_models()
 
     def _make_room_for_connections(self) -> None:
         raise_open_files()
