@@ -30,7 +30,7 @@ test-dialects: .venv/.ready-dev ## Run every case against every kind of model se
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal tests/dialects --all-dialects $(if $(ONLY),-k "$(ONLY)")
 
 # Clients that are too large for the suite, in environments of their own.
-test-clients: .venv/.ready-dev .venv-clients/.ready ## Drive client frameworks over turns with tools: ONLY=part of a name
+test-clients: .venv/.ready-dev .venv-clients/.ready .venv-aider/.ready ## Drive client frameworks over turns with tools: ONLY=part of a name
 	$(BIN)/python -m tests.clients .venv-clients $(if $(ONLY),"$(ONLY)")
 
 # A real model on two real servers; it takes some minutes, and is no part of `make test`.
@@ -133,8 +133,11 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements-model.in -o requirements-model.txt
 	$(BIN)/$(LOCK) requirements-litellm.in -o requirements-litellm.txt
 	$(BIN)/$(LOCK) requirements-clients.in -o requirements-clients.txt
+	$(BIN)/$(LOCK) requirements-aider.in -o requirements-aider.txt
 
 .venv/.ready: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hermes Site needs Python 3.11 or newer, and $(PYTHON) is not. Install one, and name it: make run PYTHON=python3.11" >&2; exit 1; }
+	@[ -w . ] || { echo "$(CURDIR) cannot be written. Change its owner (chown), or use a copy of your own." >&2; exit 1; }
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
@@ -158,6 +161,12 @@ BUILD_JOBS ?= 1
 	@echo "Installing the LiteLLM proxy into .venv-litellm, to be measured beside this server ..."
 	@$(PYTHON) -m venv .venv-litellm
 	@.venv-litellm/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-litellm.txt
+	@touch $@
+
+.venv-aider/.ready: requirements-aider.txt
+	@echo "Installing aider into .venv-aider (a minute) ..."
+	@$(PYTHON) -m venv .venv-aider
+	@.venv-aider/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-aider.txt
 	@touch $@
 
 # Node.js and its npm are from PyPI: the clients need a newer one than most systems have.

@@ -64,6 +64,7 @@ check_access(
     cors_origins=API_SERVER_CORS_ORIGINS,
 )
 HERMES_OPEN_MONITORING = env.choice("HERMES_OPEN_MONITORING", "off", ("on", "off")) == "on"
+HERMES_PROBES_MODELS = True  # at the start of `serve`, in the background
 HERMES_SOCKET_SECS = 3600.0  # as long as OpenAI keeps a WebSocket open
 HERMES_IDLE_SECS = 60.0  # without a byte, between two requests or within one
 HERMES_HEAD_SECS = 20.0  # from the first byte of a request: single bytes can't hold a connection

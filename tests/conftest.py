@@ -13,6 +13,7 @@ from tests.support.forked import Forked
 from tests.support.left_out import LeftOut
 from tests.support.migrated_database import Database, migrated_home
 from tests.support.model_stub import ModelStub
+from tests.support.node_packages import install_node_client
 from tests.support.people import create_key, logged_in_viewer
 from tests.support.providers import Providers
 from tests.support.server import Server, free_port
@@ -74,6 +75,12 @@ def server(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iter
         assert "Traceback" not in running.log, running.log
     finally:
         running.kill()
+
+
+@pytest.fixture(scope="session")
+def node_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the SDKs for Node.js."""
+    return install_node_client(tmp_path_factory.mktemp("node") / "client")
 
 
 @pytest.fixture(scope="session")

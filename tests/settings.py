@@ -19,6 +19,7 @@ HERMES_PROVIDERS = product.HERMES_PROVIDERS | {"builtin": "tests.support.scripte
 HERMES_TOOL_MAKERS = [*product.HERMES_TOOL_MAKERS, "tests.support.scripted_tools.make_tools"]
 HERMES_DISPATCHER = os.environ.get("TEST_DISPATCHER", product.HERMES_DISPATCHER)
 ASGI_APPLICATION = os.environ.get("TEST_ASGI_APPLICATION", product.ASGI_APPLICATION)
+HERMES_PROBES_MODELS = "TEST_MODEL_PROBE" in os.environ  # model stubs count their requests
 HERMES_SOCKET_SECS = float(os.environ.get("TEST_SOCKET_SECS", product.HERMES_SOCKET_SECS))
 HERMES_IDLE_SECS = float(os.environ.get("TEST_IDLE_SECS", product.HERMES_IDLE_SECS))
 HERMES_HEAD_SECS = float(os.environ.get("TEST_HEAD_SECS", product.HERMES_HEAD_SECS))

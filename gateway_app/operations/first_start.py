@@ -47,6 +47,8 @@ def greeting(models: str, *, shows_secrets: bool) -> str:
         models,
         f"  API key      {key}",
         f"  admin login  {_secret(login_file, shows_secrets)}, at {url}/admin/",
+        f"  playground   {url}/chat, with the admin login",
+        "  clients      docs/guide/README.md has the settings of each",
         "Try it:",
         f'curl -N {url}/v1/responses -H "Authorization: Bearer {bearer}" '
         """-H 'Content-Type: application/json' -d '{"input": "Write 300 words slowly", "stream": true}'""",

@@ -22,7 +22,7 @@ def main(environment: Path, only: str) -> int:
             server.manage("migrate", "--verbosity", "0")
             server.start()
             try:
-                for program in PROGRAMS:
+                for program in scenario.programs(PROGRAMS):
                     if only.lower() in program.name.lower():
                         failures += _drive(server, scenario, program, environment)
             finally:

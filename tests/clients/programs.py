@@ -59,6 +59,7 @@ class Program:
     module: str
     home: str  # whose Python or Node.js runs it: suite, clients or node
     forms: tuple[Form, ...] = RESPONSES + CHAT
+    has_own_tools: bool = False  # so many that they fill a small context window
 
     def run(self, environment: Path, server: Server, cases: list[dict[str, Any]]) -> Report:
         given = server.home / "cases.json"
@@ -90,7 +91,9 @@ class Program:
 
 
 def _path(environment: Path) -> str:
-    return os.pathsep.join([str(environment / "bin"), os.environ["PATH"]])
+    aider = environment.with_name(".venv-aider")
+    folders = [environment / "bin", environment / "node/node_modules/.bin", aider / "bin"]
+    return os.pathsep.join([*map(str, folders), os.environ["PATH"]])
 
 
 PROGRAMS = (
@@ -101,4 +104,7 @@ PROGRAMS = (
     Program("Haystack", "haystack_client", "clients"),
     Program("CrewAI", "crewai_client", "clients"),
     Program("promptfoo", "promptfoo", "node"),
+    Program("Codex", "codex_client", "suite", (Form("responses", True, False),), has_own_tools=True),
+    Program("aider", "aider_client", "suite", (Form("chat", True, False),), has_own_tools=True),
+    Program("opencode", "opencode_client", "suite", (Form("chat", True, False),), has_own_tools=True),
 )

@@ -1,6 +1,7 @@
 """What a client is asked, and what must hold afterwards."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,10 @@ class Scenario:
     name: str
     env: dict[str, str] = field(default_factory=dict)
 
+    def programs(self, known: Sequence[Program]) -> list[Program]:
+        """Those that can take part."""
+        return list(known)
+
     def case(self, program: Program, form: Form) -> Case:
         raise NotImplementedError
 
@@ -69,6 +74,9 @@ class ServerTool(Scenario):
 
 class Compaction(Scenario):
     """The second turn does not fit into the window, and the third continues."""
+
+    def programs(self, known: Sequence[Program]) -> list[Program]:
+        return [program for program in known if not program.has_own_tools]
 
     def case(self, program: Program, form: Form) -> Case:
         word = f"{program.name} {form.label}"

@@ -18,7 +18,7 @@ OWN = {"type": "function", "function": {"name": "own_search", "parameters": {"ty
 
 @pytest.fixture(scope="module")
 def guided(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    guide = (ROOT / "docs/chat.md").read_text().partition("## Open WebUI\n")[2]
+    guide = (ROOT / "docs/guide/open-webui.md").read_text()
     [config] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
     server = database.server(tmp_path_factory.mktemp("guide") / "home", Server)
     (server.home / "config.yaml").write_text(config)

@@ -1,8 +1,6 @@
 """The openai SDK for Node and the AI SDK against a real server."""
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,43 +11,20 @@ import pytest
 from gateway_app.providers.builtin.provider import REASONING
 from tests.support.chat_client import WEATHER
 from tests.support.long_conversations import SUMMARY
+from tests.support.node_packages import INSTALL_SECS, needs_node
 from tests.support.scripted_requests import REASONING_TEXT_AND_CALL
-from tests.support.server import ROOT, Server, script, text
+from tests.support.server import Server, script, text
 
-SOURCE = ROOT / "tests/support/clients/node"
-INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock")
-INSTALL_ENV = {"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "5000"}
-INSTALL_SECS = 120
 RUN_SECS = 60
-UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT")
 
 pytestmark = [
     pytest.mark.any_database,
-    pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node and npm are not on PATH"),
+    needs_node,
     pytest.mark.usefixtures("node_client"),  # before any server is started
     pytest.mark.timeout(INSTALL_SECS + RUN_SECS),  # the first test also installs
 ]
 
 Run = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def node_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the client with its dependencies installed, outside the repository."""
-    folder = tmp_path_factory.mktemp("node") / "client"
-    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules", "package-lock.json"))
-    try:
-        done = subprocess.run(
-            INSTALL, cwd=folder, env=os.environ | INSTALL_ENV, capture_output=True, text=True, timeout=INSTALL_SECS
-        )
-        problem = done.stderr if done.returncode else ""
-        network = next((code for code in UNREACHABLE if f"code {code}" in problem), None)
-    except subprocess.TimeoutExpired:
-        problem = network = f"no answer within {INSTALL_SECS} s"
-    if network and not os.environ.get("CI"):
-        pytest.skip(f"the npm registry can't be reached: {network}")
-    assert not problem, f"npm install failed: {problem}"
-    return folder
 
 
 @pytest.fixture

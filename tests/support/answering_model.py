@@ -26,6 +26,7 @@ class AnsweringModel:
     refused_field: str = ""
     continues: bool = True  # a message of the assistant at the end of a request
     is_silent: bool = False
+    key: str = ""  # the only one that it accepts; empty: any
     asked: list[dict[str, Any]] = field(default_factory=list)
     asked_headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -108,6 +109,8 @@ def _handler(model: AnsweringModel) -> Callable[..., BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             model.paths.append(self.path)
             model.headers.append(dict(self.headers))
+            if model.key and self.headers["Authorization"] != f"Bearer {model.key}":
+                return self._send(401, {"error": {"message": "Incorrect API key."}})
             self._send(200, {"data": [{"id": model.name, **model.listed}]})
 
         def do_POST(self) -> None:

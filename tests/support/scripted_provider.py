@@ -81,7 +81,8 @@ def _script(call: ModelCall) -> list[Step]:
     asked = item_text(last)
     if not asked.startswith('{"script"'):
         return compose(call)
-    steps: list[dict[str, Any]] = json.loads(asked)["script"]
+    body, _ = json.JSONDecoder().raw_decode(asked)  # aider adds a sentence to each question
+    steps: list[dict[str, Any]] = body["script"]
     return after([_step(step, f"call_{len(call.items)}_{number}") for number, step in enumerate(steps)], reply)
 
 

@@ -10,6 +10,7 @@ from django.utils.module_loading import import_string
 from gateway_app.management.serving import check_start, run_server
 from gateway_app.operations.first_start import ensure_admin, greeting, warning
 from gateway_app.operations.model_banner import model_banner
+from gateway_app.operations.model_probe import probe_models
 
 logger = logging.getLogger(__name__)
 
@@ -37,3 +38,6 @@ class Command(BaseCommand):
 
     def _greet(self, models: str, *, shows_secrets: bool) -> None:
         self.stdout.write(greeting(models, shows_secrets=shows_secrets))
+        self.stdout.flush()
+        if settings.HERMES_PROBES_MODELS:
+            probe_models()
