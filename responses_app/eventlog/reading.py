@@ -68,7 +68,7 @@ def read_segments(
 ) -> list[Segment]:
     """The stored events after a position, about ``limit`` segments, up to the terminal event."""
     rows = _rows_from(response_id, after_position + 1, limit)
-    return _segments_after(response_id, rows, after_position, limit)
+    return _segments_after(response_id, rows, _segments(rows), after_position, limit)
 
 
 def read_on(
@@ -77,11 +77,13 @@ def read_on(
     """``read_segments`` for a reader that waits: None at the end of the log, [] if nothing is new.
 
     One index seek, also where nothing is new: it finds the segment that the reader has read last.
+    Rows that follow each other come as one segment.
     """
     rows = _rows_from(response_id, after_position + 1, limit)
     if not rows:
         raise LogErased(response_id)
-    segments = _segments_after(response_id, rows, after_position, limit)
+    joined = _joined_segments(rows, after_position)
+    segments = _segments_after(response_id, rows, joined, after_position, limit)
     if segments:
         return segments
     if _has_ended(rows) or segment_of_row(rows[-1]).is_final:
@@ -89,11 +91,15 @@ def read_on(
     return []
 
 
+def is_last_page(limit: int, page: Sequence[Segment]) -> bool:
+    """Each stored row has an event at least; rows that were joined do not count as segments."""
+    return sum(segment.event_count for segment in page) < limit
+
+
 def next_limit(limit: int, page: Sequence[Segment]) -> int:
     """For the page after this one: more segments if these were short, and as many as asked for."""
     size = sum(len(segment.data) for segment in page)
-    event_count = sum(segment.event_count for segment in page)
-    if event_count < limit or size > READ_BYTES:
+    if is_last_page(limit, page) or size > READ_BYTES:
         return READ_SEGMENTS
     return min(16 * limit, MAX_READ_SEGMENTS)
 
@@ -154,10 +160,13 @@ def _rows_from(response_id: str, position: int, limit: int) -> list[Row]:
     return list(rows[: limit + 1])
 
 
-def _segments_after(response_id: str, rows: list[Row], position: int, limit: int) -> list[Segment]:
-    segments = up_to_end(_joined_segments(rows, position))
-    is_last_page = len(rows) <= limit
-    if is_last_page and _has_ended(rows) and not segments[-1].is_final:
+def _segments_after(
+    response_id: str, rows: list[Row], found: list[Segment], position: int, limit: int
+) -> list[Segment]:
+    """The segments that were found in the rows, up to the terminal event."""
+    segments = up_to_end(found)
+    has_all_rows = len(rows) <= limit
+    if has_all_rows and _has_ended(rows) and not segments[-1].is_final:
         last = read_last(response_id)
         if last is not None and last.is_final:
             return []  # the rows lie after the terminal event, and so does the position

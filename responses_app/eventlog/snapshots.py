@@ -13,7 +13,14 @@ from weakref import WeakSet
 
 from django.db import connection
 
-from responses_app.eventlog.reading import READ_SEGMENTS, LogErased, read_finals, read_last, read_on
+from responses_app.eventlog.reading import (
+    READ_SEGMENTS,
+    LogErased,
+    is_last_page,
+    read_finals,
+    read_last,
+    read_on,
+)
 from responses_app.eventlog.segments import Segment
 from responses_app.protocol.events import Event
 from responses_app.protocol.response_object import ResponseBody
@@ -57,7 +64,7 @@ class _Entry(Generic[F]):
                 self.position = segment.last_position
                 if segment.is_final:
                     return True
-            if found is None or len(found) < limit:
+            if found is None or is_last_page(limit, found):
                 return found is None
             limit = PAGE_SEGMENTS
 
