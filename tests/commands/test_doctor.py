@@ -122,4 +122,6 @@ def test_the_doctor_prints_problems_of_django_and_ours_in_one_form(server: Serve
     assert f"note home      other users can read {server.home} -> chmod 700 {server.home}\n" in out
     assert re.search(r"^ok   settings  read, for ", out, re.MULTILINE)
     for line in out.splitlines():
-        assert re.match(r"(ok   |note |FAIL )(settings|home|files|terminal|database|work|platforms) +\S", line), line
+        assert re.match(
+            r"(ok   |note |FAIL )(settings|home|files|terminal|database|work|cluster|platforms) +\S", line
+        ), line
