@@ -9,9 +9,11 @@ from django.db import connection
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.cluster import read_waiting
 from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
 from gateway_app.runtime.recovery import find_dead, find_interrupted
+from responses_app.eventlog.remote_logs import read_grown
 from responses_app.models import IdempotencyKey, Response, Session
 from responses_app.protocol.status import Status
 from responses_app.services.history.placement import make_room
@@ -91,6 +93,9 @@ class Stored:
             "forgetting": (forget_expired, expiry, expiry | {"primary key"}),
             "dead processes": (find_dead, state, state | {"primary key"}),
             "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
+            "live workers": (lambda: processes.count_claimers("worker"), state, state | {"primary key"}),
+            "the queues of owners": (read_waiting, {"response_open"}, OPEN_ROWS),
+            "remote logs": (lambda: read_grown({running: 0, self.waiting.pk: 3}), SEGMENTS, SEGMENTS),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }
 
