@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.cluster import read_waiting
 from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
 from gateway_app.runtime.recovery import find_dead, find_interrupted
@@ -102,6 +103,8 @@ class Stored:
             "dead processes": (find_dead, state, state | {"primary key"}),
             "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
             "a reader": (lambda: read_on(self.first.pk, -1, 10), set(), LOGS),
+            "live workers": (lambda: processes.count_claimers("worker"), state, state | {"primary key"}),
+            "the queues of owners": (read_waiting, {"response_open"}, OPEN_ROWS),
             "logs of other processes": (lambda: read_grown({running: -1}), set(), LOGS | BROUGHT),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }

@@ -42,9 +42,7 @@ def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothin
     link: Namespace, redis: RedisServer, tmp_path: Path
 ) -> None:
     with postgres_cluster(lasting_port(), listen_addresses=f"127.0.0.1,{HERE}") as postgres:
-        with (postgres.data / "pg_hba.conf").open("a") as rules:
-            rules.write(f"host all all {THERE}/32 trust\n")
-        postgres.execute("SELECT pg_reload_conf()")
+        postgres.trust(THERE)
         cluster = Cluster(Database(tmp_path / "template", postgres), tmp_path / "home", redis)
         try:
             check_takeover(cluster, link)
