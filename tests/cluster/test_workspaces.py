@@ -63,11 +63,9 @@ def runs_on(server: Server, other: Server) -> bool:
 def test_turns_run_on_the_host_that_has_the_files_of_their_owner(host: Callable[..., Server]) -> None:
     first, second = host(), host()
     run(first, WRITE)
-    eventually(lambda: runs_on(second, first), 10, "a turn that is left to the first host")
-    response_id = run(second, READ)
-    [(status, output)] = outputs(second, response_id)
-    assert status == "completed"
-    assert "kept" in output
+    [(status, output)] = outputs(second, run(second, READ))
+    assert (status, "kept" in output) == ("completed", True)
+    assert runs_on(second, first)
 
 
 def test_a_worker_passes_turns_on_to_one_that_has_the_files(
@@ -138,7 +136,6 @@ def test_an_unstored_turn_runs_where_it_was_admitted_and_its_tool_fails_with_the
 ) -> None:
     first, second = host(), host()
     run(first, WRITE)
-    eventually(lambda: runs_on(second, first), 10, "a turn that is left to the first host")
     asked = script(READ, {"say": "explained"})
     made = second.openai().responses.create(model="hermes-agent", input=asked, store=False)
     assert "explained" in made.output_text

@@ -16,7 +16,7 @@ from tests.support.answering_model import AnsweringModel
 from tests.support.server import ROOT, Server
 
 pytestmark = pytest.mark.any_database
-SUBJECTS = "settings|home|files|terminal|database|work|workspace|platforms"
+SUBJECTS = "settings|home|files|terminal|database|work|workspace|cluster|platforms"
 SOURCES = sorted((ROOT / "gateway_app/operations/doctor").glob("*.py"))
 
 
