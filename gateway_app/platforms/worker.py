@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from django.conf import settings
+
 from gateway_app.platforms import wakeups
 from gateway_app.platforms.adapter import Adapter
 from gateway_app.platforms.admission import admit_due
@@ -34,7 +36,7 @@ async def run_in_server() -> None:
         return
     loops = [repeat(admit_due, wakeups.inbox)]
     for adapter in server_adapters():
-        loops.append(run_adapter(adapter, only_own_turns=True))
+        loops.append(run_adapter(adapter, only_own_turns=settings.HERMES_DISPATCH != "workers"))
     await asyncio.gather(*loops)
 
 

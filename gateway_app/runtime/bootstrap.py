@@ -116,11 +116,11 @@ class Runtime:
 
     async def _drain(self) -> None:
         request_gate.close()
-        database.submit(partial(processes.note_draining, PROCESS_ID))
         grace = self._grace_secs
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + EXIT_SECS)
         if self.runner is not None:
+            database.submit(partial(processes.note_draining, PROCESS_ID))
             count = len(self.runner.runs)
             logger.info("Shutting down; %d running responses have %g s.", count, grace)
             await self._end_work(self.runner, grace)

@@ -35,8 +35,11 @@ async def follow_hints(runner: Runner) -> None:
     channel = await _subscribe()
     while True:
         message = await _layer().receive(channel)
+        hint = cast(Hint, message)
         if message["sender"] != PROCESS_ID:
-            await _apply(cast(Hint, message), runner)
+            _apply(hint, runner)
+        if hint["is_key_revoked"]:  # in this process, too: a stream of the key may be open here
+            await _check_keys()
 
 
 async def _subscribe() -> str:
@@ -50,16 +53,18 @@ async def _subscribe() -> str:
             await asyncio.sleep(PAUSE_SECS)
 
 
-async def _apply(hint: Hint, runner: Runner) -> None:
+def _apply(hint: Hint, runner: Runner) -> None:
     event_store.remote_logs.note(hint["stored"])
     for response_id in hint["cancelled"]:
         if runner.claims.takes_stored or response_id in runner.runs:
             runner.cancel(response_id)
-    if hint["is_key_revoked"]:
-        try:
-            await revocation.check()
-        except StorageUnavailable as error:
-            layer_log.error(error)
+
+
+async def _check_keys() -> None:
+    try:
+        await revocation.check()
+    except StorageUnavailable as error:
+        layer_log.error(error)
 
 
 def _layer() -> Any:

@@ -1,6 +1,7 @@
 """What operators see of a cluster, and how they take a process out."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ def test_health_and_doctor_report_the_whole_cluster(make_cluster: Callable[..., 
     begin(web)
     web.openai().responses.create(model="hermes-agent", input=GATED, background=True)
     for member in (web, worker):
-        found = eventually(lambda member=member: reported(member), what="the heartbeats of both")
+        found = eventually(partial(reported, member), what="the heartbeats of both")
         assert found["versions"] == ["0.1.0"]
         [queue] = found["queue_by_owner"]
         assert (queue["owner"], queue["queued"]) == ("admin", 1)
@@ -50,12 +51,13 @@ def test_a_drained_worker_finishes_its_turn_takes_no_other_and_exits(make_cluste
     drained = cluster.worker()
     first = begin(web)
     assert drained.process is not None
-    [(host,)] = stored_rows(web, "runtimeprocess", "host", pid=drained.process.pid)
-    web.manage("drain", f"{host}:{drained.process.pid}")
-    eventually(lambda: stored_rows(web, "runtimeprocess", "is_draining", pid=drained.process.pid) == [(1,)])
+    pid = drained.process.pid
+    [(host,)] = stored_rows(web, "runtimeprocess", "host", pid=pid)
+    web.manage("drain", f"{host}:{pid}")
+    eventually(lambda: stored_rows(web, "runtimeprocess", "is_draining", pid=pid) == [(1,)])
     cluster.worker()
     second = begin(web)
-    [(owner,)] = stored_rows(web, "runtimeprocess", "id", pid=drained.process.pid)
+    [(owner,)] = stored_rows(web, "runtimeprocess", "id", pid=pid)
     assert stored_rows(web, "response", "lease_owner", id=first) == [(owner,)]
     assert stored_rows(web, "response", "lease_owner", id=second) != [(owner,)]
     web.open_gate("go")

@@ -81,9 +81,4 @@ def test_processes_that_start_without_redis_find_it_later(
 
 def until_subscribed(redis: RedisServer, processes: int) -> None:
     """Every process follows the group of hints."""
-
-    def subscribers() -> list[int]:
-        channels = redis.execute("PUBSUB", "CHANNELS", "*__group__hints")
-        return [redis.execute("PUBSUB", "NUMSUB", channel)[1] for channel in channels]
-
-    eventually(lambda: subscribers() == [processes], 20, "the subscriptions")
+    eventually(lambda: redis.subscribers() == [processes], 20, "the subscriptions")

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,17 @@ SHORT_LEASES = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.2"}
 class RedisServer:
     """A real server on a loopback port, without files."""
 
-    def __init__(self, program: str, folder: Path) -> None:
-        self.program = program
+    def __init__(self, command: list[str], folder: Path, host: str) -> None:
+        self.command = command
         self.folder = folder
+        self.host = host
         self.port = lasting_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.url = f"redis://{host}:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> None:
-        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", *options]
+        listening = ["--port", str(self.port), "--bind", self.host, "--protected-mode", "no", "--save", ""]
+        command = [*self.command, *listening, *options]
         self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL)
         eventually(self._answers, 10, "the first answer of Redis")
 
@@ -41,6 +43,11 @@ class RedisServer:
         with redis.Redis.from_url(self.url) as client:
             return client.execute_command(*command)
 
+    def subscribers(self) -> list[int]:
+        """How many processes follow the group of hints of each installation."""
+        channels = self.execute("PUBSUB", "CHANNELS", "*__group__hints")
+        return [self.execute("PUBSUB", "NUMSUB", channel)[1] for channel in channels]
+
     def _answers(self) -> bool:
         try:
             return bool(self.execute("PING"))
@@ -49,11 +56,12 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server() -> Iterator[RedisServer]:
+def redis_server(host: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[RedisServer]:
+    """``prefix``: a command that runs the program elsewhere."""
     program = shutil.which("redis-server")
     assert program is not None
     folder = Path(tempfile.mkdtemp(prefix="hermes-redis-"))
-    server = RedisServer(program, folder)
+    server = RedisServer([*prefix, program], folder, host)
     server.start()
     try:
         yield server
@@ -83,12 +91,12 @@ class Cluster:
         return [member for member in self.members if not isinstance(member, WorkerProcess)]
 
     def web(self, **env: str) -> Server:
-        return self._start(Server, env)
+        return self.member(Server, **env)
 
     def worker(self, **env: str) -> Server:
-        return self._start(WorkerProcess, env)
+        return self.member(WorkerProcess, **env)
 
-    def _start(self, kind: type[Server], env: dict[str, str]) -> Server:
+    def member(self, kind: type[Server], **env: str) -> Server:
         database_url = {"DATABASE_URL": self.first.env["DATABASE_URL"]}
         member = kind(self.home, **{**database_url, **self.env, **env})
         member.env["HERMES_WORKER_PORT"] = str(member.port)

@@ -1,0 +1,117 @@
+"""Logs that other processes write: one query for all that a hint names. The poll is turned off."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from responses_app.eventlog import Numbering, merge, read_stored, replace_with_merged
+from responses_app.eventlog.hints import Hints, SharedTail
+from responses_app.eventlog.inserting import insert_fenced
+from responses_app.eventlog.store import EventStore
+from responses_app.models import Response
+from tests.support.event_logs import ending, make_response, opening, watch_statements, word
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SEGMENTS = "responses_app_eventsegment"
+LOGS = 5
+
+
+class Reader:
+    def __init__(self, store: EventStore, response_id: str) -> None:
+        self.position = -1
+        self.data = b""
+        self.task = asyncio.create_task(self._read(store, response_id))
+
+    async def _read(self, store: EventStore, response_id: str) -> None:
+        async for segments in store.read_after(response_id, -1, 60):
+            for segment in segments:
+                assert segment.first_position == self.position + 1
+                self.position = segment.last_position
+                self.data += segment.data
+
+
+@pytest.fixture
+def shared(store: EventStore, settings: Any) -> EventStore:
+    settings.HERMES_POLL_SECS = 600
+    store.tails.kind = SharedTail
+    return store
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_true():  # noqa: ASYNC110 -- readers have no event to wait for
+            await asyncio.sleep(0.005)
+
+
+def make_logs() -> list[Numbering]:
+    logs = []
+    for _ in range(LOGS):
+        row = make_response()
+        logs.append(Numbering(row.pk, 0))
+    insert_fenced([opening(numbering) for numbering in logs])
+    return logs
+
+
+async def read_logs(store: EventStore) -> tuple[list[Numbering], list[Reader]]:
+    logs = await store.database.write(make_logs)
+    readers = [Reader(store, numbering.response_id) for numbering in logs]
+    await until(lambda: all(reader.position == 2 for reader in readers))
+    return logs, readers
+
+
+def positions(logs: list[Numbering]) -> dict[str, int]:
+    return {numbering.response_id: numbering.next_position - 1 for numbering in logs}
+
+
+async def test_one_query_reads_all_logs_that_a_hint_names(shared: EventStore) -> None:
+    logs, readers = await read_logs(shared)
+    statements = await watch_statements(shared)
+    for _ in range(3):
+        grown = [numbering.seal([word("more ")]) for numbering in logs]
+        await shared.database.read(insert_fenced, grown)
+    shared.remote_logs.note(positions(logs))
+    await until(lambda: all(reader.position == 5 for reader in readers))
+    assert statements.reading(SEGMENTS) == 1
+    await shared.database.read(insert_fenced, [ending(numbering) for numbering in logs])
+    shared.remote_logs.note(positions(logs))
+    await asyncio.gather(*[reader.task for reader in readers])
+    assert statements.reading(SEGMENTS) == 2
+
+
+async def test_logs_without_readers_are_not_read(shared: EventStore) -> None:
+    logs = await shared.database.write(make_logs)
+    statements = await watch_statements(shared)
+    shared.remote_logs.note(positions(logs))
+    await asyncio.sleep(0)
+    assert statements.reading(SEGMENTS) == 0
+
+
+async def test_a_log_that_was_merged_meanwhile_is_read_by_its_reader(shared: EventStore) -> None:
+    logs, readers = await read_logs(shared)
+    numbering = logs[0]
+
+    def end_and_merge() -> None:
+        insert_fenced([numbering.seal([word("last")])])
+        insert_fenced([ending(numbering)])
+        Response.objects.filter(pk=numbering.response_id).update(status="completed")
+        replace_with_merged(numbering.response_id, merge(read_stored(numbering.response_id)))
+
+    await shared.database.read(end_and_merge)
+    shared.remote_logs.note(positions([numbering]))
+    async with asyncio.timeout(20):
+        await readers[0].task
+    assert b"last" in readers[0].data
+
+
+async def test_hints_of_one_commit_are_one_message() -> None:
+    hints = Hints()
+    hints.start()
+    taking = asyncio.create_task(hints.take())
+    await asyncio.sleep(0)
+    hints.note_stored("a", 1)
+    hints.note_stored("b", 4)
+    hints.note_stored("a", 2)
+    hints.note_cancelled("c")
+    assert await taking == {"stored": {"a": 2, "b": 4}, "cancelled": ["c"], "is_key_revoked": False}
