@@ -71,6 +71,14 @@ test-programs: ## Install the programs that tests need, or name those that are m
 	    echo "Without Redis the tests of several processes are left out. To have all: apt-get install redis-server"; \
 	  fi; \
 	fi
+	@if ! command -v nginx >/dev/null && [ ! -x /usr/sbin/nginx ]; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing nginx for the tests ..."; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx-light >/dev/null; \
+	  else \
+	    echo "Without nginx the tests of make cluster are left out. To have all: apt-get install nginx-light"; \
+	  fi; \
+	fi
 	@command -v npm >/dev/null || echo "Without npm the tests of the Node SDK are left out: apt-get install npm"
 
 # The hooks of .pre-commit-config.yaml call the parts.

@@ -130,7 +130,13 @@ async def take_turns(runner: Runner, channel: str = CHANNEL) -> None:
 async def take_pinned_turns(runner: Runner) -> None:
     """In a worker: turns of owners whose files are here, which other workers have taken and passed on."""
     if is_pinning():
-        pins.forward = TurnQueue().forward
+        loop = asyncio.get_running_loop()
+        queue = TurnQueue()
+
+        def forward(folder: str, response_id: str, owner_id: int) -> None:
+            loop.call_soon_threadsafe(queue.forward, folder, response_id, owner_id)
+
+        pins.forward = forward
         await take_turns(runner, _channel_of(known_folder_name()))
 
 

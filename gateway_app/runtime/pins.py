@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from gateway_app.runtime.workspaces import folder_elsewhere, is_pinning
-from responses_app.database import database
+from gateway_app.runtime.workspaces import folder_elsewhere
 from responses_app.eventlog.store import event_store
 
 MAX_KNOWN = 10_000
 
-Forward = Callable[[str, str, int], None]  # takes a folder, a response and its owner
+Forward = Callable[[str, str, int], object]  # takes a folder, a response and its owner
 
 
 class Pins:
@@ -16,7 +15,7 @@ class Pins:
 
     def __init__(self) -> None:
         self._known: set[int] = set()
-        self.forward: Forward | None = None  # to the workers that have a folder
+        self.forward: Forward | None = None  # to the workers that have a folder; thread-safe
 
     def is_known_elsewhere(self, owner_id: int) -> bool:
         """Such a turn is not claimed as it is admitted, and looked up before its claim."""
@@ -27,11 +26,14 @@ class Pins:
             self._known.clear()
         self._known.add(owner_id)
 
-    async def leaves(self, response_id: str, owner_id: int) -> bool:
-        """What is not stored can run only here, and what has no owner is only settled."""
-        if not owner_id or not is_pinning() or is_only_here(response_id):
+    def leaves(self, response_id: str, owner_id: int) -> bool:
+        """In the writer, before a claim: have other processes the files, and can run the turn?
+
+        What is not stored can run only here, and what counts towards no owner is only settled.
+        """
+        if not owner_id or is_only_here(response_id):
             return False
-        folder = await database.read_with_retry(folder_elsewhere, owner_id)
+        folder = folder_elsewhere(owner_id)
         if not folder:
             self._known.discard(owner_id)
             return False

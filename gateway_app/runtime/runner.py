@@ -243,10 +243,9 @@ class Runner:
             self.pass_on(following, owner_id)
 
     async def _claimed_run(self, response_id: str, owner_id: int) -> TurnRun | None:
-        if await pins.leaves(response_id, owner_id):
-            return None
+        step = partial(self._claim, response_id, owner_id)
         try:
-            claimed = await database.write(partial(self._claim, response_id), self._register)
+            claimed = await database.write(step, self._register)
         except StorageUnavailable:
             return None  # the sweep finds it when the database is available
         except HeartbeatMissing:
@@ -276,9 +275,9 @@ class Runner:
 
         await database.write_with_retry(partial(end_attempt, row, in_memory), publish)
 
-    def _claim(self, response_id: str) -> Claimed | None:
+    def _claim(self, response_id: str, owner_id: int) -> Claimed | None:
         """In the writer's thread, where it may have waited long for the database."""
-        if self._is_closing:
+        if self._is_closing or pins.leaves(response_id, owner_id):
             return None
         if not self.heartbeat.is_fresh:
             raise HeartbeatMissing(response_id)

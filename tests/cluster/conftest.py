@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.checker import check_after_fault
 from tests.support.cluster import Cluster, RedisServer, redis_server
+from tests.support.hosts import Hosts
 from tests.support.migrated_database import Database
 
 
@@ -41,3 +42,10 @@ def make_cluster(
     finally:
         for cluster in made:
             cluster.stop()
+
+
+@pytest.fixture
+def hosts(database: Database, tmp_path: Path) -> Iterator[Hosts]:
+    made = Hosts(database, tmp_path)
+    yield made
+    made.stop()

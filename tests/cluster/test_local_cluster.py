@@ -18,6 +18,7 @@ from tests.support.cluster import SHORT_LEASES
 from tests.support.server import Server, created_id, eventually, lasting_port, script, streaming, text
 from tests.support.stored_rows import stored_rows
 from tests.support.terminal_session import TerminalSession, processes_with
+from tests.support.websockets import socket
 
 GATED = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
 
@@ -82,6 +83,8 @@ def test_a_stream_through_the_proxy_outlives_its_worker_and_ctrl_c_ends_every_pr
         assert list(received)[-1] == b"data: [DONE]\n\n"
     assert "after" in text(server.ended(response_id))
     check_log(server, response_id)
+    with socket(server) as connection:
+        assert connection.ask(model="hermes-agent", input=script({"say": "by socket"}))["type"] == "response.completed"
     server.kill()
     session.press_ctrl_c()
     assert session.exit_code() == 0, session.output

@@ -75,7 +75,7 @@ class PostgresCluster:
     def _control(self, *arguments: str) -> None:
         pg_ctl = find_program("pg_ctl")
         assert pg_ctl is not None
-        _as_postgres(pg_ctl, "-D", str(self.data), *arguments)
+        run_as_postgres(pg_ctl, "-D", str(self.data), *arguments)
 
     def url(self, name: str) -> str:
         return f"postgres://postgres@127.0.0.1:{self.port}/{name}"
@@ -95,6 +95,13 @@ class PostgresCluster:
         assert program is not None
         subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=60)
 
+    def value(self, sql: str) -> Any:
+        """The only column of the only row."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            row = connection.execute(sql.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
 
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
@@ -111,7 +118,7 @@ def postgres_cluster(port: int, **settings: str) -> Iterator[PostgresCluster]:
         shutil.chown(folder, "postgres", "postgres")
     cluster = PostgresCluster(folder, port, **settings)
     how = ("-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
-    _as_postgres(initdb, "-D", str(cluster.data), *how)
+    run_as_postgres(initdb, "-D", str(cluster.data), *how)
     cluster.start()
     try:
         yield cluster
@@ -120,7 +127,7 @@ def postgres_cluster(port: int, **settings: str) -> Iterator[PostgresCluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _as_postgres(*command: str) -> None:
+def run_as_postgres(*command: str) -> None:
     """PostgreSQL refuses to run as root."""
     prefix = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""PostgreSQL that is restarted or pooled under a cluster: nothing seen is lost, and no process needs a restart."""
+"""PostgreSQL that is restarted, fails over or is pooled: nothing seen is lost, and no process needs a restart."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from tests.support.databases import PostgresCluster, postgres_cluster
 from tests.support.migrated_database import Database
 from tests.support.pgbouncer import pgbouncer
 from tests.support.server import Server, created_id, eventually, lasting_port, script, streaming, text
+from tests.support.standby import synchronous_standby
 
 pytestmark = pytest.mark.fault
 HAS_PGBOUNCER = shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists()
@@ -46,6 +47,21 @@ def test_a_restart_of_postgresql_loses_nothing(web: Server, postgres: PostgresCl
         assert list(received)[-1] == b"data: [DONE]\n\n"
     assert text(web.ended(response_id)) == "before after"
     check_log(web, response_id)
+
+
+def test_a_failover_to_a_synchronous_standby_loses_nothing(web: Server, postgres: PostgresCluster) -> None:
+    asked = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
+    with synchronous_standby(postgres) as standby:
+        with streaming(web, model="hermes-agent", input=asked) as (_, received):
+            response_id = created_id(next(received))
+            eventually(lambda: text(web.body(response_id)) == "before ")
+            postgres.stop("immediate")
+            standby.promote_at(postgres.port)
+            web.open_gate("go")
+            assert list(received)[-1] == b"data: [DONE]\n\n"
+        assert text(web.ended(response_id)) == "before after"
+        check_log(web, response_id)
+    postgres.start()  # its fixture stops it
 
 
 @pytest.mark.skipif(not HAS_PGBOUNCER, reason="PgBouncer is not on this machine: apt-get install pgbouncer")
