@@ -51,7 +51,7 @@ class Response(models.Model):
     previous = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
     )
-    # No foreign key: the id stays when the first try is pruned, and deleting needs no search for it.
+    # No foreign key: the id stays when the first try is pruned.
     retry_of = models.CharField(
         max_length=64, null=True, blank=True, help_text="The response that it tries again."
     )

@@ -33,7 +33,7 @@ class SearchEntryQuerySet(models.QuerySet["SearchEntry"]):
 
 
 class SearchEntry(models.Model):
-    """The distinct words of a response, normalised; written after its end, gone with its content."""
+    """The distinct words of a response; written after its end, gone with its content."""
 
     response = models.OneToOneField(
         "responses_app.Response", on_delete=models.CASCADE, related_name="search_entry"

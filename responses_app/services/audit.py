@@ -1,4 +1,4 @@
-"""Actions of staff and decisions about calls, as entries of Django's log, which the admin shows as a row's history."""
+"""The audit log: actions of staff and decisions about calls. The admin shows it as history."""
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User

@@ -76,7 +76,7 @@ def test_a_seed_gives_the_same_rows_once_and_no_rows_among_those_of_users(make_s
     assert b"--seed 7 are here already" in again.stderr
     first = server.query(ROWS)
     server.change("DELETE FROM responses_app_inputitem")
-    for table in ("eventsegment", "toolevent", "conversationitem"):
+    for table in ("eventsegment", "toolevent", "conversationitem", "searchentry"):
         server.change(f"DELETE FROM responses_app_{table}")
     server.change("DELETE FROM responses_app_response")
     server.change("DELETE FROM responses_app_conversation")

@@ -1,4 +1,4 @@
-"""A batch of an import: what its records refer to is read at once, and all rows are stored at once."""
+"""A batch of an import: what its records refer to is read at once, and all rows are stored."""
 
 from typing import Any
 

@@ -111,7 +111,7 @@ def ended_responses(rows: ResponseQuerySet) -> Iterator[list[Response]]:
 
 
 def _pages(rows: QuerySet[Any]) -> Iterator[list[Any]]:
-    """Keys, a page at a time: no cursor stays open, so a slow reader blocks no other transaction."""
+    """Keys, a page at a time: no cursor stays open, so a slow reader blocks no transaction."""
     ordered = rows.order_by("created_at", "pk").values_list("created_at", "pk")
     after = Q()
     while page := list(ordered.filter(after)[:PAGE_ROWS]):
@@ -170,7 +170,7 @@ def response_records(rows: list[Response]) -> Iterator[Record]:
 
 
 def _named(names: dict[str, str], row: Response, tools: list[Record]) -> dict[str, str]:
-    """The names of the keys that a record mentions: their numbers mean nothing on another server."""
+    """The names of the keys that a record mentions: their numbers are of this server alone."""
     mentioned = {row.requested_by, row.cancel_requested_by}
     mentioned |= {tool["decided_by"] for tool in tools}
     return {actor: names[actor] for actor in sorted(mentioned) if actor in names}

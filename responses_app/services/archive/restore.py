@@ -1,4 +1,4 @@
-"""Restores the records of an archive: each is checked, then stored once, some in one transaction."""
+"""Restores the records of an archive: each is checked, then stored once, with others."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

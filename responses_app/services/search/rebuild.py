@@ -15,7 +15,7 @@ Begin = Callable[[], AbstractContextManager[None]]
 
 
 def searchable() -> ResponseQuerySet:
-    """Ended responses with content. The housekeeping indexes the others when it merges their logs."""
+    """Ended responses with content. The housekeeping adds the others when it merges their logs."""
     kept = Response.objects.filter(is_stored=True, deleted_at__isnull=True)
     return kept.filter(finished_at__isnull=False, is_log_merged=True)
 
