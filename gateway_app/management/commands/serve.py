@@ -53,9 +53,10 @@ class Command(BaseCommand):
         server.on_listening = partial(self._greet, models, shows_secrets=shows_secrets)
         server.run()
         if server.listen_failure:
+            # Twisted repeats the address before the number of the error.
+            reason = server.listen_failure.rpartition("] ")[2].rstrip(".")
             raise CommandError(
-                f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: "
-                f"{server.listen_failure}. "
+                f"Cannot listen on {settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}: {reason}. "
                 "Is another server running? API_SERVER_PORT chooses another port."
             )
         # Everything is stored and every client has its last event. A normal exit would wait for
