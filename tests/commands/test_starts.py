@@ -39,8 +39,10 @@ def test_a_taken_port_is_reported_with_the_variable_that_chooses_another(server:
         server.env = env
     assert done.returncode == 1
     [line] = [line for line in done.stderr.decode().splitlines() if "Cannot listen" in line]
-    assert line.startswith(f"CommandError: Cannot listen on 127.0.0.1:{port}: ")
-    assert "API_SERVER_PORT chooses another port" in line
+    assert line == (
+        f"CommandError: Cannot listen on 127.0.0.1:{port}: Address already in use. "
+        "Is another server running? API_SERVER_PORT chooses another port."
+    )
     assert "Traceback" not in done.stderr.decode()
 
 
@@ -50,7 +52,7 @@ def test_a_model_that_cannot_be_reached_is_one_line_and_no_obstacle(make_server:
     log = eventually(lambda: server.log if "cannot be reached" in server.log else "")
     [line] = [line for line in log.splitlines() if "cannot be reached" in line]
     assert f"model: {address} cannot be reached: " in line
-    assert line.endswith("Check HERMES_BASE_URL, the network and its proxy.")
+    assert line.endswith("Is its server running? Check HERMES_BASE_URL, the network and its proxy.")
 
 
 def test_a_model_that_refuses_the_key_is_one_line(caplog: pytest.LogCaptureFixture) -> None:

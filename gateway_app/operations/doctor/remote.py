@@ -59,7 +59,7 @@ def _check_upstream(model: Model, timeout_secs: float) -> checks.CheckMessage:
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return checks.Error(
             f"{address} cannot be reached: {error or type(error).__name__}",
-            hint="Check HERMES_BASE_URL, the network and its proxy.",
+            hint="Is its server running? Check HERMES_BASE_URL, the network and its proxy.",
             obj="model",
             id="gateway_app.E017",
         )
