@@ -104,7 +104,7 @@ class Stored:
             "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
             "a reader": (lambda: read_on(self.first.pk, -1, 10), set(), LOGS),
             "live workers": (lambda: processes.count_claimers("worker"), state, state | {"primary key"}),
-            "the queues of owners": (read_waiting, {"response_open"}, OPEN_ROWS),
+            "the queues of owners": (read_waiting, set(), OPEN_ROWS),
             "logs of other processes": (lambda: read_grown({running: -1}), set(), LOGS | BROUGHT),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }
