@@ -106,8 +106,7 @@ def read_grown(positions: Mapping[str, int]) -> dict[str, list[Segment]]:
 def _statement(rows: int) -> str:
     wanted = ", ".join(["(%s, %s)"] * rows)
     return (
-        f"WITH w(response_id, position) AS (VALUES {wanted}) "
-        f"SELECT {_COLUMNS} FROM w JOIN {EventSegment._meta.db_table} s "
-        "ON s.response_id = w.response_id AND s.first_position > w.position "
+        f"SELECT {_COLUMNS} FROM (VALUES {wanted}) w JOIN {EventSegment._meta.db_table} s "
+        "ON s.response_id = w.column1 AND s.first_position > w.column2 "
         "ORDER BY s.response_id, s.first_position"
     )

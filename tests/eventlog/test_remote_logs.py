@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from responses_app.eventlog import Numbering, merge, read_stored, replace_with_merged
 from responses_app.eventlog.hints import Hints, SharedTail
 from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.store import EventStore
 from responses_app.models import Response
+from responses_app.protocol.status import Status
 from tests.support.event_logs import ending, make_response, opening, watch_statements, word
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,7 +97,8 @@ async def test_a_log_that_was_merged_meanwhile_is_read_by_its_reader(shared: Eve
     def end_and_merge() -> None:
         insert_fenced([numbering.seal([word("last")])])
         insert_fenced([ending(numbering)])
-        Response.objects.filter(pk=numbering.response_id).update(status="completed")
+        ended = {"status": Status.COMPLETED, "finished_at": timezone.now()}
+        Response.objects.filter(pk=numbering.response_id).update(**ended)
         replace_with_merged(numbering.response_id, merge(read_stored(numbering.response_id)))
 
     await shared.database.read(end_and_merge)

@@ -34,8 +34,8 @@ def read(name: str) -> str:
 
 def test_every_variable_is_documented() -> None:
     readers = read("hermes_site/settings.py") + read("gateway_app/config/terminal.py")
-    for name in ("whatsapp", "redis", "secrets"):
-        readers += read(f"gateway_app/config/{name}.py")
+    for module in ("whatsapp", "redis", "secrets"):
+        readers += read(f"gateway_app/config/{module}.py")
     names = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', readers)) | {"HERMES_HOME", PREFIX_VARIABLE}
     assert len(names) > 10
     documented = set(re.findall(r"^\| `([A-Z_]+)`", read("docs/configuration.md"), re.MULTILINE))

@@ -101,6 +101,8 @@ def test_every_check_is_there(server: Server) -> None:
         "model",
         "disk",
         "gateway",
+        "workers",
+        "secrets",
         "background_queues",
         "writer",
         "log_formats",

@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.operations.cluster import read_waiting
 from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
 from gateway_app.runtime.recovery import find_dead, find_interrupted
@@ -103,6 +104,8 @@ class Stored:
             "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
             "a reader": (lambda: read_on(self.first.pk, -1, 10), set(), LOGS),
             "logs of other processes": (lambda: read_grown({running: -1}), set(), LOGS | BROUGHT),
+            "live workers": (lambda: processes.count_claimers("worker"), state, state | {"primary key"}),
+            "the queues of owners": (read_waiting, set(), OPEN_ROWS),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }
 

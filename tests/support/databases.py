@@ -66,6 +66,12 @@ class PostgresCluster:
         """By clients of one database since the start; the setting ``log_connections`` must be on."""
         return (self.folder / "log").read_text().count(f"connection authorized: user=postgres database={name}")
 
+    def trust(self, address: str) -> None:
+        """Clients at this address need no password."""
+        with (self.data / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {address}/32 trust\n")
+        self._control("reload")
+
     def _control(self, *arguments: str) -> None:
         pg_ctl = find_program("pg_ctl")
         assert pg_ctl is not None

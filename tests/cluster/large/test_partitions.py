@@ -42,9 +42,7 @@ def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothin
     link: Namespace, redis: RedisServer, tmp_path: Path
 ) -> None:
     with postgres_cluster(lasting_port(), listen_addresses=f"127.0.0.1,{HERE}") as postgres:
-        with (postgres.data / "pg_hba.conf").open("a") as rules:
-            rules.write(f"host all all {THERE}/32 trust\n")
-        postgres.execute("SELECT pg_reload_conf()")
+        postgres.trust(THERE)
         cluster = Cluster(Database(tmp_path / "template", postgres), tmp_path / "home", redis)
         try:
             check_takeover(cluster, link)
@@ -53,10 +51,10 @@ def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothin
 
 
 def check_takeover(cluster: Cluster, link: Namespace) -> None:
-    web = cluster.web()
     url = cluster.first.env["DATABASE_URL"].replace("127.0.0.1", HERE)
     DistantWorker.launch = staticmethod(link.launch)
     distant = cluster.member(DistantWorker, DATABASE_URL=url, HERMES_DATABASE_TIMEOUT="2")
+    web = cluster.web()
     response_id = web.openai().responses.create(model="hermes-agent", input=GATED, background=True).id
     eventually(lambda: text(web.body(response_id)) == "before ")
     cluster.worker()
