@@ -69,7 +69,7 @@ def behind_proxy(environment: dict[str, str], session: TerminalSession) -> Serve
 
 
 def test_a_stream_through_the_proxy_outlives_its_worker_and_ctrl_c_ends_every_process(
-    start: Callable[..., TerminalSession], environment: dict[str, str]
+    start: Callable[..., TerminalSession], environment: dict[str, str], data: Path
 ) -> None:
     session = start("--web", "1", "--workers", "2")
     session.wait_for("Ctrl-C stops all.")
@@ -90,6 +90,7 @@ def test_a_stream_through_the_proxy_outlives_its_worker_and_ctrl_c_ends_every_pr
     assert session.exit_code() == 0, session.output
     assert "All have ended." in session.output
     assert processes_with(environment["HERMES_HOME"]) == []
+    assert not (data / "postmaster.pid").exists()
 
 
 def worker_of(server: Server, response_id: str) -> int:

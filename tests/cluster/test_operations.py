@@ -27,8 +27,8 @@ def begin(server: Server) -> str:
 
 def test_health_and_doctor_report_the_whole_cluster(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(HERMES_MAX_CONCURRENT="1")
-    web = cluster.web()
     worker = cluster.worker()
+    web = cluster.web()
     begin(web)
     web.openai().responses.create(model="hermes-agent", input=GATED, background=True)
     for member in (web, worker):
@@ -47,8 +47,8 @@ def reported(server: Server) -> dict[str, Any] | None:
 
 def test_a_drained_worker_finishes_its_turn_takes_no_other_and_exits(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(HERMES_SHUTDOWN_GRACE="0")
-    web = cluster.web()
     drained = cluster.worker()
+    web = cluster.web()
     first = begin(web)
     assert drained.process is not None
     pid = drained.process.pid

@@ -23,9 +23,8 @@ def redis() -> Iterator[RedisServer]:
 @pytest.fixture
 def web(make_cluster: Callable[..., Cluster]) -> Server:
     cluster = make_cluster()
-    web = cluster.web()
     cluster.worker()
-    return web
+    return cluster.web()
 
 
 def run_a_turn(web: Server, name: str) -> None:

@@ -51,8 +51,8 @@ def test_without_a_worker_the_web_process_runs_turns_and_is_degraded(make_cluste
 
 def test_workers_share_the_turns_that_wait(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster()
-    web = cluster.web()
     workers = [cluster.worker(), cluster.worker()]
+    web = cluster.web()
     ids = [background(web) for _ in range(8)]
     eventually(lambda: None not in owners(web, ids))
     shares = Counter(owners(web, ids))
@@ -65,8 +65,8 @@ def test_workers_share_the_turns_that_wait(make_cluster: Callable[..., Cluster])
 
 def test_a_worker_that_is_stopped_leaves_its_turn_to_another(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(HERMES_SHUTDOWN_GRACE="0")
-    web = cluster.web()
     first = cluster.worker()
+    web = cluster.web()
     response_id = background(web)
     eventually(lambda: text(web.body(response_id)) == "before ")
     cluster.worker()

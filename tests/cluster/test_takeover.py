@@ -18,8 +18,8 @@ GATED = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
 
 def test_the_turn_of_a_killed_worker_goes_on_in_another_within_seconds(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster()
-    web = cluster.web()
     first = cluster.worker()
+    web = cluster.web()
     with streaming(web, model="hermes-agent", input=GATED) as (_, received):
         response_id = created_id(next(received))
         eventually(lambda: text(web.body(response_id)) == "before ")
@@ -36,8 +36,8 @@ def test_the_turn_of_a_killed_worker_goes_on_in_another_within_seconds(make_clus
 
 def test_a_worker_that_wakes_after_its_lease_writes_nothing(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster()
-    web = cluster.web()
     frozen = cluster.worker()
+    web = cluster.web()
     assert frozen.process is not None
     response_id = web.openai().responses.create(model="hermes-agent", input=GATED, background=True).id
     eventually(lambda: text(web.body(response_id)) == "before ")

@@ -12,6 +12,7 @@ import redis
 
 from tests.support.migrated_database import Database
 from tests.support.server import Server, eventually, lasting_port
+from tests.support.stored_rows import stored_rows
 
 SHORT_LEASES = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.2"}
 
@@ -94,6 +95,7 @@ class Cluster:
         return self.member(Server, **env)
 
     def worker(self, **env: str) -> Server:
+        """Before the first web process, or that may take the turns that come until it sees the worker."""
         return self.member(WorkerProcess, **env)
 
     def member(self, kind: type[Server], **env: str) -> Server:
@@ -102,7 +104,11 @@ class Cluster:
         member.env["HERMES_WORKER_PORT"] = str(member.port)
         member.log_path = self.home / f"server{len(self.members)}.log"
         self.members.append(member)
-        return member.start()
+        member.start()
+        process = member.process
+        assert process is not None
+        eventually(lambda: stored_rows(self.first, "runtimeprocess", "id", pid=process.pid), 20, "its heartbeat")
+        return member
 
     def stop(self) -> None:
         for member in self.members:

@@ -28,9 +28,8 @@ def postgres() -> Iterator[PostgresCluster]:
 def web(postgres: PostgresCluster, redis: RedisServer, tmp_path: Path) -> Iterator[Server]:
     cluster = Cluster(Database(tmp_path / "template", postgres), tmp_path / "home", redis)
     try:
-        web = cluster.web()
         cluster.worker()
-        yield web
+        yield cluster.web()
     finally:
         cluster.stop()
 
@@ -72,8 +71,8 @@ def test_a_cluster_works_behind_pgbouncer_in_transaction_mode(make_cluster: Call
     with pgbouncer(port) as pooled_port:
         pooled = direct.replace(f":{port}/", f":{pooled_port}/")
         cluster.env["DATABASE_URL"] = pooled
-        web = cluster.web()
         cluster.worker()
+        web = cluster.web()
         web.open_gate("go")
         ids = []
         for _ in range(20):

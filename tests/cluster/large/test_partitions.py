@@ -51,10 +51,10 @@ def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothin
 
 
 def check_takeover(cluster: Cluster, link: Namespace) -> None:
-    web = cluster.web()
     url = cluster.first.env["DATABASE_URL"].replace("127.0.0.1", HERE)
     DistantWorker.launch = staticmethod(link.launch)
     distant = cluster.member(DistantWorker, DATABASE_URL=url, HERMES_DATABASE_TIMEOUT="2")
+    web = cluster.web()
     response_id = web.openai().responses.create(model="hermes-agent", input=GATED, background=True).id
     eventually(lambda: text(web.body(response_id)) == "before ")
     cluster.worker()
