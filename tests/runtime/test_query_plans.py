@@ -35,6 +35,7 @@ FEW, MANY = 200, 4000
 OTHERS = 100  # open responses of another session
 LEASE = timedelta(seconds=10)
 OPEN_ROWS = {"response_open", "response_open_turn", "primary key"}
+OWN_VALUES = {"whole w", "whole 2", "primary key"}  # the rows that a statement brings along
 SEGMENTS = {"segment_position_is_unique"}  # the format of a log is that of its last segment
 
 
@@ -94,8 +95,8 @@ class Stored:
             "dead processes": (find_dead, state, state | {"primary key"}),
             "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
             "live workers": (lambda: processes.count_claimers("worker"), state, state | {"primary key"}),
-            "the queues of owners": (read_waiting, {"response_open"}, OPEN_ROWS),
-            "remote logs": (lambda: read_grown({running: 0, self.waiting.pk: 3}), SEGMENTS, SEGMENTS),
+            "the queues of owners": (read_waiting, set(), OPEN_ROWS),
+            "remote logs": (lambda: read_grown({running: 0, self.waiting.pk: 3}), set(), SEGMENTS | OWN_VALUES),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }
 
