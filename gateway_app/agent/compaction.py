@@ -44,7 +44,7 @@ SUMMARY_ENDS = ("stop", "length", "tool_calls")
 NO_SUMMARY = "The model gave no whole summary of the conversation ({reason})."
 USER_ROLES = ("user",)
 RULE_ROLES = ("system", "developer")
-INPUT_ROLES = (*USER_ROLES, *RULE_ROLES)
+INPUT_ROLES = USER_ROLES + RULE_ROLES
 # At least one part in so many must be new since the last summary, or another one gains nothing.
 FRESH_SHARE = 4
 

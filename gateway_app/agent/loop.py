@@ -265,7 +265,7 @@ class _Turn:
 
     def _add_items(self, items: list[Item]) -> None:
         """With the notes behind them, once."""
-        self._call = replace(self._call, items=[*items, *self._notes])
+        self._call = replace(self._call, items=items + list(self._notes))
         self._notes = ()
 
     def _served(self) -> list[ToolCall]:

@@ -36,7 +36,8 @@ def read_items(
     budget: Budget,
     cap: ResultCap,
 ) -> TurnItems:
-    newer = expand(row.owner_id, [*request.new_input, *with_stored_images(progress.items, ledger)])
+    emitted = with_stored_images(progress.items, ledger)
+    newer = expand(row.owner_id, request.new_input + emitted)
     older = _older_context(row, request, budget, newer)
     context_items = older.items + newer.items
     requested = read_requested(row, context_items, ledger, cap)
@@ -66,7 +67,7 @@ def _with_requested(progress: ResumedTurn, requested: RequestedCalls) -> Resumed
     held = dict(progress.unseen.held)
     for call in requested.pending:
         held[call.call_id] = HeldCall(call.name, call.arguments, request_id=call.call_id)
-    pending = (*progress.pending, *requested.pending)
+    pending = progress.pending + tuple(requested.pending)
     return replace(progress, pending=pending, unseen=replace(progress.unseen, held=held))
 
 

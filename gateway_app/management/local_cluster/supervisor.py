@@ -95,7 +95,7 @@ class Supervisor:
                 member = Child(name, _manage(*COMMANDS[role]), self._log(name), _Health(port), env)
                 self._members.append(member)
                 member.start()
-        for member, port in zip(self._members, [*ports["web"], *ports["worker"]], strict=True):
+        for member, port in zip(self._members, ports["web"] + ports["worker"], strict=True):
             self._await(member, f"http://127.0.0.1:{port}/health, log {member.log}")
         return ports["web"]
 
@@ -131,7 +131,7 @@ class Supervisor:
             child.start()
 
     def _children(self) -> list[Child]:
-        children = [*self._engines, *self._members]
+        children = self._engines + self._members
         if self._proxy is not None:
             children.append(self._proxy.child)
         return children

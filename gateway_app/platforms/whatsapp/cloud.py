@@ -121,7 +121,7 @@ class CloudAdapter(Adapter):
         # Meta repeats an access token that it does not know.
         text = text.replace(self._whatsapp.access_token, "…")
         error = f"The Graph API answered {answer.status_code}: {code} {text}".strip()
-        is_temporary = answer.status_code >= 500 or code in (*RATE_LIMITS, *TEMPORARY, *TOKEN_CODES)
+        is_temporary = answer.status_code >= 500 or code in RATE_LIMITS + TEMPORARY + TOKEN_CODES
         if is_temporary or answer.status_code in (401, 408, 429):
             self._error = error
             raise SendFailed(error, _retry_after(answer))

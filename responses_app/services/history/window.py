@@ -71,7 +71,7 @@ def check_window(admission: Admission, placement: Continued, reads: ReadAhead) -
 
 
 def _least_tokens(items: list[Item]) -> int:
-    """Without PDF files: only the turn, which reads their text, can tell how long they are."""
+    """Without PDF files: only the turn, which reads their text, knows how long they are."""
     return estimate_tokens(items, None, []) - pdf_tokens(items)
 
 

@@ -142,7 +142,7 @@ def _admitted_columns(
     if admission.is_stored:
         columns["message_count"] = count_messages(placement.items)
         columns["request"] = admission.request
-        columns["ignored"] = [*admission.ignored, *placement.left_out]
+        columns["ignored"] = admission.ignored + placement.left_out
     else:
         columns["lease_owner"] = PROCESS_ID  # only this process has the request
     return columns | chain_columns_at_admission(response_id, admission, placement)
