@@ -23,7 +23,8 @@ test: .venv/.ready-dev test-programs ## Run all tests
 # Everything about several processes, also what takes too long for `make test`.
 test-cluster: .venv/.ready-dev test-programs ## Run the tests of several processes, with those that take long
 	@command -v pgbouncer >/dev/null || [ "$$(id -u)" != 0 ] || apt-get install -y -qq pgbouncer >/dev/null
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal tests/cluster tests/cluster/large $(if $(ONLY),-k "$(ONLY)")
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal tests/cluster $(if $(ONLY),-k "$(ONLY)")
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/cluster/large $(if $(ONLY),-k "$(ONLY)")
 
 # Stand-ins for twelve kinds of model servers; `make test` has a sample of it.
 test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name
