@@ -26,7 +26,7 @@ from responses_app.protocol.status import OnDisconnect, Status
 from tests.support.query_plans import collected_statistics
 
 pytestmark = pytest.mark.django_db
-DASHBOARD_QUERIES = 20  # whatever is stored
+DASHBOARD_QUERIES = 22  # whatever is stored
 HOUR = WINDOWS["1h"]
 
 
