@@ -66,8 +66,10 @@ def run_server(
     server.on_listening = on_listening
     server.run()
     if server.listen_failure:
+        # Twisted repeats the address before the number of the error.
+        reason = server.listen_failure.rpartition("] ")[2].rstrip(".")
         raise CommandError(
-            f"Cannot listen on {settings.API_SERVER_HOST}:{port}: {server.listen_failure}. "
+            f"Cannot listen on {settings.API_SERVER_HOST}:{port}: {reason}. "
             f"Is another server running? {port_setting} chooses another port."
         )
     # Everything is stored and every client has its last event. A normal exit would wait for

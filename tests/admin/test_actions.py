@@ -150,7 +150,7 @@ def test_a_new_key_works_and_its_secret_is_shown_once(server: Server, operator: 
     with server.http(secret[1]) as client:
         assert client.get("/v1/models").status_code == 401
     assert "1 skipped" in page_messages(operator.act(KEYS, "revoke", key))
-    assert admin_history(server, key)[-1] == ("admin", "Revoked.")
+    assert admin_history(server, key, "apikey")[-1] == ("admin", "Revoked.")
     operator.post(f"{KEYS}{key}/change/", name="renamed", owner="1")
     assert "renamed" in operator.page(KEYS)
 

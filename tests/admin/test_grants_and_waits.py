@@ -48,11 +48,11 @@ def test_every_decision_is_in_the_audit_log(server: Server, operator: Operator) 
         decide(server, response_id, choice)
     for response_id, (_, entry) in decided.items():
         event_id = event_of(server, response_id)
-        assert admin_history(server, event_id) == [("admin", f"{entry} by key root.")]
+        assert admin_history(server, event_id, "toolevent") == [("admin", f"{entry} by key root.")]
     by_operator = waiting_call(server, "audited in the admin")
     event_id = event_of(server, by_operator)
     operator.act("/admin/responses_app/toolevent/", "allow_once", event_id)
-    assert admin_history(server, event_id) == [("admin", "Allowed once by operator admin.")]
+    assert admin_history(server, event_id, "toolevent") == [("admin", "Allowed once by operator admin.")]
     assert "Allowed once by operator admin." in operator.page(f"/admin/responses_app/toolevent/{event_id}/history/")
 
 

@@ -79,7 +79,7 @@ def fill() -> None:
             session=sessions[number // 5],
             turn=number % 5 + 1,
             model="m",
-            requested_by=f"key {number % 20}",
+            requested_by=f"key {number % 100}",
             status=Status.FAILED if number % 500 == 7 else Status.COMPLETED,
             error_code=f"code {number}" if number % 500 == 7 else None,
             on_disconnect=OnDisconnect.CONTINUE,

@@ -125,7 +125,7 @@ def test_the_doctor_names_what_is_wrong_and_the_remedy(make_server: Callable[...
     assert f"FAIL files     other users can read api_key -> chmod 600 {server.home}/api_key" in out
     assert "FAIL model     http://127.0.0.1:1/v1 cannot be reached" in out
     assert "FAIL mcp       gone: " in out
-    assert "3 checks failed" in done.stderr.decode()
+    assert "3 checks failed" in done.stderr.decode(), out
 
 
 def test_the_doctor_distinguishes_a_refused_key_from_a_good_one(

@@ -80,7 +80,7 @@ async def test_a_refused_message_does_not_mean_that_the_platform_failed(graph: G
     ("given", "secs"),
     [
         pytest.param("99999999999999", 24 * 3600, id="centuries"),
-        pytest.param(format_datetime(timezone.now() + timedelta(hours=2)), 2 * 3600, id="date"),
+        pytest.param("", 2 * 3600, id="date"),
         pytest.param("tomorrow", 2, id="no time"),
     ],
 )
@@ -88,6 +88,7 @@ def test_the_time_that_a_platform_names_is_waited_for_at_most_until_the_message_
     cloud: Server, graph: GraphApi, given: str, secs: float
 ) -> None:
     limit = {"error": {"code": 130429, "message": "Rate limit hit"}}
+    given = given or format_datetime(timezone.now() + timedelta(seconds=secs))
     graph.replies.append((429, {"Retry-After": given}, limit))
     key = ask(cloud, f"wamid.{secs}", "Later.")
     eventually(lambda: any(error for _, error, _ in outbox_row(cloud, key)), what="the error")

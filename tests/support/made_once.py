@@ -11,7 +11,7 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             unfinished = folder.with_suffix(".unfinished")
-            unfinished.mkdir()
+            unfinished.mkdir(mode=0o700)  # as pytest makes folders, and as a home should be
             make(unfinished)
             unfinished.rename(folder)
     return folder

@@ -96,13 +96,14 @@ def key_owner(server: Server, name: str) -> str:
     return str(username)
 
 
-def admin_history(server: Server, object_id: str) -> list[tuple[str, str]]:
+def admin_history(server: Server, object_id: str, model: str = "response") -> list[tuple[str, str]]:
     """What Django's admin has recorded about a row: the operator and the message of each change."""
     sql = (
         "SELECT u.username, l.change_message FROM django_admin_log l JOIN auth_user u ON u.id = l.user_id "
-        "WHERE l.object_id = ? ORDER BY l.id"
+        "JOIN django_content_type t ON t.id = l.content_type_id "
+        "WHERE l.object_id = ? AND t.model = ? ORDER BY l.id"
     )
-    return [(name, message) for name, message in server.query(sql, object_id)]
+    return [(name, message) for name, message in server.query(sql, object_id, model)]
 
 
 def _full_name(table: str) -> str:
