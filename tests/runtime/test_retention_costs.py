@@ -78,6 +78,7 @@ def test_pages_counts_and_removals_follow_their_indexes() -> None:
     by_id = {name for name in _index_names() if "_response_" in name or "_session_" in name or "_previous_" in name}
     kept = {"response_least_used", "response_newest_turn"}  # both hold just what is kept
     batch_of = {"primary key", "one_response_per_turn", *by_id} - whole
+    batch_of.add("tool_event_by_name")  # has the response too; PostgreSQL may take it while the table is small
     looks: dict[str, tuple[Callable[[], Any], set[str], set[str]]] = {
         "a count": (lambda: excess(Rules(keep=10)), set(), kept),
         "a boundary": (lambda: select(Rules(keep=3_900)), {"response_least_used"}, kept),
@@ -88,9 +89,9 @@ def test_pages_counts_and_removals_follow_their_indexes() -> None:
     }
     wrong = {}
     for name, (look, needed, allowed) in looks.items():
-        lines = plan_lines(look)
-        if not needed <= used_indexes(lines) <= needed | allowed:
-            wrong[name] = (used_indexes(lines), lines)
+        used = used_indexes(plan_lines(look))
+        if not needed <= used <= needed | allowed:
+            wrong[name] = {"not used": needed - used, "not allowed": used - needed - allowed}
     assert wrong == {}
 
 
