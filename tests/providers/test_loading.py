@@ -35,7 +35,7 @@ async def test_it_is_not_asked_for_longer_than_that(providers: Providers, mode: 
     with pytest.raises(ModelFailed, match="Loading model"):
         await record_round(providers.provider(mode, loading_secs=0.2), retries=1)
     assert time.monotonic() - start >= 0.2
-    assert 2 < providers.requests < 99
+    assert 1 < providers.requests < 99  # a busy machine may take most of the time for the first two
 
 
 async def test_without_retries_it_is_asked_once(providers: Providers, mode: str) -> None:
