@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from bench.cluster_jobs import CLUSTER_JOBS
 from bench.exchange import Exchange
 from bench.requests import Client, next_order
 from bench.statistics import describe
@@ -233,7 +234,7 @@ JOBS: dict[str, Callable[[Client, Job], Coroutine[Any, Any, dict[str, Any]]]] = 
     "produce": produce,
     "fetch": fetch,
     "fanout": fanout,
-}
+} | CLUSTER_JOBS
 
 
 def main() -> None:

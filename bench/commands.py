@@ -11,6 +11,8 @@ from pathlib import Path
 
 from bench.check import BASELINE, BUSY_SHARE, CHECKED, calibration_secs, compare, read_baseline, verdict
 from bench.clocks import cores
+from bench.cluster import measure
+from bench.cluster_page import write
 from bench.growth import GROWTHS
 from bench.growth_page import Measured, write_growth
 from bench.harness import Harness, machine, running_harness
@@ -53,6 +55,11 @@ def main() -> None:
     growth.add_argument("--largest", type=int, default=10**6, help="leaves out larger sizes")
     growth.add_argument("--page", action="store_true", help="writes bench/growth.json, the pictures and the page")
     growth.set_defaults(handle=handle_growth)
+    cluster = commands.add_parser("cluster", help="several processes beside one, on PostgreSQL and Redis")
+    cluster.add_argument("--rounds", type=int, default=3)
+    cluster.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
+    cluster.add_argument("--page", action="store_true", help="writes bench/cluster.json and the tables of the page")
+    cluster.set_defaults(handle=handle_cluster)
     options = parser.parse_args()
     sys.exit(options.handle(options))
 
@@ -254,6 +261,15 @@ def handle_growth(options: argparse.Namespace) -> int:
                 say(f"{name} {size:,}: {', '.join(shown)}, foreign {figures.get('foreign_share', 0):.0%}")
     if options.page:
         write_growth(about_machine, measured)
+    return 0
+
+
+def handle_cluster(options: argparse.Namespace) -> int:
+    results = Results(machine(ROOT))
+    measure(results, options.rounds, options.seconds)
+    print(results.text())
+    if options.page:
+        write(results)
     return 0
 
 

@@ -18,6 +18,10 @@ HEADLINES = {
     "replay": ("merged_ms", "unmerged_ms", "segments"),
     "fanout_500": ("added_p50_ms", "added_p99_ms", "slower", "cpu_us_per_token"),
     "waiting": ("cpu_share", "kb_per_reader", "opened_per_sec"),
+    "across": ("added_p50_ms", "added_p99_ms", "delivered", "cpu_us_per_event"),
+    "cancel": ("cancel_p50_ms", "cancel_max_ms"),
+    "spread_flood": ("rate", "delivered"),
+    "readers": ("added_p50_ms", "added_p99_ms", "cpu_us_per_reader_event"),
     "storage": ("bytes_per_turn", "bytes_per_token", "merge_cpu_ms_per_turn"),
 }
 

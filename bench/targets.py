@@ -22,6 +22,7 @@ from tests.support.databases import find_program, postgres_cluster
 ROOT = Path(__file__).resolve().parent.parent
 START_SECS = 120.0  # LiteLLM on a busy machine
 STOP_SECS = 30.0
+CHANGING = ("HERMES_", "API_SERVER_", "DATABASE_", "REDIS_", "LITELLM_", "DJANGO_", "MAKE", "MFLAGS")
 LITELLM_KEY = "sk-bench-0123456789"
 LITELLM_CONFIG = """\
 model_list:
@@ -68,7 +69,7 @@ def clean_environment(**changes: str) -> dict[str, str]:
     """Without variables that would change how a target behaves."""
     kept = {}
     for name, value in os.environ.items():
-        if not name.startswith(("HERMES_", "API_SERVER_", "DATABASE_", "LITELLM_", "DJANGO_", "MAKE", "MFLAGS")):
+        if not name.startswith(CHANGING):
             kept[name] = value
     return kept | changes
 
@@ -128,6 +129,8 @@ class Url(Target):
 class Started(Target):
     """A server in a process and a folder of its own."""
 
+    is_pinned = True
+
     def __init__(self, tree: Path = ROOT, env: dict[str, str] | None = None) -> None:
         super().__init__()
         self.tree = tree
@@ -156,7 +159,9 @@ class Started(Target):
             raise
 
     def run(self, command: list[str], cwd: Path, env: dict[str, str]) -> None:
-        self.process = start(pinned(cores()[0], command), cwd, env, self.log)
+        if self.is_pinned:
+            command = pinned(cores()[0], command)
+        self.process = start(command, cwd, env, self.log)
         self.pids.insert(0, self.process.pid)
 
     def stop(self) -> None:
@@ -255,7 +260,7 @@ class Postgresql(Serve):
             raise RuntimeError("PostgreSQL is not installed: apt-get install postgresql")
         cluster = self._cleanup.enter_context(postgres_cluster(free_port(), fsync="on"))
         postmaster = int((cluster.data / "postmaster.pid").read_text().split()[0])
-        if cores()[0] != cores()[1]:
+        if self.is_pinned and cores()[0] != cores()[1]:
             os.sched_setaffinity(postmaster, {cores()[0]})  # later processes inherit it
         cluster.execute("CREATE DATABASE bench")
         self.database_url = cluster.url("bench")
