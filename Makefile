@@ -1,10 +1,10 @@
-.PHONY: help run cluster test test-clients test-cluster test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures shape
+.PHONY: help run cluster test test-clients test-cluster test-dialects test-model test-programs lint lint-style lint-types lint-imports lint-django lock bench bench-check bench-growth profile faults fuzz pictures pictures-openwebui shape
 .DEFAULT_GOAL := run
 PYTHON ?= python3
 BIN := .venv/bin
 
 help: ## List the targets, each with what it does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/.ready ## Install what is missing, migrate the database and serve
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -31,7 +31,7 @@ test-dialects: .venv/.ready-dev ## Run every case against every kind of model se
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal tests/dialects --all-dialects $(if $(ONLY),-k "$(ONLY)")
 
 # Clients that are too large for the suite, in environments of their own.
-test-clients: .venv/.ready-dev .venv-clients/.ready .venv-aider/.ready ## Drive client frameworks over turns with tools: ONLY=part of a name
+test-clients: .venv/.ready-dev test-programs .venv-clients/.ready .venv-aider/.ready .venv-openwebui/.ready ## Drive client frameworks over turns with tools: ONLY=part of a name
 	$(BIN)/python -m tests.clients .venv-clients $(if $(ONLY),"$(ONLY)")
 
 # A real model on two real servers; it takes some minutes, and is no part of `make test`.
@@ -104,9 +104,13 @@ lint-django: .venv/.ready-dev ## Check for missing migrations and unsafe setting
 # bench/README.md explains the options. Without any, all of docs/performance.md is measured again.
 BENCH := $(if $(API),--api $(API)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(COUNT),--count $(COUNT)) $(if $(TREE),--tree $(TREE))
 BENCH_ROUNDS := $(if $(filter-out file undefined,$(origin ROUNDS)),--rounds $(ROUNDS))
-bench: .venv/.ready-dev .venv-litellm/.ready ## Measure performance: SCENARIO=, TARGETS=, API=, ROUNDS=, SECONDS=, COUNT=
+bench: .venv/.ready-dev $(if $(CLUSTER),,.venv-litellm/.ready) ## Measure performance: SCENARIO=, TARGETS=, API=, ROUNDS=, SECONDS=, COUNT=, CLUSTER=1
+ifdef CLUSTER
+	$(BIN)/python -m bench cluster $(BENCH_ROUNDS) $(if $(SECONDS),--seconds $(SECONDS)) --page
+else
 	$(BIN)/python -m bench run $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(TARGETS),--targets $(TARGETS)) $(BENCH_ROUNDS) $(BENCH) \
 	  $(if $(SCENARIO)$(TARGETS)$(API),,--page)
+endif
 
 bench-check: .venv/.ready-dev ## Compare CPU per token and per request with the stored figures: STORE=1 stores them
 	$(BIN)/python -m bench check $(BENCH_ROUNDS) $(BENCH) $(if $(STORE),--store)
@@ -119,8 +123,8 @@ profile: .venv/.ready-dev ## Record where the server spends its time: SCENARIO=s
 
 # Faults on purpose, on both databases: 10 rounds are what the suite does, 500 a night's work.
 ROUNDS ?= 10
-faults: .venv/.ready-dev ## Inject faults: ROUNDS=10, SEED=number, ONLY=campaign
-	$(BIN)/python -m tests.faults.campaigns --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+faults: .venv/.ready-dev ## Inject faults: ROUNDS=10, SEED=number, ONLY=campaign, CLUSTER=1 for several processes
+	$(BIN)/python -m tests.faults.campaigns --rounds $(ROUNDS) $(if $(CLUSTER),--cluster) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 # Requests made from the OpenAPI document, against a server of its own.
 CASES ?= 20000
@@ -133,6 +137,9 @@ shape: .venv/.ready-dev ## Print figures of the source beside their targets: TRE
 pictures: .venv/.ready-dev ## Take the screenshots of the pages in docs/pictures again
 	$(BIN)/python -m tests.support.pictures
 
+pictures-openwebui: .venv/.ready-dev .venv-openwebui/.ready ## Take the screenshots of Open WebUI for its guide again
+	$(BIN)/python -m tests.clients.open_webui_pictures .venv-openwebui
+
 # After a change of requirements.in or requirements-dev.in. UPGRADE=NAME takes the newest of one package, UPGRADE=all of all.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
         --custom-compile-command 'make lock' $(if $(UPGRADE),$(if $(filter all,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
@@ -143,6 +150,7 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements-litellm.in -o requirements-litellm.txt
 	$(BIN)/$(LOCK) requirements-clients.in -o requirements-clients.txt
 	$(BIN)/$(LOCK) requirements-aider.in -o requirements-aider.txt
+	$(BIN)/$(LOCK) requirements-openwebui.in --override requirements-openwebui.without -o requirements-openwebui.txt
 
 .venv/.ready: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hermes Site needs Python 3.11 or newer, and $(PYTHON) is not. Install one, and name it: make run PYTHON=python3.11" >&2; exit 1; }
@@ -176,6 +184,14 @@ BUILD_JOBS ?= 1
 	@echo "Installing aider into .venv-aider (a minute) ..."
 	@$(PYTHON) -m venv .venv-aider
 	@.venv-aider/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-aider.txt
+	@touch $@
+
+# Without dependencies of the packages: the lock has all but those that its chats never load.
+.venv-openwebui/.ready: requirements-openwebui.txt
+	@echo "Installing Open WebUI into .venv-openwebui (some minutes, 1.3 GB) ..."
+	@$(PYTHON) -m venv .venv-openwebui
+	@.venv-openwebui/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  -r requirements-openwebui.txt
 	@touch $@
 
 # Node.js and its npm are from PyPI: the clients need a newer one than most systems have.

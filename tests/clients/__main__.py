@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.clients import open_webui_chats
 from tests.clients.programs import PROGRAMS, Program
 from tests.clients.scenarios import SCENARIOS, Scenario
 from tests.support.server import Server
@@ -16,6 +17,8 @@ from tests.support.stored_rows import stored_rows
 
 def main(environment: Path, only: str) -> int:
     failures = 0
+    if only.lower() in open_webui_chats.NAME.lower():
+        failures += open_webui_chats.drive(environment.with_name(".venv-openwebui"))
     for scenario in SCENARIOS:
         with tempfile.TemporaryDirectory(prefix="hermes-clients-") as folder:
             server = Server(Path(folder), **scenario.env)

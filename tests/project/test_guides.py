@@ -174,8 +174,12 @@ def test_the_versions_are_those_that_the_tests_run() -> None:
     driven = json.loads((ROOT / "tests/clients/node/package.json").read_text())["dependencies"]
     for package in ("@openai/codex", "opencode-ai"):
         assert f"`{package}` {driven[package]} | `make test-clients`" in index, package
-    aider = (ROOT / "requirements-aider.in").read_text().splitlines()[-1].partition("==")
-    assert f"`{aider[0]}` {aider[2]} | `make test-clients`" in index
+    for name in ("aider", "openwebui"):
+        pinned = (ROOT / f"requirements-{name}.in").read_text().splitlines()[-1].partition(" ;")[0]
+        package, _, version = pinned.partition("==")
+        assert f"`{package}` {version} | `make test-clients`" in index
+        assert f"`{package}` {version} |" in clients
+    assert f"Tried with version {version}." in (GUIDE / "open-webui.md").read_text()
     for version in re.findall(r"`ai` ([\d.]+)", (GUIDE / "ai-sdk.md").read_text()):
         assert version in clients
 
