@@ -1,5 +1,6 @@
 """Hints across processes. Polls, sweeps and renewals are turned off here: what comes, came by a hint."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -67,16 +68,21 @@ def test_a_cancellation_reaches_the_worker_that_runs_the_turn(web: Server) -> No
         assert b'"status":"cancelled"' in list(received)[-2]
 
 
-def test_a_turn_that_waits_for_a_slot_is_cancelled_by_a_worker(make_cluster: Callable[..., Cluster]) -> None:
+def test_a_turn_that_waits_for_a_slot_is_cancelled_while_no_worker_answers(
+    make_cluster: Callable[..., Cluster],
+) -> None:
     cluster = make_cluster(**WITHOUT_POLLS, HERMES_MAX_CONCURRENT="1")
-    cluster.worker()
+    worker = cluster.worker()
     web = cluster.web()
     asked = script({"say": "before "}, {"gate": "go"})
     running = web.openai().responses.create(model="hermes-agent", input=asked, background=True).id
     eventually(lambda: text(web.body(running)) == "before ")
     waiting = web.openai().responses.create(model="hermes-agent", input=asked, background=True).id
+    assert worker.process is not None
+    worker.process.send_signal(signal.SIGSTOP)
     web.openai().responses.cancel(waiting)
     assert web.ended(waiting)["status"] == "cancelled"
+    worker.process.send_signal(signal.SIGCONT)
     web.open_gate("go")
     assert web.ended(running)["status"] == "completed"
 

@@ -85,6 +85,9 @@ def test_a_stream_through_the_proxy_outlives_its_worker_and_ctrl_c_ends_every_pr
     check_log(server, response_id)
     with socket(server) as connection:
         assert connection.ask(model="hermes-agent", input=script({"say": "by socket"}))["type"] == "response.completed"
+    running = stored_rows(server, "runtimeprocess", "pid", role="worker", state="running")
+    os.kill(running[0][0], signal.SIGTERM)
+    session.wait_for("ended (exit code 0); it stays out")
     server.kill()
     session.press_ctrl_c()
     assert session.exit_code() == 0, session.output

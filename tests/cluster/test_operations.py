@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import Cluster, WorkerProcess
+from tests.support.people import create_key
 from tests.support.server import Server, eventually, script, server_beside, text
 from tests.support.stored_rows import stored_rows
 
@@ -37,6 +38,17 @@ def test_health_and_doctor_report_the_whole_cluster(make_cluster: Callable[..., 
         [queue] = found["queue_by_owner"]
         assert (queue["owner"], queue["queued"]) == ("admin", 1)
     assert "1 web, 1 worker; versions 0.1.0; 1 leases held, 0 expired; 1 queued" in web.manage("doctor", "--offline")
+
+
+def test_the_queues_of_owners_are_shown_to_operators_alone(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    web = make_cluster().web()
+    with web.http() as operator, web.http(create_key(web, "tenant")) as tenant:
+        assert operator.get("/health/detailed").json()["cluster"]["queue_by_owner"] == []
+        seen = tenant.get("/health/detailed").json()["cluster"]
+        assert (seen["queue_by_owner"], seen["roles"]) == (None, {"web": 1})
+        assert tenant.get("/metrics").status_code == 200
 
 
 def reported(server: Server) -> dict[str, Any] | None:

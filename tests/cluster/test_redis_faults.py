@@ -66,14 +66,19 @@ def test_a_redis_that_does_not_answer_blocks_neither_commits_nor_readers(web: Se
     run_a_turn(web, "awake")
 
 
-def test_processes_that_start_without_redis_find_it_later(
+def test_processes_that_start_without_redis_cancel_in_time_and_find_it_later(
     make_cluster: Callable[..., Cluster], redis: RedisServer
 ) -> None:
     redis.stop()
-    cluster = make_cluster()
+    cluster = make_cluster(HERMES_LEASE_SECS="600")  # renewals notice cancellations, too
     cluster.worker()
     web = cluster.web()
     run_a_turn(web, "without")
+    asked = script({"say": "before "}, {"gate": "never"})
+    cancelled = web.openai().responses.create(model="hermes-agent", input=asked, background=True).id
+    eventually(lambda: text(web.body(cancelled)) == "before ")
+    web.openai().responses.cancel(cancelled)
+    assert web.ended(cancelled, 5)["status"] == "cancelled"
     redis.start()
     until_subscribed(redis, 2)
 

@@ -20,16 +20,16 @@ SHORT_LEASES = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.2"}
 class RedisServer:
     """A real server on a loopback port, without files."""
 
-    def __init__(self, command: list[str], folder: Path, host: str) -> None:
+    def __init__(self, command: list[str], folder: Path, host: str, *others: str) -> None:
         self.command = command
         self.folder = folder
-        self.host = host
+        self.hosts = (host, *others)
         self.port = lasting_port()
         self.url = f"redis://{host}:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> None:
-        listening = ["--port", str(self.port), "--bind", self.host, "--protected-mode", "no", "--save", ""]
+        listening = ["--port", str(self.port), "--bind", *self.hosts, "--protected-mode", "no", "--save", ""]
         command = [*self.command, *listening, *options]
         self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL)
         eventually(self._answers, 10, "the first answer of Redis")
@@ -57,12 +57,12 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server(host: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[RedisServer]:
-    """``prefix``: a command that runs the program elsewhere."""
+def redis_server(host: str = "127.0.0.1", *others: str, prefix: Sequence[str] = ()) -> Iterator[RedisServer]:
+    """``others``: further addresses; ``prefix``: a command that runs the program elsewhere."""
     program = shutil.which("redis-server")
     assert program is not None
     folder = Path(tempfile.mkdtemp(prefix="hermes-redis-"))
-    server = RedisServer([*prefix, program], folder, host)
+    server = RedisServer([*prefix, program], folder, host, *others)
     server.start()
     try:
         yield server
@@ -77,10 +77,21 @@ class WorkerProcess(Server):
     command = ("manage.py", "runworker", "generate")
 
 
+class DistantWorker(WorkerProcess):
+    """In another network namespace, where only its log can be seen."""
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log
+        return "A worker of Hermes Site" in self.log
+
+
 class Cluster:
     """Web processes and workers on one database, with one home for all."""
 
     def __init__(self, database: Database, home: Path, redis: RedisServer, **env: str) -> None:
+        assert database.cluster is not None
+        self.postgres = database.cluster
         self.redis = redis
         self.env = {"REDIS_URL": redis.url, **SHORT_LEASES, **env}
         self.first = database.server(home, Server, **self.env)

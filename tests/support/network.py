@@ -10,11 +10,13 @@ from pathlib import Path
 
 from tests.support.server import ROOT, Process
 
-HERE = "10.211.5.1"
-THERE = "10.211.5.2"
-NAME = "hermes-test"
-LINK = "hermes-t0"
-PEER = "hermes-t1"
+# Each process has its own: two runs on one machine do not remove the link of the other.
+SUBNET = os.getpid() % 250 + 1
+HERE = f"10.211.{SUBNET}.1"
+THERE = f"10.211.{SUBNET}.2"
+NAME = f"hermes-{os.getpid()}"
+LINK = f"hm{os.getpid()}a"
+PEER = f"hm{os.getpid()}b"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.checker import check_log
-from tests.support.cluster import Cluster, RedisServer, WorkerProcess, redis_server
+from tests.support.cluster import Cluster, DistantWorker, RedisServer, redis_server
 from tests.support.databases import postgres_cluster
 from tests.support.migrated_database import Database
 from tests.support.network import HERE, THERE, Namespace, can_make_namespaces, namespace
@@ -27,15 +27,6 @@ GATED = script({"say": "before "}, {"gate": "go"}, {"say": "after"})
 def link() -> Iterator[Namespace]:
     with namespace(sys.executable) as running:
         yield running
-
-
-class DistantWorker(WorkerProcess):
-    """In the other namespace, where only its log can be seen."""
-
-    def _answers(self) -> bool:
-        assert self.process is not None
-        assert self.process.poll() is None, self.log
-        return "A worker of Hermes Site" in self.log
 
 
 def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothing(

@@ -3,8 +3,10 @@
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from tests.support.checker import (
@@ -13,6 +15,7 @@ from tests.support.checker import (
     check_all,
     listed,
 )
+from tests.support.migrated_database import Database
 from tests.support.server import Server
 
 SUITE_ROUNDS = 10  # what the suite does, as ``make faults ROUNDS=10`` would
@@ -40,6 +43,21 @@ class Campaign(ABC):
         self.asked = 0
         self._threads = ThreadPoolExecutor(MAX_CLIENTS)
         self._running: list[Future[None]] = []
+
+    @classmethod
+    def unavailable(cls) -> str:
+        """Why it can't run on this machine, or nothing."""
+        return ""
+
+    @classmethod
+    @contextmanager
+    def opened(cls, database: Database, home: Path, seed: str) -> Iterator[Self]:
+        """The campaign against a server that it starts, and stops at the end."""
+        server = database.server(home, Server, **cls.env)
+        try:
+            yield cls(server.start(), seed)
+        finally:
+            server.kill()
 
     @classmethod
     def size(cls, rounds: int) -> int:
@@ -76,8 +94,17 @@ class Campaign(ABC):
         self.checked = check_all(self.server, self.history)
         unfinished = {body["id"]: body["status"] for body in listed(self.server) if body["status"] != "completed"}
         assert not unfinished, unfinished
-        assert "Traceback" not in self.server.log, self.server.log
+        for log in self.logs():
+            assert "Traceback" not in log, log
         self.check()
+
+    def logs(self) -> list[str]:
+        """Of every process."""
+        return [self.server.log]
+
+    def entry(self) -> Server:
+        """The process that takes the next request."""
+        return self.server
 
     # -- clients ------------------------------------------------------------------------
     def next_name(self) -> str:
@@ -90,12 +117,12 @@ class Campaign(ABC):
     def read(self, body: dict[str, Any], key: str | None = None) -> Seen:
         """A client that asks for a stream; it runs beside."""
         client = self.history.client(key)
-        self.begin(client.read, self.server, body)
+        self.begin(client.read, self.entry(), body)
         return client
 
     def post(self, body: dict[str, Any], key: str | None = None) -> Seen:
         client = self.history.client(key)
-        self.begin(client.post, self.server, {**body, "background": True})
+        self.begin(client.post, self.entry(), {**body, "background": True})
         return client
 
     @property

@@ -3,7 +3,8 @@
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from tests.faults.campaigns.base import Campaign
 from tests.support.checker import (
@@ -21,11 +22,20 @@ MAX_LIFE_SECS = 0.8
 Asked = tuple[dict[str, Any], str | None]
 
 
+@dataclass(frozen=True)
+class Tempo:
+    """How long turns take."""
+
+    paces: tuple[int, int] = (100, 500)  # words per second
+    tool_secs: float = 0.5  # at most
+
+
 class Kill(Campaign):
     name = "kill"
     counts = "kill -9"
     suite = 10
     night = 500
+    tempo: ClassVar[Tempo] = Tempo()
     env = {"HERMES_MAX_ATTEMPTS": "100"}  # nothing is given up, so that all of it must be completed
 
     def __init__(self, *arguments: Any) -> None:
@@ -34,10 +44,7 @@ class Kill(Campaign):
         self._last: list[Asked] = []
 
     def round(self, wanted: int) -> int:
-        repeated = [asked for asked in self._last if asked[1] is not None]
-        self._last = [self._new_request() for _ in range(CLIENTS)]
-        for body, key in [*self._last, *repeated]:
-            self._ask(body, key)
+        self.ask_all()
         self._consent()
         time.sleep(self.dice.uniform(0, MAX_LIFE_SECS))  # the moment of death is the variable under test
         self.server.kill()
@@ -45,18 +52,27 @@ class Kill(Campaign):
         self.server.start()
         return 1
 
+    def ask_all(self) -> list[Seen]:
+        """New requests, and those with a key of the round before."""
+        repeated = [asked for asked in self._last if asked[1] is not None]
+        self._last = [self._new_request() for _ in range(CLIENTS)]
+        return [self._ask(body, key) for body, key in [*self._last, *repeated]]
+
     def settle(self) -> None:
         """Each client that sent a key asks once more, and each call that waits for consent gets it."""
         eventually(lambda: not self._consent(), STUCK_SECS, "the end of every response")
         repeated = [self._ask(body, key) for body, key in self._keyed]
-        self.join_clients()
+        self.await_clients()
         assert all(client.response_id and client.cut is None for client in repeated)
         assert all(client.frames[-1] == DONE for client in repeated if client.frames)
+
+    def await_clients(self) -> None:
+        self.join_clients()
 
     # -- clients ------------------------------------------------------------------------
     def _new_request(self) -> Asked:
         name = self.next_name()
-        body: dict[str, Any] = {"input": self.dice.choice(_SCRIPTS)(name, self.dice)}
+        body: dict[str, Any] = {"input": self.dice.choice(_SCRIPTS)(name, self.dice, self.tempo)}
         known = sorted(self.history.response_ids())
         if known and self.dice.random() < 0.25:
             body["previous_response_id"] = self.dice.choice(known)
@@ -79,13 +95,13 @@ class Kill(Campaign):
         return len(waiting)
 
 
-def _words(name: str, dice: random.Random) -> str:
-    return f"For number {name}, write {dice.randrange(20, 150)} words at {dice.choice((100, 500))} words per second"
+def _words(name: str, dice: random.Random, tempo: Tempo) -> str:
+    return f"For number {name}, write {dice.randrange(20, 150)} words at {dice.choice(tempo.paces)} words per second"
 
 
-def _tool(tool: str, label: str) -> Callable[[str, random.Random], str]:
-    def asked(name: str, dice: random.Random) -> str:
-        step = call(tool, text=f"{label} {name}", secs=round(dice.uniform(0, 0.5), 2))
+def _tool(tool: str, label: str) -> Callable[[str, random.Random, Tempo], str]:
+    def asked(name: str, dice: random.Random, tempo: Tempo) -> str:
+        step = call(tool, text=f"{label} {name}", secs=round(dice.uniform(0, tempo.tool_secs), 2))
         return script({"say": "first "}, step)
 
     return asked
