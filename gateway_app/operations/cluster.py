@@ -59,16 +59,18 @@ def read_waiting() -> Waiting:
     now = timezone.now()
     by_owner: list[OwnerQueue] = []
     for owner_id, queued, oldest in found:
-        name = names[owner_id].username
-        by_owner.append(OwnerQueue(name, queued, _age_secs(oldest, now)))
+        if owner_id in names:  # not erased meanwhile
+            name = names[owner_id].username
+            by_owner.append(OwnerQueue(name, queued, _age_secs(oldest, now)))
     return Waiting(by_owner, Response.objects.expired().count())
 
 
 def summarise(processes: Sequence["Process"], waiting: Waiting) -> Cluster:
     live = [process for process in processes if process.is_live]
     versions = {process.version for process in live if process.version}
+    roles = Counter(process.role for process in live)
     return Cluster(
-        roles=dict(Counter(process.role for process in live)),
+        roles=dict(sorted(roles.items())),
         versions=sorted(versions),
         leases_held=sum(process.active_responses for process in live),
         leases_expired=waiting.expired_leases,

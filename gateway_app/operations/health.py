@@ -39,7 +39,7 @@ from gateway_app.runtime.roles import Role
 from gateway_app.runtime.shared_secrets import secrets_digest
 from responses_app.database import database
 from responses_app.http.request_gate import request_gate
-from responses_app.models import Response, is_held, is_parked
+from responses_app.models import Response, work_states
 
 QUEUE_AGE_SECS = 60  # work that a free process takes at once has waited too long by then
 DISK_PERCENT = 90
@@ -97,12 +97,12 @@ class Storage:
 
 def current_work() -> Work:
     now = timezone.now()
-    is_waiting = ~is_held() & ~is_parked()
+    states = work_states()
     found = Response.objects.open().aggregate(
-        running=Count("pk", filter=is_held()),
-        parked=Count("pk", filter=is_parked() & ~is_held()),
-        queued=Count("pk", filter=is_waiting),
-        oldest=Min("created_at", filter=is_waiting),
+        running=Count("pk", filter=states["running"]),
+        parked=Count("pk", filter=states["awaiting_approval"]),
+        queued=Count("pk", filter=states["queued"]),
+        oldest=Min("created_at", filter=states["queued"]),
     )
     ready = Response.objects.claimable("").aggregate(oldest=Min("created_at"))
     return Work(

@@ -7,11 +7,12 @@ from responses_app.services.profiles import profile_names
 
 SHOWN_PROFILES = 8
 # An example that works as it stands, with a free server on the same machine.
+REAL_MODEL = ("HERMES_PROVIDER=ollama", "HERMES_MODEL=the-name-of-your-model", "make run")
 NO_MODEL = """\
   model        the built-in demonstration model. To use a real one, such as one of Ollama:
-               HERMES_PROVIDER=ollama
-               HERMES_MODEL=the-name-of-your-model
-               make run                  (docs/models.md has the other servers and services)"""
+               {}
+               {}
+               {}                  (docs/models.md has the other servers and services)"""
 
 
 def model_banner() -> str:
@@ -26,10 +27,16 @@ def model_banner() -> str:
     return "\n".join(lines)
 
 
+def has_demo_model() -> bool:
+    """Whether the built-in model answers, which invents everything."""
+    provider: str = settings.HERMES_MODELS[0]["provider"]
+    return provider == "builtin"
+
+
 def _models() -> list[str]:
     first, *fallbacks = settings.HERMES_MODELS
-    if first["provider"] == "builtin":
-        lines = [NO_MODEL]
+    if has_demo_model():
+        lines = [NO_MODEL.format(*REAL_MODEL)]
     else:
         lines = [f"  model        {describe(first)}"]
     label = "fallback"

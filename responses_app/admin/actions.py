@@ -8,7 +8,7 @@ from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -106,10 +106,7 @@ class ResponseActions(ReadOnlyAdmin):
             self.message_user(
                 request, f"{len(skipped)} skipped. {' '.join(skipped[:10])}", messages.WARNING
             )
-        back = request.POST.get("_back")
-        if not back:
-            return None
-        return HttpResponseRedirect(self._page(back))
+        return self.back(request)
 
     def _ids(self, request: HttpRequest, chosen: QuerySet[Response]) -> list[str]:
         ids = list(chosen.order_by("created_at").values_list("pk", flat=True)[: MAX_CHOSEN + 1])
@@ -121,11 +118,6 @@ class ResponseActions(ReadOnlyAdmin):
             self.message_user(request, text, messages.ERROR)
             return []
         return ids
-
-    def _page(self, key: str) -> str:
-        return reverse(
-            f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[quote(key)]
-        )
 
 
 def _cancel(row: Response, actor: User) -> str:

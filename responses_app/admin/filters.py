@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from responses_app.admin.searching import with_rows
-from responses_app.models import Kind, Response, ToolEvent
+from responses_app.models import Kind, Response, ToolEvent, work_states
 from responses_app.models.distinct import distinct_values
 from responses_app.services.conversations import SOURCE
 from responses_app.services.keys import actor_names
@@ -74,6 +74,49 @@ class ErrorFilter(OneValueFilter):
 
     def names(self) -> list[str]:
         return distinct_values(Response, "error_code", MAX_CHOICES)
+
+
+class WorkFilter(OneValueFilter):
+    """What responses do that have not ended, as health and the dashboard count them."""
+
+    title = "work"
+    parameter_name = "work"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        state = work_states().get(self.value() or "")
+        if state is None:
+            return queryset
+        return queryset.filter(state, finished_at__isnull=True)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.replace("_", " ")) for name in self.names()]
+
+    def names(self) -> list[str]:
+        return list(work_states())
+
+
+class WaitingCallFilter(OneValueFilter):
+    title = "waiting"
+    parameter_name = "waits"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() is None:
+            return queryset
+        return queryset.filter(pk__in=ToolEvent.objects.for_operators().values("pk"))
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "for a decision")]
+
+    def names(self) -> list[str]:
+        return ["yes"]
+
+
+class ToolNameFilter(OneValueFilter):
+    title = "tool"
+    parameter_name = "name"
+
+    def names(self) -> list[str]:
+        return distinct_values(ToolEvent, "name", MAX_CHOICES)
 
 
 class ToolFilter(OneValueFilter):

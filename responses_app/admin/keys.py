@@ -2,24 +2,26 @@ from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.db.models import Model, QuerySet
+from django.db.models import ManyToManyField, Model, QuerySet
+from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from responses_app.admin.times import ReaderTimes
 from responses_app.models import ApiKey
 from responses_app.services.keys import revoke_key
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(admin.ModelAdmin):
+class ApiKeyAdmin(ReaderTimes):
     list_display = ("name", "prefix", "owner", "created_at", "last_used_at", "revoked_at")
     list_select_related = ("owner",)
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("name", "prefix", "owner__username")
     fields = ("name", "owner", "profiles", "prefix", "created_at", "last_used_at", "revoked_at")
     readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
-    autocomplete_fields = ("owner",)
-    filter_horizontal = ("profiles",)
+    # Django's widgets with a search have no names for screen readers.
+    formfield_overrides = {ManyToManyField: {"widget": CheckboxSelectMultiple}}
     actions = ("revoke",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -31,13 +33,12 @@ class ApiKeyAdmin(admin.ModelAdmin):
             return [name for name in self.fields if name != "owner"]
         return self.fields
 
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[Any]:
         """An owner never changes: the key would get access to everything of the new owner."""
+        fields = super().get_readonly_fields(request, obj)
         if obj is None:
-            return self.readonly_fields
-        return ("owner", *self.readonly_fields)
+            return fields
+        return ["owner", *fields]
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if not change:

@@ -1,18 +1,21 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.utils import quote
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.html import format_html
 
 from responses_app.admin.paging import KeysetChangeList
+from responses_app.admin.times import ReaderTimes
 
 
 def badge(status: str) -> str:
     return format_html('<span class="hs-state hs-{}">{}</span>', status, status.replace("_", " "))
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):
+class ReadOnlyAdmin(ReaderTimes):
     """Shows rows of a table of any size, and changes nothing."""
 
     change_list_template: ClassVar[str | None] = "admin/responses_app/change_list.html"
@@ -25,9 +28,6 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     list_defer: ClassVar[tuple[str, ...]] = ()  # large columns that no list shows
     list_annotations: ClassVar[dict[str, Any]] = {}
     sortable_by: ClassVar[Any] = ()  # sorting by what has no index would read the whole table
-
-    class Media:
-        css = {"all": ["responses_app/admin.css"]}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
         return KeysetChangeList
@@ -70,6 +70,14 @@ class ReadOnlyAdmin(admin.ModelAdmin):
             "may_erase": self.has_erase_permission(request),
         }
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def back(self, request: HttpRequest) -> HttpResponse | None:
+        """To the page whose button ran the action; None leads to the list."""
+        key = request.POST.get("_back")
+        if not key:
+            return None
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+        return HttpResponseRedirect(reverse(name, args=[quote(key)]))
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """To act on rows; the permission to view them is another one."""

@@ -9,8 +9,15 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from responses_app.admin.actions import ResponseActions
-from responses_app.admin.dates import DateRangeFilter
-from responses_app.admin.filters import ErrorFilter, KeyFilter, ModelFilter, OwnerFilter, ToolFilter
+from responses_app.admin.dates import DateRangeFilter, EndedFilter
+from responses_app.admin.filters import (
+    ErrorFilter,
+    KeyFilter,
+    ModelFilter,
+    OwnerFilter,
+    ToolFilter,
+    WorkFilter,
+)
 from responses_app.admin.readonly import badge
 from responses_app.admin.searching import HELP, search_responses
 from responses_app.admin.timeline import pretty_json, read_turns
@@ -37,6 +44,7 @@ class ResponseAdmin(ResponseActions):
     list_annotations: ClassVar[dict[str, Any]] = {"asked": question_excerpt()}
     list_filter = (
         "status",
+        WorkFilter,
         "kind",
         ModelFilter,
         OwnerFilter,
@@ -44,6 +52,7 @@ class ResponseAdmin(ResponseActions):
         ErrorFilter,
         ToolFilter,
         ("created_at", DateRangeFilter),
+        ("finished_at", EndedFilter),
     )
     date_hierarchy = "created_at"
     list_prefetch_related = ("owner", "session")

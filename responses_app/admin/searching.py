@@ -62,7 +62,7 @@ def search_sessions(rows: QuerySet[Session], term: str) -> QuerySet[Session]:
     if not words:
         return rows.filter(pk__in=ids)
     found = SearchEntry.objects.with_words(words)
-    few = list(found.values_list("response_id", flat=True)[: FEW + 1])
+    few = found.response_ids(FEW + 1)
     if len(few) <= FEW:
         turns = Response.objects.filter(pk__in=few)
         return rows.filter(pk__in=ids.union(turns.values_list("session_id", flat=True)))
@@ -96,6 +96,10 @@ def with_rows(responses: QuerySet[Any], related: QuerySet[Any]) -> QuerySet[Any]
     A few are found first and then sorted. Of many, each page of the sorted list has some.
     """
     ids = list(related.values_list("response_id", flat=True)[: FEW + 1])
+    return _with_found(responses, related, ids)
+
+
+def _with_found(responses: QuerySet[Any], related: QuerySet[Any], ids: list[str]) -> QuerySet[Any]:
     if len(ids) <= FEW:
         return responses.filter(pk__in=set(ids))
     return responses.filter(Exists(related.filter(response=OuterRef("pk"))))
@@ -105,7 +109,8 @@ def _with_words(rows: QuerySet[Response], term: str) -> QuerySet[Response]:
     words = words_in(term)
     if not words:
         return rows.none()
-    return with_rows(rows, SearchEntry.objects.with_words(words))
+    found = SearchEntry.objects.with_words(words)
+    return _with_found(rows, found, found.response_ids(FEW + 1))
 
 
 def _begins_with(beginning: str) -> Q:

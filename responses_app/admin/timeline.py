@@ -14,10 +14,12 @@ from typing import Any
 from responses_app.eventlog import LogFormatNotSupported, current_body
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, ContentPart, Item
+from responses_app.services.history.branches import Parent, read_parents
 from responses_app.services.history.chain import inputs_of
 from responses_app.services.keys import actor_names
 from responses_app.services.lifecycle.waiting import Wait, read_waits
 
+MAX_INDENT = 4  # levels of branches that a page indents
 SHOWN_CHARS = 20_000  # of one text: a page of tool outputs must still open
 
 
@@ -28,6 +30,7 @@ class Text:
     kind: str
     text: str
     status: str = ""
+    more: str = ""  # how much of a very long text is not shown
 
 
 @dataclass
@@ -59,6 +62,8 @@ class Turn:
     asked_by: str = ""
     wait: Wait | None = None
     retries: list[Response] = field(default_factory=list)
+    parent: Parent | None = None  # the turn that it continues
+    indent: int = 0
 
     @property
     def waited_secs(self) -> float | None:
@@ -90,6 +95,8 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
     retries_of = _grouped(retries.only("pk", "retry_of", "status"), "retry_of")
     waits = read_waits(rows)
     names = actor_names(row.requested_by for row in rows)
+    parents = read_parents(rows)
+    indents = _indents(rows, parents)
     turns = []
     for row in rows:
         turn = Turn(
@@ -102,9 +109,23 @@ def read_turns(rows: Sequence[Response]) -> list[Turn]:
             asked_by=names.get(row.requested_by, row.requested_by),
             wait=waits.get(row.pk),
             retries=retries_of[row.pk],
+            parent=parents.get(row.pk),
+            indent=indents[row.pk],
         )
         turns.append(turn)
     return turns
+
+
+def _indents(rows: Iterable[Response], parents: dict[str, Parent]) -> dict[str, int]:
+    """A branch is one step further right than its parent; the turns that continue it stay there."""
+    indents: dict[str, int] = {}
+    for row in rows:
+        indent = indents.get(row.previous_id or "", 0)
+        parent = parents.get(row.pk)
+        if parent is not None and parent.is_branched:
+            indent = min(indent + 1, MAX_INDENT)
+        indents[row.pk] = indent
+    return indents
 
 
 def _grouped(rows: Iterable[Any], field: str) -> dict[str, list[Any]]:
@@ -191,11 +212,16 @@ def _from_ledger(event: ToolEvent) -> Call:
 def _text(item: Item) -> Text:
     status = str(item.get("status", ""))
     if item["type"] == "message":
-        return Text(str(item["role"]), _cut(_joined(item["content"])), status)
+        return _written(str(item["role"]), _joined(item["content"]), status)
     if item["type"] == "reasoning":
         parts = item.get("content") or item.get("summary")
-        return Text("reasoning", _cut(_joined(parts)), status)
+        return _written("reasoning", _joined(parts), status)
     return Text(str(item["type"]), pretty(json.dumps(item)), status)
+
+
+def _written(kind: str, text: str, status: str) -> Text:
+    """Apart from the note: the page renders the text as Markdown."""
+    return Text(kind, text[:SHOWN_CHARS], status, _more(text))
 
 
 def _joined(content: Content | None) -> str:
@@ -225,10 +251,17 @@ def pretty_json(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
+    more = _more(text)
+    if not more:
+        return text
+    return f"{text[:SHOWN_CHARS]}\n{more}"
+
+
+def _more(text: str) -> str:
     left = len(text) - SHOWN_CHARS
     if left <= 0:
-        return text
-    return f"{text[:SHOWN_CHARS]}\n… {left:,} more characters, which the API and exports have."
+        return ""
+    return f"… {left:,} more characters, which the API and exports have."
 
 
 def _secs(start: datetime | None, end: datetime | None) -> float | None:

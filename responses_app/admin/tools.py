@@ -4,21 +4,29 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from responses_app.admin.dates import DateRangeFilter
+from responses_app.admin.filters import ToolNameFilter, WaitingCallFilter
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
 from responses_app.admin.searching import search_tool_events
 from responses_app.admin.timeline import pretty
 from responses_app.http.principals import operator_decider
-from responses_app.models import ApprovalGrant, Decision, ToolEvent
+from responses_app.models import ApprovalGrant, Decision, ToolEvent, decisions_for
 from responses_app.services.keys import actor_names
 from responses_app.services.lifecycle.approvals import ApprovalNotKept, ApprovalNotPending, decide
 
 SHOWN_ARGUMENT_CHARS = 80
+# The action of each decision, and its label where there is one call.
+BUTTONS = {
+    Decision.ONCE: ("allow_once", "Allow once"),
+    Decision.SESSION: ("allow_in_session", "Allow for its session"),
+    Decision.ALWAYS: ("allow_always", "Allow always"),
+    Decision.DENY: ("deny", "Deny"),
+}
 
 
 @admin.register(ToolEvent)
@@ -33,7 +41,13 @@ class ToolEventAdmin(ReadOnlyAdmin):
         "decided_by",
         "attempt",
     )
-    list_filter = ("status", "decision", ("started_at", DateRangeFilter))
+    list_filter = (
+        WaitingCallFilter,
+        "status",
+        "decision",
+        ToolNameFilter,
+        ("started_at", DateRangeFilter),
+    )
     date_hierarchy = "started_at"
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
@@ -57,6 +71,19 @@ class ToolEventAdmin(ReadOnlyAdmin):
         "output_shown",
     )
     actions = ("allow_once", "allow_in_session", "allow_always", "deny")
+    change_form_template = "admin/responses_app/toolevent/change_form.html"
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """With the decisions that are possible now as buttons."""
+        event: ToolEvent = context["original"]
+        context["decisions"] = []
+        is_waiting = ToolEvent.objects.for_operators().filter(pk=event.pk).exists()
+        if is_waiting and self.has_decide_permission(request):
+            for decision in decisions_for(can_keep_consent=event.can_keep_consent):
+                context["decisions"].append(BUTTONS[decision])
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def search(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         return search_tool_events(rows, term)
@@ -81,10 +108,10 @@ class ToolEventAdmin(ReadOnlyAdmin):
     def state(self, event: ToolEvent) -> str:
         return badge(event.status)
 
-    @admin.display(description="Took", empty_value="–")
-    def took(self, event: ToolEvent) -> str | None:
+    @admin.display(description="Took")
+    def took(self, event: ToolEvent) -> str:
         if event.finished_at is None:
-            return None
+            return "–"
         return f"{(event.finished_at - event.started_at).total_seconds():.2f} s"
 
     @admin.display(description="Arguments")
@@ -96,24 +123,28 @@ class ToolEventAdmin(ReadOnlyAdmin):
         return format_html("<pre>{}</pre>", pretty(event.output))
 
     @admin.action(description="Allow once", permissions=["decide"])
-    def allow_once(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
-        self._decide(request, chosen, Decision.ONCE)
+    def allow_once(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> HttpResponse | None:
+        return self._decide(request, chosen, Decision.ONCE)
 
     @admin.action(description="Allow for their session", permissions=["decide"])
-    def allow_in_session(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
-        self._decide(request, chosen, Decision.SESSION)
+    def allow_in_session(
+        self, request: HttpRequest, chosen: QuerySet[ToolEvent]
+    ) -> HttpResponse | None:
+        return self._decide(request, chosen, Decision.SESSION)
 
     @admin.action(description="Allow always", permissions=["decide"])
-    def allow_always(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
-        self._decide(request, chosen, Decision.ALWAYS)
+    def allow_always(
+        self, request: HttpRequest, chosen: QuerySet[ToolEvent]
+    ) -> HttpResponse | None:
+        return self._decide(request, chosen, Decision.ALWAYS)
 
     @admin.action(description="Deny", permissions=["decide"])
-    def deny(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> None:
-        self._decide(request, chosen, Decision.DENY)
+    def deny(self, request: HttpRequest, chosen: QuerySet[ToolEvent]) -> HttpResponse | None:
+        return self._decide(request, chosen, Decision.DENY)
 
     def _decide(
         self, request: HttpRequest, chosen: QuerySet[ToolEvent], decision: Decision
-    ) -> None:
+    ) -> HttpResponse | None:
         assert isinstance(request.user, User)
         decider = operator_decider(request.user)
         decided = skipped = one_time = 0
@@ -134,6 +165,7 @@ class ToolEventAdmin(ReadOnlyAdmin):
             text += f" {one_time} skipped: they can only be allowed once."
             level = messages.WARNING
         self.message_user(request, text, level)
+        return self.back(request)
 
 
 @admin.register(ApprovalGrant)

@@ -105,6 +105,22 @@ def test_dates_are_links_from_years_to_days(browser: Client, ada: User) -> None:
     assert sorted(ids_on(one_day)) == sorted([rows[2].pk, rows[3].pk])
 
 
+@pytest.mark.parametrize(
+    "date",
+    [
+        {"year": "abc"},
+        {"month": "abc"},
+        {"year": "2025", "month": "13"},
+        {"year": "2025", "day": "abc"},
+        {"year": "2025", "month": "2", "day": "30"},
+    ],
+)
+def test_a_bad_date_leads_to_the_list_with_a_note(browser: Client, ada: User, date: dict[str, str]) -> None:
+    store(ada, 2, timedelta(minutes=1))
+    query = {f"created_at__{part}": value for part, value in date.items()}
+    assert browser.get(RESPONSES, query).status_code == 302
+
+
 def test_a_list_can_be_limited_to_the_days_between_two(browser: Client, ada: User) -> None:
     rows = store(ada, 20, timedelta(days=1))
     text = page(browser, f"{RESPONSES}?created_at__from=2026-02-26&created_at__to=2026-02-27&owner=ada")

@@ -253,5 +253,8 @@ def test_a_response_page_costs_a_fixed_number_of_queries(browser: Client) -> Non
 
 def test_text_is_found_among_the_newest_without_reading_the_rest(browser: Client) -> None:
     asked = queries(browser, f"{APP}response/", q="HELLO there")
-    assert len(asked) <= 16, asked
+    most = 16
+    if connection.vendor == "postgresql":
+        most += 4  # a transaction in which the planner uses the index of words
+    assert len(asked) <= most, asked
     assert not [sql for sql in asked if "COUNT(" in sql]

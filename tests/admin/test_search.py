@@ -1,10 +1,12 @@
 """Search: words of questions and answers over everything stored, and beginnings of ids."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 
 from responses_app.admin.searching import search_responses, search_sessions
@@ -16,6 +18,7 @@ from responses_app.services.lifecycle.delete import erase
 from responses_app.services.search.index import read_words, store_words
 from responses_app.services.search.words import MAX_WORDS_BYTES, words_in, words_of
 from tests.support.bulk_rows import copy_response, make_row
+from tests.support.query_plans import explained
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +46,16 @@ def test_words_of_the_question_and_of_the_answer_are_found() -> None:
     assert found("santis everest") == set()
     assert found("ntis") == set()
     assert found("?!") == set()
+
+
+@pytest.mark.parametrize("search", [search_responses, search_sessions])
+def test_words_are_looked_up_in_their_index(search: Callable[..., Any]) -> None:
+    """Also if nothing has them: PostgreSQL takes reading the whole table for cheap then."""
+    model = Response if search is search_responses else Session
+    with explained("responses_app_searchentry") as plan:
+        assert not search(model._default_manager.all(), "nothing").exists()
+    index = "VIRTUAL TABLE INDEX" if connection.vendor == "sqlite" else "search_entry_words"
+    assert index in "\n".join(plan)
 
 
 def test_scripts_without_spaces_are_found() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import Operator, needs_chromium, started_chromium
+from tests.support.browser import Operator, needs_chromium
 from tests.support.checker import check_log
 from tests.support.server import Server, eventually, script
 from tests.support.staff import response_page
@@ -15,12 +15,6 @@ from tests.support.stored_rows import stored_rows
 
 pytestmark = [needs_chromium, pytest.mark.any_database]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started_chromium() as running:
-        yield running
 
 
 @pytest.fixture
@@ -97,7 +91,7 @@ def test_an_ended_response_can_be_wound_back_from_commit_to_commit(server: Serve
     scrub = page.locator("#scrub")
     scrub.focus()
     for _ in range(10):
-        if text.count() == 0 or text.text_content() == "first ":
+        if text.count() == 0 or (text.text_content() or "").strip() == "first":
             break
         scrub.press("ArrowLeft")
     expect(text).to_have_text("first ")
@@ -223,7 +217,8 @@ def test_a_hidden_page_requests_nothing_and_one_that_lost_its_server_says_so(
     page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
     operator.requested.clear()
     page.wait_for_timeout(2500)  # longer than the refresh takes: that nothing happens can't be waited for
-    assert operator.requested == set()
+    parts = {url for url in operator.requested if "/static/" not in url}  # the icon may come late
+    assert parts == set()
     with page.expect_request("**/dashboard/now"):
         page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
     operator.context.set_offline(True)

@@ -17,7 +17,7 @@ from tests.support.server import (
     frames,
     script,
 )
-from tests.support.staff import csrf, log_in, response_page
+from tests.support.staff import STAFF_PASSWORD, csrf, log_in, make_staff, response_page
 from tests.support.stored_rows import admin_history, stored_rows
 
 PAGES = ("/", "/dashboard/now", "/dashboard/past", "/chat")
@@ -56,6 +56,7 @@ def test_strangers_keys_and_ordinary_users_see_nothing(server: Server) -> None:
                 assert (answer.status_code, "secret" in answer.text) == (302, False), path
             assert client.get("/dashboard/now", headers={"HX-Request": "true"}).status_code == 401
             assert client.get(f"/live/{response_id}/events").status_code == 401
+            assert client.get("/chat/playground-12345678/turns").status_code == 302
             assert client.post("/chat/token").status_code in (401, 403)
 
 
@@ -72,6 +73,25 @@ def test_pages_allow_no_inline_script_and_no_frame(server: Server, staff: httpx.
             r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>|<[^>]*\s(?:on\w+|style)=", answer.text
         )
         assert inline == [], path
+
+
+def test_the_playground_lists_the_turns_of_its_operator(server: Server, staff: httpx.Client) -> None:
+    make_staff(server, "player", "use_playground")
+    session = {"X-Hermes-Session-Id": "playground-turns1234"}
+    create = server.openai().responses.create
+    first, second = (create(input=asked, extra_headers=session).id for asked in ("one", "two"))
+    path = f"/chat/{session['X-Hermes-Session-Id']}/turns"
+    listed = staff.get(path).json()["data"]
+    shown = [(turn["id"], turn["turn"], turn["asked"]) for turn in listed]
+    assert shown == [(first, 1, "one"), (second, 2, "two")]
+    later = staff.get(path, params={"after": "1"}).json()["data"]
+    assert [turn["id"] for turn in later] == [second]
+    for bad in ("x", "-1", "1" * 20):
+        refused = staff.get(path, params={"after": bad})
+        assert (refused.status_code, "after" in refused.text) == (400, True), bad
+    with httpx.Client(base_url=server.url, verify=NO_TLS) as other:
+        log_in(other, "player", STAFF_PASSWORD)
+        assert other.get(path).json() == {"data": []}
 
 
 def test_unknown_and_deleted_responses_are_not_found(server: Server, staff: httpx.Client) -> None:

@@ -102,13 +102,13 @@ def test_a_canceller_may_not_decide(server: Server, waiting: str) -> None:
 
 
 def test_the_playground_and_its_token_need_a_permission(server: Server) -> None:
-    make_staff(server, "player", "use_playground")
-    with logged_in(server, "player", STAFF_PASSWORD) as player:
+    make_staff(server, "token-player", "use_playground")
+    with logged_in(server, "token-player", STAFF_PASSWORD) as player:
         player.page("/chat")
         token = post(player, "/chat/token").json()["token"]
     with server.http(token) as client:
         assert client.get("/v1/models").status_code == 200
-        take_away = "User.objects.get(username='player').user_permissions.clear()"
+        take_away = "User.objects.get(username='token-player').user_permissions.clear()"
         server.manage("shell", "-v0", "-c", f"from django.contrib.auth.models import User; {take_away}")
         assert client.get("/v1/models").status_code == 401
 

@@ -1,7 +1,7 @@
 """What the dashboard counts, and what that costs the database: constant queries, along indexes."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -25,16 +25,9 @@ from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.status import OnDisconnect, Status
 from tests.support.query_plans import collected_statistics
 
-pytestmark = pytest.mark.django_db
-DASHBOARD_QUERIES = 23  # whatever is stored
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_cache")]
+DASHBOARD_QUERIES = 24  # whatever is stored
 HOUR = WINDOWS["1h"]
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

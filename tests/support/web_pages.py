@@ -1,12 +1,15 @@
 """A web server on a loopback address, and the web as web_fetch sees it from a test."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from gateway_app.tools.support.public_addresses import Address
 from gateway_app.tools.support.public_http import PublicWeb
+
+logger = logging.getLogger(__name__)
 
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"  # both are this machine: which is public, the test says
 
@@ -38,8 +41,8 @@ class WebServer:
             await writer.drain()
             if path in self.stuck:
                 await self.ended.wait()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            logger.info("A client of the pages has left: %r", error)
         finally:
             writer.close()
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponseBadRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -13,6 +13,7 @@ from gateway_app.operations.dashboard.staff import PLAYGROUND, operator_of, staf
 from responses_app.http.principals import OPERATOR_SECS, operator_token
 from responses_app.models import Response, Session, opening_excerpt
 from responses_app.protocol.items import item_text
+from responses_app.services.history.branches import read_parents
 from responses_app.services.history.chain import inputs_of
 from responses_app.services.profiles import default_model, profile_names
 
@@ -20,6 +21,7 @@ SESSION_PREFIX = "playground-"  # which sessions the page lists
 SHOWN_CHATS = 15
 SEARCHED_SESSIONS = 300  # a key of the same user may have made many others
 SHOWN_TURNS = 100
+MAX_TURN_DIGITS = 9
 SESSION_ID = re.compile(r"playground-[a-z0-9]{8,40}")
 
 
@@ -51,6 +53,16 @@ def chat_page(request: HttpRequest, session_id: str | None = None) -> HttpRespon
     )
 
 
+@require_GET
+@staff_page(PLAYGROUND)
+def later_turns(request: HttpRequest, session_id: str) -> HttpResponseBase:
+    """The turns that another tab or client has added after a turn of this number."""
+    after = request.GET.get("after", "0")
+    if not after.isdecimal() or len(after) > MAX_TURN_DIGITS:
+        return HttpResponseBadRequest("after must be the number of a turn.")
+    return JsonResponse({"data": _turns(request, session_id, int(after))})
+
+
 @require_POST
 @staff_page(PLAYGROUND)
 def token(request: HttpRequest) -> HttpResponseBase:
@@ -79,16 +91,41 @@ def _chats(request: HttpRequest) -> list[Chat]:
     return chats
 
 
-def _turns(request: HttpRequest, session_id: str | None) -> list[dict[str, Any]]:
+def _turns(request: HttpRequest, session_id: str | None, after: int = 0) -> list[dict[str, Any]]:
     """The questions. The page reads the answers from the log, through the API."""
     operator = operator_of(request)
     mine = Response.objects.visible_to(operator.pk).filter(deleted_at__isnull=True)
-    found = mine.filter(session__public_id=session_id, session__owner=operator).order_by("-turn")
-    rows = list(found.only("id", "status", "model", "turn")[:SHOWN_TURNS])
+    in_session = mine.filter(session__public_id=session_id, session__owner=operator)
+    found = in_session.filter(turn__gt=after).order_by("-turn")
+    shown = ("id", "model", "turn", "session_id", "previous_id", "retry_of")
+    rows = list(found.only(*shown)[:SHOWN_TURNS])
     rows.reverse()
     inputs = inputs_of([row.pk for row in rows])
+    origins = _origins(rows)
     turns = []
     for row in rows:
         asked = "\n".join(item_text(item) for item in inputs[row.pk])
-        turns.append({"id": row.pk, "model": row.model, "asked": asked})
+        turns.append(
+            {
+                "id": row.pk,
+                "turn": row.turn,
+                "model": row.model,
+                "asked": asked,
+                "origin": origins.get(row.pk),
+            }
+        )
     return turns
+
+
+def _origins(rows: list[Response]) -> dict[str, dict[str, Any]]:
+    """The turn that a retry repeats, or that a branch continues."""
+    origins: dict[str, dict[str, Any]] = {}
+    for response_id, parent in read_parents(rows).items():
+        if parent.is_branched:
+            origins[response_id] = {"words": "Branch of", "turn": parent.turn}
+    retried = {row.retry_of for row in rows if row.retry_of is not None}
+    numbers = dict(Response.objects.filter(pk__in=retried).values_list("pk", "turn"))
+    for row in rows:
+        if row.retry_of in numbers:
+            origins[row.pk] = {"words": "Tries again", "turn": numbers[row.retry_of]}
+    return origins

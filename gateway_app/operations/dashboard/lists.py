@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import Case, QuerySet, Value, When
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from gateway_app.operations.dashboard.numbers import ended_in
@@ -92,8 +91,12 @@ def recent_sessions() -> list[Session]:
 
 
 def waiting_approvals() -> list[ToolEvent]:
-    waiting = ToolEvent.objects.undecided().filter(expires_at__gt=Now(), response__is_stored=True)
+    waiting = ToolEvent.objects.for_operators()
     return list(waiting.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
+
+
+def count_approvals() -> int:
+    return ToolEvent.objects.for_operators().count()
 
 
 def slowest(window: Window) -> list[Response]:

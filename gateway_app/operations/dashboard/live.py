@@ -19,6 +19,7 @@ from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Decision, Response
 from responses_app.protocol.errors import ApiError, InvalidRequest
 from responses_app.protocol.items import Item
+from responses_app.services.history.branches import read_parents
 from responses_app.services.history.chain import input_of
 from responses_app.services.keys import actor_names
 from responses_app.services.lifecycle.approvals import decide
@@ -51,6 +52,10 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
             "input": [_card(item) for item in input_of(row.pk)],
             "earlier": turns.get(row.turn - 1),
             "later": turns.get(row.turn + 1),
+            "parent": read_parents([row]).get(row.pk),
+            "retries": Response.objects.filter(retry_of=row.pk)
+            .order_by("created_at")
+            .only("status"),
             "may_cancel": request.user.has_perm(OPERATE),
             "decisions": decisions,
             "server_ms": round(time.time() * 1000),

@@ -8,12 +8,14 @@ works on every database.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 from django.core.cache import cache
 from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from gateway_app.operations.dashboard.windows import Window
 from responses_app.models import Response, ToolEvent, ToolStatus
@@ -73,6 +75,7 @@ class Point:
 class Use:
     """The use of one model, key or operator."""
 
+    key: str  # as stored
     name: str
     responses: int = 0
     failed: int = 0
@@ -94,6 +97,10 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class Numbers:
+    """Of the responses that ended, and of the calls that started, between two times."""
+
+    start: datetime
+    until: datetime
     points: list[Point]
     by_model: list[Use]
     by_key: list[Use]
@@ -125,7 +132,13 @@ def numbers(window: Window) -> Numbers:
 
 
 def ended_in(window: Window) -> QuerySet[Response]:
-    return Response.objects.filter(finished_at__isnull=False, finished_at__gte=window.start)
+    return ended_between(window.start, timezone.now())
+
+
+def ended_between(start: datetime, until: datetime) -> QuerySet[Response]:
+    return Response.objects.filter(
+        finished_at__isnull=False, finished_at__gte=start, finished_at__lt=until
+    )
 
 
 def percentile(classes: Mapping[int, int], share: float) -> int | None:
@@ -143,14 +156,13 @@ def percentile(classes: Mapping[int, int], share: float) -> int | None:
 
 
 def _count(window: Window) -> Numbers:
+    start, until = window.start, timezone.now()
+    ended = ended_between(start, until).order_by()
     points = {at // window.slot_secs: Point(at) for at in window.slots}
-    _add_ends(points, window)
-    _add_first_outputs(points, window)
+    _add_ends(points, ended, window.slot_secs)
+    _add_first_outputs(points, ended, window.slot_secs)
     used = list(
-        ended_in(window)
-        .order_by()
-        .values("model", "requested_by")
-        .annotate(
+        ended.values("model", "requested_by").annotate(
             responses=Count("pk"),
             failures=Count("pk", filter=Q(status=Status.FAILED)),
             input=Sum("input_tokens"),
@@ -163,13 +175,15 @@ def _count(window: Window) -> Numbers:
     by_key: dict[str, Use] = {}
     for row in used:
         actor = row["requested_by"]
-        _add_use(by_model, row["model"], row)
-        _add_use(by_key, names.get(actor, actor or "unknown"), row)
+        _add_use(by_model, row["model"], row["model"], row)
+        _add_use(by_key, actor, names.get(actor, actor or "unknown"), row)
     return Numbers(
+        start=start,
+        until=until,
         points=list(points.values()),
         by_model=_most_used(by_model),
         by_key=_most_used(by_key),
-        tools=_tools(window),
+        tools=_tools(start, until),
     )
 
 
@@ -181,11 +195,9 @@ def _class_of(column: str) -> Case:
     return Case(*bounds, default=Value(CLASSES_MS[-1]), output_field=IntegerField())
 
 
-def _add_ends(points: dict[int, Point], window: Window) -> None:
+def _add_ends(points: dict[int, Point], ended: QuerySet[Response], slot_secs: int) -> None:
     rows = (
-        ended_in(window)
-        .order_by()
-        .annotate(slot=Slot("finished_at", window.slot_secs), speed=_class_of("total_ms"))
+        ended.annotate(slot=Slot("finished_at", slot_secs), speed=_class_of("total_ms"))
         .values("slot", "status", "speed")
         .annotate(
             count=Count("pk"),
@@ -208,12 +220,10 @@ def _add_ends(points: dict[int, Point], window: Window) -> None:
             point.total_classes[row["speed"]] += row["count"]
 
 
-def _add_first_outputs(points: dict[int, Point], window: Window) -> None:
+def _add_first_outputs(points: dict[int, Point], ended: QuerySet[Response], slot_secs: int) -> None:
     rows = (
-        ended_in(window)
-        .filter(first_output_ms__isnull=False)
-        .order_by()
-        .annotate(slot=Slot("finished_at", window.slot_secs), speed=_class_of("first_output_ms"))
+        ended.filter(first_output_ms__isnull=False)
+        .annotate(slot=Slot("finished_at", slot_secs), speed=_class_of("first_output_ms"))
         .values("slot", "speed")
         .annotate(count=Count("pk"))
     )
@@ -223,8 +233,8 @@ def _add_first_outputs(points: dict[int, Point], window: Window) -> None:
             point.first_classes[row["speed"]] += row["count"]
 
 
-def _add_use(uses: dict[str, Use], name: str, row: Mapping[str, Any]) -> None:
-    use = uses.setdefault(name, Use(name))
+def _add_use(uses: dict[str, Use], key: str, name: str, row: Mapping[str, Any]) -> None:
+    use = uses.setdefault(key, Use(key, name))
     use.responses += row["responses"]
     use.failed += row["failures"]
     use.input_tokens += row["input"]
@@ -240,10 +250,10 @@ def _use_order(use: Use) -> tuple[int, int, str]:
     return (-use.tokens, -use.responses, use.name)
 
 
-def _tools(window: Window) -> list[ToolUse]:
+def _tools(start: datetime, until: datetime) -> list[ToolUse]:
     bad = Q(status__in=(ToolStatus.FAILED, ToolStatus.INTERRUPTED))
     rows = (
-        ToolEvent.objects.filter(started_at__gte=window.start)
+        ToolEvent.objects.filter(started_at__gte=start, started_at__lt=until)
         .order_by()
         # An expression: SQLite would read the whole index of names to group by the column.
         .values(tool=Coalesce("name", Value("")))

@@ -15,5 +15,6 @@ urlpatterns = [
     path("chat", chat.chat_page, name="chat"),
     path("chat/token", chat.token, name="chat-token"),
     path("chat/<str:session_id>", chat.chat_page, name="chat-session"),
+    path("chat/<str:session_id>/turns", chat.later_turns, name="chat-turns"),
     path("favicon.ico", RedirectView.as_view(url=static("dashboard/icon.svg"))),
 ]

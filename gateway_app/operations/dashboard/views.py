@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 
 from gateway_app.operations import health
 from gateway_app.operations.dashboard import lists
+from gateway_app.operations.dashboard.checks import findings
 from gateway_app.operations.dashboard.numbers import Point, numbers, percentile
 from gateway_app.operations.dashboard.staff import VIEW, staff_page
 from gateway_app.operations.dashboard.windows import DEFAULT_WINDOW, WINDOWS, Window
@@ -45,9 +46,12 @@ def _now() -> dict[str, Any]:
     found = health.look()
     return {
         "health": found,
+        "findings": findings(found),
+        "passed_count": len(found.checks) - len(found.degraded),
         "gateway": _gateway(local(found.processes)),
         "open_responses": lists.open_responses(),
         "approvals": lists.waiting_approvals(),
+        "approval_count": lists.count_approvals(),
         "sessions": lists.recent_sessions(),
     }
 
@@ -71,7 +75,7 @@ def _past(window: Window) -> dict[str, Any]:
         "most_tokens": max(tokens, default=0),
         "most_calls": max(calls, default=0),
         "points": [_with_percentiles(point) for point in counted.points if point.ended],
-        "plots": _plots(counted.points),
+        "plots": _plots(counted.points) | {"slot_secs": window.slot_secs},
         "slowest": lists.slowest(window),
         "failed": lists.failed(window),
     }
@@ -87,7 +91,7 @@ def _with_percentiles(point: Point) -> dict[str, Any]:
     }
 
 
-def _plots(points: list[Point]) -> dict[str, list[Any]]:
+def _plots(points: list[Point]) -> dict[str, Any]:
     """One list per line of a plot, all of the same length."""
     plots: dict[str, list[Any]] = defaultdict(list)
     for point in points:

@@ -14,6 +14,7 @@ from gateway_app.config.models import Model, public_address
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.providers.model_server import is_listed, upstream_headers
+from gateway_app.runtime.layer_channels import temporary_channel
 from gateway_app.runtime.windows import Window, WindowSource, windows
 
 if TYPE_CHECKING:
@@ -162,8 +163,8 @@ def check_layer(timeout_secs: float) -> Iterator[checks.CheckMessage]:
         async_to_sync(layer_round_trip)(timeout_secs)
     except Exception as error:  # whatever a backend raises, it is the finding
         yield checks.Error(
-            f"{backend} does not answer: {error or type(error).__name__}",
-            hint="Check CHANNEL_LAYERS in the settings, and the server that it names. "
+            f"{backend} does not answer: {str(error) or type(error).__name__}",
+            hint="Check REDIS_URL, and the server that it names. "
             "Until it answers, everything works, only later.",
             obj="layer",
             id="gateway_app.E022",
@@ -175,8 +176,7 @@ def check_layer(timeout_secs: float) -> Iterator[checks.CheckMessage]:
 async def layer_round_trip(timeout_secs: float) -> None:
     layer = get_channel_layer()
     assert layer is not None
-    async with asyncio.timeout(timeout_secs):
-        channel = await layer.new_channel()
+    async with asyncio.timeout(timeout_secs), temporary_channel(layer) as channel:
         await layer.send(channel, {"type": "doctor"})
         await layer.receive(channel)
 

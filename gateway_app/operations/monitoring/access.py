@@ -1,4 +1,7 @@
-"""Access to monitoring: keys and staff read all, a direct connection on loopback the public part."""
+"""Access to monitoring: the root key and staff read all, other keys all but the names of owners.
+
+A direct connection on loopback reads the public part.
+"""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +21,7 @@ PROXY_PREFIX = "x-forwarded-"
 
 class Access(Enum):
     ALL = "all"
+    KEY = "key"  # all but the names of other owners
     PUBLIC = "public"
 
 
@@ -33,7 +37,7 @@ def access_of(request: HttpRequest) -> Access:
     if user.is_active and user.is_staff and user.has_perm(VIEW_PERMISSION):
         return Access.ALL
     if _has_key(authorization):
-        return Access.ALL
+        return Access.KEY
     if not is_direct:
         raise no_key()
     return Access.PUBLIC

@@ -42,7 +42,7 @@ def public_fields(health: Health) -> dict[str, Any]:
     }
 
 
-def all_fields(health: Health) -> dict[str, Any]:
+def all_fields(health: Health, *, has_owners: bool) -> dict[str, Any]:
     body = public_fields(health)
     body["version"] = settings.HERMES_VERSION
     body["pid"] = os.getpid()
@@ -53,6 +53,8 @@ def all_fields(health: Health) -> dict[str, Any]:
     body["work"] = health.work and asdict(health.work)
     body["processes"] = health.processes and [asdict(process) for process in health.processes]
     body["cluster"] = health.cluster and asdict(health.cluster)
+    if health.cluster and not has_owners:
+        body["cluster"]["queue_by_owner"] = None
     body["storage"] = health.storage and asdict(health.storage)
     body["mcp_servers"] = health.mcp
     return body

@@ -37,16 +37,17 @@ class DetailedHealthView(APIView):
 
     def get(self, request: Request) -> Response:
         found = health.look_soon()
-        if _access(request) is Access.ALL:
-            return Response(all_fields(found))
-        return Response(public_fields(found))
+        access = _access(request)
+        if access is Access.PUBLIC:
+            return Response(public_fields(found))
+        return Response(all_fields(found, has_owners=access is Access.ALL))
 
 
 class MetricsView(APIView):
     authentication_classes = (WatcherAuthentication,)
 
     def get(self, request: Request) -> HttpResponse:
-        if _access(request) is not Access.ALL:
+        if _access(request) is Access.PUBLIC:
             raise no_key()
         _measure_now()
         return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
@@ -103,7 +104,7 @@ class StatusView(View):
         if found.needs_probe:
             remote = await asyncio.to_thread(probe)
         body = status(found, remote, active_sessions)
-        if access is not Access.ALL:
+        if access is Access.PUBLIC:
             body = public_status(body)
         return JsonResponse(body)
 

@@ -4,12 +4,14 @@
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django import template
 from django.conf import settings
 from django.utils import timezone
 
 from gateway_app.operations.first_start import warning
+from gateway_app.operations.model_banner import REAL_MODEL, has_demo_model
 
 register = template.Library()
 LONG = 100_000  # from here on, the last three digits are left out
@@ -64,3 +66,9 @@ def degraded_warning() -> str:
     if not settings.HERMES_DEGRADED:
         return ""
     return warning()
+
+
+@register.inclusion_tag("dashboard/_demo_model.html")
+def demo_model_notice() -> dict[str, Any]:
+    """Answers of the built-in model look like those of a real one."""
+    return {"has_demo_model": has_demo_model(), "lines": REAL_MODEL}

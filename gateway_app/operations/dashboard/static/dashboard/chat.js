@@ -1,69 +1,40 @@
-// The playground: an ordinary client of the public API, with a token that lasts an hour.
+// The playground: an ordinary client of the public API.
 import { LogPanel, TERMINAL, element } from "./log.js";
+import { copyButton } from "./markdown.js";
+import { api } from "./public_api.js";
+import { follow, refusal } from "./stream.js";
+import { pause } from "./timing.js";
 
 const page = document.getElementById("chat");
 const find = (id) => document.getElementById(id);
-const csrf = page.querySelector("[name=csrfmiddlewaretoken]").value;
-const RETRY_MS = 500;
-const MAX_RETRY_MS = 5000;
 const APPROVAL_LOOK_MS = 1500; // a call without events for this long may wait for approval
-const RENEW_MS = 60_000; // before the token ends
+const UNNUMBERED = Number.MAX_SAFE_INTEGER; // a turn that the list of turns did not have yet
+const LOOK_MS = 2000; // for turns that another tab or client has added
 const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
 
-let token = null;
-let tokenEnds = 0;
 let session = page.dataset.session;
-let running = null; // the turn whose answer is being streamed
-
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function bearer() {
-  if (!token || Date.now() > tokenEnds - RENEW_MS) {
-    const answer = await fetch(page.dataset.tokenUrl, { method: "POST", headers: { "X-CSRFToken": csrf } });
-    if (!answer.ok) throw new Error("You are logged out. Open this page again to log in.");
-    const given = await answer.json();
-    token = given.token;
-    tokenEnds = Date.now() + given.expires_in * 1000;
-  }
-  return token;
-}
-
-async function api(path, options = {}) {
-  const headers = { Authorization: `Bearer ${await bearer()}`, "Content-Type": "application/json", ...options.headers };
-  const answer = await fetch(path, { ...options, headers });
-  if (answer.ok) return answer;
-  const body = await answer.json().catch(() => null);
-  const error = new Error(body?.error?.message || `The server answered ${answer.status}.`);
-  error.status = answer.status;
-  throw error;
-}
-
-// The events of a stream, up to its end or to the end of the connection.
-async function* events(answer) {
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let buffer = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    buffer += value;
-    const frames = buffer.split("\n\n");
-    buffer = frames.pop();
-    for (const frame of frames) {
-      const data = frame.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join("");
-      if (data && data !== "[DONE]") yield JSON.parse(data);
-    }
-  }
-}
+const turns = new Map(); // by response id
+const running = new Set(); // the turns whose answers are being streamed
+const away = new Set(); // the turns that lost their connection
 
 function trouble(message) {
   find("trouble").textContent = message || "";
   find("trouble").hidden = !message;
 }
 
-function setRunning(turn) {
-  running = turn;
-  find("stop").hidden = !turn;
-  find("send").disabled = Boolean(turn);
+function setRunning(turn, isRunning) {
+  if (isRunning) running.add(turn);
+  else running.delete(turn);
+  find("stop").hidden = !running.size;
+  find("send").disabled = running.size > 0;
+}
+
+function setAway(turn, isAway) {
+  if (away.has(turn) === isAway) return;
+  if (isAway) away.add(turn);
+  else away.delete(turn);
+  find("connection").textContent = away.size ? "The server does not answer. Reconnecting…" : "";
+  find("connection").hidden = !away.size;
 }
 
 function scrollDown() {
@@ -75,58 +46,76 @@ function isAtBottom() {
   return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 }
 
+// Changes the page; a reader at its end stays there.
+function following(change) {
+  const follows = isAtBottom();
+  change();
+  if (follows) scrollDown();
+}
+
 // One turn: its section of the page, and the position up to which its log was read.
 class Turn {
   constructor(section, id = null) {
     this.section = section;
-    this.id = id;
     this.cursor = -1;
     this.isOver = false;
+    this.number = UNNUMBERED; // in the session
     const root = element("div", "log");
     section.append(root);
-    this.panel = new LogPanel(root, { announce: (text) => (find("announce").textContent = text) });
+    const announce = (text) => (find("announce").textContent = text);
+    this.panel = new LogPanel(root, { announce, redraw: following });
+    if (id) this.setId(id);
   }
 
-  async read(answer) {
+  setId(id) {
+    this.id = id;
+    turns.set(id, this);
+  }
+
+  take(frame) {
+    if (frame.data === "[DONE]") return;
+    const event = JSON.parse(frame.data);
+    if (event.type === "response.created") this.begin(event.response.id);
+    this.cursor = event.sequence_number;
+    following(() => this.panel.apply(event, Date.now()));
+    this.isOver ||= TERMINAL[event.type] === true;
     this.lookForApprovals();
-    for await (const event of events(answer)) {
-      const follows = isAtBottom();
-      if (event.type === "response.created") this.begin(event.response.id);
-      this.cursor = event.sequence_number;
-      this.panel.apply(event, Date.now());
-      this.isOver ||= TERMINAL[event.type] === true;
-      this.lookForApprovals();
-      if (follows) scrollDown();
-    }
   }
 
   begin(id) {
-    this.id = id;
+    this.setId(id);
     const link = element("a", "note", "Watch it in the live view");
     link.href = page.dataset.live.replace("RESPONSE", encodeURIComponent(id));
-    if (!this.section.querySelector("a.note")) this.section.append(link);
+    if (!this.section.querySelector(":scope > a.note")) this.section.append(link);
     if (!page.querySelector("aside [aria-current]")) listChat(this.section.querySelector(".from-user .text").textContent);
   }
 
-  // Resumes after the last event that was read, until the response ends.
-  async follow() {
-    let wait = RETRY_MS;
-    while (!this.isOver) {
-      try {
-        const after = this.cursor >= 0 ? `&starting_after=${this.cursor}` : "";
-        const answer = await api(`/v1/responses/${encodeURIComponent(this.id)}?stream=true${after}`);
-        wait = RETRY_MS;
-        trouble();
-        await this.read(answer);
-      } catch (error) {
-        if (error.status && error.status < 500) throw error;
-        trouble(`The connection is lost (${error.message}); trying again.`);
-      }
-      if (!this.isOver) await pause(wait);
-      wait = Math.min(wait * 2, MAX_RETRY_MS);
+  resume(signal) {
+    if (!this.id) throw refusal("The connection broke before the answer began.", 400);
+    const after = this.cursor >= 0 ? `&starting_after=${this.cursor}` : "";
+    return api(`/v1/responses/${encodeURIComponent(this.id)}?stream=true${after}`, { signal });
+  }
+
+  // Reads a stream that is open already, if there is one, and resumes it until the response ends.
+  async follow(answer = null) {
+    this.lookForApprovals();
+    const open = async (signal) => {
+      const opened = answer ?? (await this.resume(signal));
+      answer = null;
+      return opened;
+    };
+    try {
+      await follow({
+        open,
+        take: (frame) => this.take(frame),
+        isOver: () => this.isOver,
+        away: (isAway) => setAway(this, isAway),
+      });
+    } finally {
+      setAway(this, false);
+      clearTimeout(this.looking);
+      this.panel.stop();
     }
-    clearTimeout(this.looking);
-    this.panel.stop();
   }
 
   lookForApprovals() {
@@ -175,41 +164,89 @@ function newSession() {
   history.replaceState(null, "", `${page.dataset.page}/${session}`);
 }
 
-async function finish(turn) {
-  setRunning(turn);
+async function finish(turn, answer = null) {
+  setRunning(turn, true);
   try {
-    await turn.follow();
+    await turn.follow(answer);
   } catch (error) {
     trouble(error.message);
   }
-  setRunning(null);
-  find("text").focus({ preventScroll: true });
+  setRunning(turn, false);
+}
+
+function addSection(text) {
+  find("hint").hidden = true;
+  const section = element("section", "turn");
+  const asked = element("article", "card from-user");
+  const copying = copyButton("Copy the message", () => text);
+  asked.append(element("h3", "", "user"), copying, element("p", "text", text));
+  section.append(asked);
+  find("turns").append(section);
+  return section;
 }
 
 async function send(text) {
   trouble();
   if (!session) newSession();
-  find("hint").hidden = true;
-  const section = element("section", "turn");
-  const asked = element("article", "card from-user");
-  asked.append(element("h3", "", "user"), element("p", "text", text));
-  section.append(asked);
-  find("turns").append(section);
+  const turn = new Turn(addSection(text));
   scrollDown();
-  const turn = new Turn(section);
-  setRunning(turn);
+  setRunning(turn, true);
   try {
     const body = JSON.stringify({ model: find("model").value, input: text, stream: true });
     const answer = await api("/v1/responses", { method: "POST", body, headers: { "X-Hermes-Session-Id": session, "X-Hermes-Approval-Wait": "true" } });
-    await turn.read(answer).catch(() => null); // finish() resumes a stream that was cut
+    await finish(turn, answer);
   } catch (error) {
     trouble(error.message);
   }
-  if (turn.id) await finish(turn);
-  else {
-    section.remove();
+  setRunning(turn, false);
+  if (!turn.id) {
+    turn.section.remove();
     find("text").value = text;
-    setRunning(null);
+  }
+  find("text").focus({ preventScroll: true });
+}
+
+// -- turns of other tabs and clients --------------------------------------------------------
+async function lookForTurns() {
+  const numbered = [...turns.values()].filter((turn) => turn.number !== UNNUMBERED);
+  const newest = Math.max(0, ...numbered.map((turn) => turn.number));
+  const answer = await fetch(`${page.dataset.page}/${session}/turns?after=${newest}`);
+  if (!answer.ok) return;
+  const { data } = await answer.json();
+  // A turn that is being sent may be among them. Without its id, it can't be recognised.
+  const isSending = [...running].some((turn) => !turn.id);
+  if (!isSending) following(() => showTurns(data));
+}
+
+function originNote(origin) {
+  const note = element("p", "note origin", `${origin.words} `);
+  const link = element("a", "", `turn ${origin.turn}`);
+  link.href = `#turn-${origin.turn}`;
+  note.append(link);
+  return note;
+}
+
+const inOrder = (some) => [...some].sort((one, other) => one.number - other.number);
+
+function showTurns(found) {
+  for (const { id, turn: number, asked, origin } of found) {
+    if (!turns.has(id)) finish(new Turn(addSection(asked), id));
+    const turn = turns.get(id);
+    turn.number = number;
+    turn.section.id = `turn-${number}`;
+    if (origin && !turn.section.querySelector(".origin")) turn.section.prepend(originNote(origin));
+  }
+  const sections = inOrder(turns.values()).map((turn) => turn.section);
+  const shown = [...find("turns").children];
+  const isMoved = sections.some((section, index) => section !== shown[index]);
+  if (isMoved) find("turns").append(...sections);
+}
+
+async function watchTurns() {
+  for (;;) {
+    await pause(LOOK_MS);
+    if (!session || document.hidden) continue;
+    await lookForTurns().catch(() => null); // open streams show that the server is away
   }
 }
 
@@ -227,14 +264,20 @@ find("text").addEventListener("keydown", (event) => {
   }
 });
 find("stop").addEventListener("click", async () => {
-  if (!running?.id) return;
-  const path = `/v1/responses/${encodeURIComponent(running.id)}/cancel`;
+  const [oldest] = inOrder(running).filter((turn) => turn.id);
+  if (!oldest) return;
+  const path = `/v1/responses/${encodeURIComponent(oldest.id)}/cancel`;
   await api(path, { method: "POST" }).catch((error) => trouble(error.message));
 });
 
 // The page has the earlier questions; the answers come from the log.
-const turns = [...document.querySelectorAll(".turn")].map((section) => new Turn(section, section.dataset.response));
-const newest = turns.pop();
+const earlier = [...document.querySelectorAll(".turn")].map((section) => {
+  const turn = new Turn(section, section.dataset.response);
+  turn.number = Number(section.dataset.turn);
+  return turn;
+});
+const newest = earlier.pop();
 if (newest) finish(newest);
-for (const turn of turns) await turn.follow().catch((error) => trouble(error.message));
+watchTurns();
+for (const turn of earlier) await turn.follow().catch((error) => trouble(error.message));
 scrollDown();

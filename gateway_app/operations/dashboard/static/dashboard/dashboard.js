@@ -7,7 +7,13 @@ const ANNOUNCE_EVERY_MS = 15000; // a screen reader that read out every change w
 // A <details> that the operator opened stays open when the part is refreshed.
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.tagName === "DETAILS");
 
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// A canvas needs the color of the theme that is shown, and not both of light-dark().
+const swatch = document.body.appendChild(document.createElement("span"));
+swatch.hidden = true;
+const color = (name) => {
+  swatch.style.color = `var(${name})`;
+  return getComputedStyle(swatch).color;
+};
 // A value between two gaps has no line, so it is drawn as a dot.
 const alone = (chart, row) => chart.data[row].flatMap((value, at, all) =>
   value != null && all[at - 1] == null && all[at + 1] == null ? [at] : []);
@@ -30,15 +36,26 @@ const PLOTS = {
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact" });
 const charts = {};
+let slotSecs = 0;
 
 function options(plot, width) {
   const axis = { stroke: () => color("--muted"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false } };
-  const range = (_, low, high) => [0, plot.top || Math.max(high * 1.1, Number.EPSILON * 10) || 1];
+  const range = (_, low, high) => [0, plot.top || (high > 0 ? high * 1.1 : 1)];
   return {
     width, height: CHART_HEIGHT, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range } }, axes: [{ ...axis }, { ...axis, size: 46, values: (_, ticks) => ticks.map((tick) => COMPACT.format(tick)) }], series: [{}, ...plot.series],
     hooks: { setCursor: [showValues] },
   };
+}
+
+// The responses that ended in the slot under the pointer. The table has the same links.
+function listSlot(chart) {
+  const start = chart.data[0][chart.cursor.idx];
+  if (start === undefined) return;
+  const time = (secs) => encodeURIComponent(new Date(secs * 1000).toISOString());
+  const list = document.getElementById("plot-grid").dataset.list;
+  const span = `finished_at__gte=${time(start)}&finished_at__lt=${time(start + slotSecs)}`;
+  location.assign(`${list}?${span}`);
 }
 
 // The values under the pointer, as the tooltip of the plot.
@@ -53,11 +70,17 @@ function draw() {
   const source = document.getElementById("plots");
   if (!source) return;
   const data = JSON.parse(source.textContent);
+  slotSecs = data.slot_secs;
+  const isEmpty = !data.ended.some(Boolean);
+  document.getElementById("no-plots").hidden = !isEmpty;
+  document.getElementById("plot-grid").hidden = isEmpty;
+  if (isEmpty) return;
   for (const [name, plot] of Object.entries(PLOTS)) {
     const rows = [data.at, ...plot.rows.map((row) => data[row])];
-    const place = document.getElementById(`plot-${name}`);
+    const root = document.getElementById(`plot-${name}`);
     if (charts[name]) charts[name].setData(rows);
-    else charts[name] = new uPlot(options(plot, place.clientWidth), rows, place);
+    else charts[name] = new uPlot(options(plot, root.clientWidth), rows, root);
+    root.classList.toggle("without-values", !rows.slice(1).flat().some((value) => value != null));
   }
 }
 
@@ -87,8 +110,11 @@ document.body.addEventListener("htmx:responseError", () => setStale(true));
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) document.querySelectorAll("[hx-get]").forEach((part) => htmx.trigger(part, "look-again"));
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+document.addEventListener("themechange", () => {
   Object.values(charts).forEach((chart) => chart.redraw());
+});
+document.getElementById("plot-throughput").addEventListener("click", () => {
+  if (charts.throughput) listSlot(charts.throughput);
 });
 document.querySelectorAll(".plot").forEach((place) => {
   new ResizeObserver(() => {

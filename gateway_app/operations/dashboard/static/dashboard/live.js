@@ -1,5 +1,6 @@
 // Follows one response from its first event. After its end, a slider shows any earlier moment.
 import { LogPanel, seconds } from "./log.js";
+import { follow, refusal } from "./stream.js";
 
 const page = document.getElementById("live");
 const find = (id) => document.getElementById(id);
@@ -8,6 +9,7 @@ const clockAhead = Date.now() - Number(page.dataset.serverMs); // of this machin
 const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
 const log = []; // {at, event}
 let shownEvents = 0;
+let position = null; // of the last event in the log
 let isOver = false;
 
 async function post(url, fields) {
@@ -42,18 +44,24 @@ const panel = find("log") && new LogPanel(find("log"), {
   status: setStatus,
   approval: askApproval,
   announce: (text) => { if (!isOver) find("announce").textContent = text; },
+  redraw: following,
 });
 
 function isAtBottom() {
   return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 60;
 }
 
-function add(entry) {
+// Changes the page; a reader at its end stays there.
+function following(change) {
   const follows = isAtBottom();
-  log.push(entry);
-  panel.apply(entry.event, entry.at);
-  shownEvents = log.length;
+  change();
   if (follows) window.scrollTo(0, document.documentElement.scrollHeight);
+}
+
+function add(entry) {
+  log.push(entry);
+  following(() => panel.apply(entry.event, entry.at));
+  shownEvents = log.length;
 }
 
 function showElapsed() {
@@ -127,23 +135,44 @@ function nextCommit(ms, step) {
 }
 
 // -- while it runs ------------------------------------------------------------------------
-function follow() {
-  const source = new EventSource(page.dataset.events); // reconnects by itself, from the last position
-  source.onmessage = (message) => add(JSON.parse(message.data));
-  source.addEventListener("end", () => {
-    source.close();
-    clearInterval(ticking);
-    isOver = true;
-    if (find("cancel")) find("cancel").hidden = true;
-    panel.clock = () => log.at(-1).at;
-    showElapsed();
-    openScrubber();
-  });
-  source.onerror = () => {
-    if (source.readyState !== EventSource.CLOSED) return;
+async function open(signal) {
+  const headers = position === null ? {} : { "Last-Event-ID": position };
+  const answer = await fetch(page.dataset.events, { headers, signal });
+  if (answer.ok) return answer;
+  throw refusal(`The server answered ${answer.status}.`, answer.status);
+}
+
+function take(frame) {
+  if (frame.event === "end") {
+    end();
+    return;
+  }
+  position = frame.id;
+  add(JSON.parse(frame.data));
+}
+
+function end() {
+  isOver = true;
+  clearInterval(ticking);
+  if (find("cancel")) find("cancel").hidden = true;
+  panel.clock = () => log.at(-1).at;
+  showElapsed();
+  openScrubber();
+}
+
+function setAway(isAway) {
+  if (find("connection").hidden !== isAway) return;
+  find("connection").textContent = isAway ? "The server does not answer. Reconnecting…" : "";
+  find("connection").hidden = !isAway;
+}
+
+async function watch() {
+  try {
+    await follow({ open, take, isOver: () => isOver, away: setAway });
+  } catch {
     find("trouble").textContent = "The log can't be read any more: it was deleted, or you are logged out.";
     find("trouble").hidden = false;
-  };
+  }
 }
 
 const ticking = setInterval(showElapsed, 100);
@@ -153,7 +182,7 @@ find("cancel")?.addEventListener("click", async () => {
 });
 if (panel) {
   panel.clock = () => Date.now() - clockAhead;
-  follow();
+  watch();
 } else {
   clearInterval(ticking);
 }

@@ -1,4 +1,5 @@
-// Shows the log of one response: messages, reasoning, tools. Everything is written as text, never as markup.
+// Shows the log of one response: messages and reasoning as Markdown, everything else as text.
+import { MarkdownText, copyButton } from "./markdown.js";
 
 export const TERMINAL = { "response.completed": true, "response.failed": true, "response.incomplete": true };
 const TICK_MS = 100;
@@ -94,7 +95,7 @@ class ToolCard {
 }
 
 export class LogPanel {
-  // hooks: status(status, body), approval(card, event), announce(text)
+  // hooks: status(status, body), approval(card, event), announce(text), redraw(draw)
   constructor(root, hooks = {}) {
     this.root = root;
     this.hooks = hooks;
@@ -154,14 +155,8 @@ export class LogPanel {
   addItem(index, item) {
     const shown = { kind: item.type, texts: new Map() };
     this.items.set(index, shown);
-    if (item.type === "message") {
-      shown.root = element("article", "card from-assistant");
-      shown.root.append(element("h3", "", "assistant"));
-      this.root.append(shown.root);
-    } else if (item.type === "reasoning") {
-      shown.root = element("article", "card reasoning");
-      shown.root.append(element("h3", "", "reasoning"));
-      this.root.append(shown.root);
+    if (item.type === "message" || item.type === "reasoning") {
+      this.addCard(shown);
     } else if (item.call_id && item.output !== undefined) {
       const card = this.tool(item.call_id, item.name || "tool");
       card.setOutput(pretty(outputText(item.output)));
@@ -174,9 +169,19 @@ export class LogPanel {
     }
   }
 
+  addCard(shown) {
+    const isMessage = shown.kind === "message";
+    shown.root = element("article", isMessage ? "card from-assistant" : "card reasoning");
+    const head = element("h3", "", isMessage ? "assistant" : "reasoning");
+    const written = () => [...shown.texts.values()].map((text) => text.source).join("\n\n");
+    shown.root.append(head, copyButton(`Copy the ${shown.kind}`, written));
+    this.root.append(shown.root);
+  }
+
   itemDone(index, item) {
     const shown = this.items.get(index);
     if (!shown) return;
+    shown.texts.forEach((text) => text.end());
     if (item.status === "incomplete" && shown.root) shown.root.append(element("p", "note", "broken off here"));
     if (!shown.tool) return;
     shown.tool.input.textContent = pretty(item.arguments ?? item.input ?? "");
@@ -197,13 +202,12 @@ export class LogPanel {
     }
     let text = shown.texts.get(part);
     if (!text) {
-      const paragraph = element("p", "text");
-      text = document.createTextNode("");
-      paragraph.append(text);
-      shown.root.append(paragraph);
+      const root = element("div", "text");
+      shown.root.append(root);
+      text = new MarkdownText(root, this.hooks.redraw);
       shown.texts.set(part, text);
     }
-    text.appendData(delta);
+    text.append(delta);
   }
 
   end(event) {
