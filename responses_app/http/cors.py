@@ -9,7 +9,8 @@ ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE, OPTIONS"
 ALLOWED_HEADERS = (
     b"Authorization, Content-Type, Idempotency-Key, X-Hermes-Session-Id, X-Hermes-Session-Key, "
     b"Last-Event-ID, X-Hermes-Reasoning, X-Hermes-Tool-Items, X-Hermes-Tool-Detail, "
-    b"X-Hermes-Client-Tools, X-Hermes-Approval-Wait, X-Hermes-Turn-Policy, X-Request-Id"
+    b"X-Hermes-Client-Tools, X-Hermes-Approval-Wait, X-Hermes-On-Disconnect, "
+    b"X-Hermes-Turn-Policy, X-Request-Id"
 )
 MAX_AGE_SECS = 600
 # The OpenAI SDKs send headers about themselves from browsers too; newer versions may add more.

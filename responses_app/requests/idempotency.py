@@ -16,6 +16,7 @@ from responses_app.requests.client_options import (
     FORM_HEADER,
 )
 from responses_app.requests.clients import REASONING_HEADER
+from responses_app.requests.disconnect import DISCONNECT_HEADER
 from responses_app.requests.fields import Field, optional, text, without_nulls
 from responses_app.requests.headers import SESSION_HEADER
 from responses_app.requests.json_schema import STRING
@@ -32,6 +33,7 @@ MEANINGFUL_HEADERS = (
     FORM_HEADER,
     CLIENT_TOOLS_HEADER,
     APPROVAL_HEADER,
+    DISCONNECT_HEADER,
     REASONING_HEADER,
 )
 

@@ -15,6 +15,7 @@ from responses_app.requests.client_options import (
     tool_form,
 )
 from responses_app.requests.clients import REASONING_HEADER, reasoning_form
+from responses_app.requests.disconnect import DISCONNECT_HEADER, on_disconnect
 from responses_app.requests.headers import (
     ESTIMATED,
     IGNORED_HEADER,
@@ -81,6 +82,7 @@ REQUEST_HEADERS: dict[str, Schema] = {
     FORM_HEADER: tool_form.schema,
     CLIENT_TOOLS_HEADER: client_tools_mode.schema,
     APPROVAL_HEADER: approval_wait.schema,
+    DISCONNECT_HEADER: on_disconnect.schema,
     REASONING_HEADER: reasoning_form.schema,
     KEY_HEADER: idempotency_key.schema,
     LAST_EVENT_HEADER: string("Continue after this event.", pattern=EVENT_PATTERN),

@@ -3,6 +3,7 @@
 from responses_app.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from responses_app.models import Approver, Decision
 from responses_app.protocol.status import Status
+from responses_app.requests.disconnect import DISCONNECT_HEADER
 from responses_app.requests.headers import IGNORED_HEADER, SESSION_HEADER, USAGE_HEADER
 from responses_app.requests.idempotency import KEY_HEADER, REPLAYED_HEADER
 from responses_app.requests.json_schema import (
@@ -154,7 +155,7 @@ PATHS: Paths = {
             (200, _MADE),
             description=SOCKET,
             body="CreateResponse",
-            headers=(SESSION_HEADER,),
+            headers=(SESSION_HEADER, DISCONNECT_HEADER),
         ),
         "get": operation(
             "list_responses",

@@ -20,6 +20,7 @@ from tests.support.server import (
     created_id,
     events,
     eventually,
+    frames,
     script,
     streaming,
     text,
@@ -73,6 +74,32 @@ def test_an_unstored_response_is_stopped_upstream_within_two_seconds(server: Ser
     eventually(lambda: [c for c in server.model_calls(marker) if c["event"] == "stopped"], 2, "the upstream's end")
     assert time.monotonic() - left_at < 2
     eventually(lambda: _row(server, response_id)[0] == "cancelled", what="the settled row")
+
+
+def test_a_client_can_ask_that_its_stored_response_stops_with_it(server: Server) -> None:
+    asked = script({"say": "one two "}, {"gate": "never-opened"})
+    stopping = {"X-Hermes-On-Disconnect": "cancel"}
+    with (
+        server.http() as client,
+        client.stream("POST", "/v1/responses", json={"input": asked, "stream": True}, headers=stopping) as answer,
+    ):
+        received = frames(answer)
+        response_id = created_id(next(received))
+        next(frame for frame in received if b"one" in frame)
+    assert text(server.ended(response_id)).startswith("one")
+    assert server.body(response_id)["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [("stop", {}), ("cancel", {"background": True}), ("continue", {"store": False})],
+)
+def test_a_choice_that_can_not_be_kept_is_refused(server: Server, value: str, fields: dict[str, bool]) -> None:
+    with server.http() as client:
+        headers = {"X-Hermes-On-Disconnect": value}
+        answer = client.post("/v1/responses", json={"input": "hi", **fields}, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "X-Hermes-On-Disconnect"
 
 
 def test_an_unstored_stream_is_as_whole_as_a_stored_one(server: Server) -> None:
