@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import json_repair
 import orjson
 
 MAX_TOKENS = 10_000  # the library takes about 20 ms for so many, on the event loop
@@ -54,6 +53,8 @@ class _Token:
 
 def repaired(written: str) -> dict[str, Any]:
     """The object that was meant; raises NotRepairable."""
+    import json_repair  # few models need it, and it takes memory
+
     fenced = _FENCED.fullmatch(written)
     if fenced is not None:
         written = fenced.group(1)

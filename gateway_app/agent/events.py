@@ -224,6 +224,17 @@ AgentEvent = (
 )
 
 
+# What the model answers can be asked for again; what a tool does can't.
+ANSWER_EVENTS = (
+    AnswerStarted,
+    MessageStarted,
+    ModelFinished,
+    ReasoningDelta,
+    RoundFinished,
+    TextDelta,
+)
+
+
 class ModelFailed(Exception):
     """The model can't answer; the message is for the client, the code is one of OpenAI's."""
 

@@ -22,7 +22,6 @@ from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.profiles import models_of
 from gateway_app.runtime.mcp import mcp_tools
 from gateway_app.runtime.windows import Window, WindowSource, windows
-from gateway_app.tools.web_fetch import make_web_fetch
 from responses_app.agent_profiles import MERGE, NO_CORE_PROMPT, REPLACE, AgentProfile
 from responses_app.protocol.sent_reasoning import SentReasoning
 from responses_app.requests.tools import CLIENT_TOOLS, is_upstreams
@@ -37,6 +36,8 @@ _SENT_REASONING = {
     ReasoningReturn.REQUIRED: SentReasoning.ALL,
 }
 
+# By name: most servers do not offer it, and its HTTP client takes memory.
+WEB_FETCH_MAKER = "gateway_app.tools.web_fetch.make_web_fetch"
 TASK = "default"  # every conversation of an owner and profile works in the same folder
 
 
@@ -196,7 +197,7 @@ def _fixed_tools() -> dict[str, Tool]:
     for maker in settings.HERMES_TOOL_MAKERS:
         found |= import_string(maker)(settings.HERMES_TERMINAL, settings.HERMES_TERMINAL_LIMITS)
     if settings.HERMES_WEB_FETCH:
-        web_fetch = make_web_fetch(settings.HERMES_WEB_FETCH)
+        web_fetch: Tool = import_string(WEB_FETCH_MAKER)(settings.HERMES_WEB_FETCH)
         found[web_fetch.name] = web_fetch
     return found
 

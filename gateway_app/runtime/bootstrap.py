@@ -115,6 +115,8 @@ class Runtime:
             count = len(self.runner.runs)
             logger.info("Shutting down; %d running responses have %g s.", count, grace)
             await self._end_work(self.runner, grace)
+        if settings.REDIS_URL:  # other processes may finish within the grace what clients read here
+            await request_gate.wait_until_idle(deadline - asyncio.get_running_loop().time())
         await asyncio.gather(self._retire(deadline), _dismiss_readers(deadline))
         await event_store.watcher.close(LAST_WRITES_SECS)
         await asyncio.to_thread(database.writer.stop)

@@ -63,8 +63,7 @@ class ClusterDispatcher(InProcessDispatcher):
             self.runner.cancel(response_id)
             return
         hints.note_cancelled(response_id)
-        if self._takes_stored or is_only_here(response_id):
-            super().cancel(response_id)
+        super().cancel(response_id)  # settles what no process runs, also where no worker lives
 
     @property
     def _takes_stored(self) -> bool:
@@ -76,6 +75,9 @@ class PagesDispatcher(ClusterDispatcher):
 
     def reserve(self, owner_id: int, *, is_stored: bool = True) -> SlotReservation | None:
         raise GenerationOff
+
+    def cancel(self, response_id: str) -> None:
+        hints.note_cancelled(response_id)
 
 
 class TurnQueue:
@@ -116,15 +118,26 @@ async def take_turns(runner: Runner, channel: str = CHANNEL) -> None:
     """In a worker: take a turn from the queue whenever a slot is free, so that none takes everything."""
     layer = get_channel_layer(QUEUE)
     assert layer is not None
+    asyncio.get_running_loop().set_exception_handler(note_unawaited)
     while True:
         await runner.wait_for_slot()
         try:
             message = await layer.receive(channel)
-        except Exception as error:  # whatever the client of Redis raises
+            runner.hint(message["response_id"], message["owner_id"])
+        except Exception as error:  # whatever the client of Redis raises, or a message lacks
             queue_log.error(error)
             await asyncio.sleep(PAUSE_SECS)
-        else:
-            runner.hint(message["response_id"], message["owner_id"])
+
+
+def note_unawaited(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """The layer cleans up in tasks that nothing awaits: without Redis they fail, which is one line."""
+    from redis.exceptions import RedisError  # a server without Redis does not load it
+
+    error = context.get("exception")
+    if isinstance(error, RedisError):
+        queue_log.error(error)
+    else:
+        loop.default_exception_handler(context)
 
 
 async def take_pinned_turns(runner: Runner) -> None:

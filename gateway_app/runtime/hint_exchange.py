@@ -6,16 +6,17 @@ from typing import Any, cast
 
 from channels.layers import get_channel_layer
 
+from gateway_app.runtime.layer_channels import new_channel
 from gateway_app.runtime.runner import Runner
 from responses_app.eventlog.hints import GROUP, Hint, hints, send_hint
 from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
-from responses_app.protocol.errors import StorageUnavailable
 from responses_app.services.lifecycle.claim import PROCESS_ID
 from responses_app.streaming.revocation import revocation
 
 logger = logging.getLogger(__name__)
 layer_log = ThrottledLog(logger, "The channel layer takes no hints; readers are up to 1 s late")
+message_log = ThrottledLog(logger, "A hint had no effect; the next poll finds what it was about")
 
 PAUSE_SECS = 0.5  # after a failure; what comes meanwhile is sent together
 
@@ -34,18 +35,25 @@ async def send_hints() -> None:
 async def follow_hints(runner: Runner) -> None:
     channel = await _subscribe()
     while True:
-        message = await _layer().receive(channel)
-        hint = cast(Hint, message)
-        if message["sender"] != PROCESS_ID:
-            _apply(hint, runner)
-        if hint["is_key_revoked"]:  # in this process, too: a stream of the key may be open here
-            await _check_keys()
+        try:
+            message = await _layer().receive(channel)
+            await _take(message, runner)
+        except Exception as error:  # what another version has sent, or a database that is away
+            message_log.error(error)
+
+
+async def _take(message: dict[str, Any], runner: Runner) -> None:
+    hint = cast(Hint, message)
+    if message["sender"] != PROCESS_ID:
+        _apply(hint, runner)
+    if hint["is_key_revoked"]:  # in this process, too: a stream of the key may be open here
+        await revocation.check()
 
 
 async def _subscribe() -> str:
     while True:
         try:
-            channel: str = await _layer().new_channel()
+            channel = await new_channel(_layer())
             await _layer().group_add(GROUP, channel)
             return channel
         except Exception as error:  # whatever the client of Redis raises
@@ -58,13 +66,6 @@ def _apply(hint: Hint, runner: Runner) -> None:
     for response_id in hint["cancelled"]:
         if runner.claims.takes_stored or response_id in runner.runs:
             runner.cancel(response_id)
-
-
-async def _check_keys() -> None:
-    try:
-        await revocation.check()
-    except StorageUnavailable as error:
-        layer_log.error(error)
 
 
 def _layer() -> Any:

@@ -19,18 +19,14 @@ from gateway_app.runtime.roles import Claims, Role
 from gateway_app.runtime.shared_secrets import secrets_digest
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.stop_causes import StopCause
-from gateway_app.runtime.sweeping import accessed_since, claimable_share, look
+from gateway_app.runtime.sweeping import accessed_since, claimable_share, look, stop_cancelled
 from gateway_app.runtime.turn import TurnRun
 from responses_app.database import database
 from responses_app.eventlog import Segment
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
-from responses_app.services.lifecycle.claim import (
-    PROCESS_ID,
-    Claimed,
-    claim,
-)
+from responses_app.services.lifecycle.claim import PROCESS_ID, Claimed, claim
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_some
 
@@ -112,8 +108,9 @@ class Runner:
 
     def _start(self, response_id: str, owner_id: int) -> None:
         self._slots.forget(response_id, owner_id)
-        self._slots.take(owner_id)
-        self._begin(response_id, owner_id)
+        if response_id not in self._tasks:  # a cancellation may have started it while it waited
+            self._slots.take(owner_id)
+            self._begin(response_id, owner_id)
 
     def _begin(self, response_id: str, owner_id: int) -> None:
         task = asyncio.create_task(self._run(response_id, owner_id), name=response_id)
@@ -169,6 +166,8 @@ class Runner:
         self.claims.note_workers(found.workers)
         if found.survey.has_open or found.has_others:
             await release_dead(self.heartbeat)
+        if self.runs and found.has_others:
+            await stop_cancelled(self.runs)
         if found.survey.has_open:
             await self._start_found(found.peers)
         if found.survey.is_untidy:
@@ -248,9 +247,6 @@ class Runner:
             claimed = await database.write(step, self._register)
         except StorageUnavailable:
             return None  # the sweep finds it when the database is available
-        except HeartbeatMissing:
-            self._slots.wait(response_id, owner_id)  # until the next heartbeat
-            return None
         if claimed is None:
             await end_lost_log(response_id)
             return None
@@ -294,6 +290,9 @@ class Runner:
         del self._tasks[response_id]
         self._slots.give_back(owner_id)
         self.runs.pop(response_id, None)
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("%s: the runner failed.", response_id, exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, HeartbeatMissing):
+            self._slots.wait(response_id, owner_id)  # until the next heartbeat
+        elif error is not None:
+            logger.error("%s: the runner failed.", response_id, exc_info=error)
         self._start_waiting()

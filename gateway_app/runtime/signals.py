@@ -32,7 +32,7 @@ def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> No
     echo_secs = ECHO_SECS
     if is_guest:
         echo_secs = GUEST_ECHO_SECS
-    for number in SIGNALS:
+    for number in _handled_signals():
         host: Handler | None = None
         if is_guest:
             found = signal.getsignal(number)
@@ -52,6 +52,13 @@ def handle_signals(begin: Callable[[], object], *, is_guest: bool = False) -> No
                 host(signum, frame)
 
         signal.signal(number, handle)
+
+
+def _handled_signals() -> tuple[signal.Signals, ...]:
+    """With SIGHUP, which comes when the terminal is closed, unless nohup has turned it off."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return SIGNALS
+    return (*SIGNALS, signal.SIGHUP)
 
 
 def exit_now(code: int) -> None:

@@ -1,13 +1,16 @@
 """What a sweep finds: work that waits, and the processes that share it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from gateway_app.runtime import processes
 from gateway_app.runtime.roles import Claims, Role
+from gateway_app.runtime.stop_causes import StopCause
+from gateway_app.runtime.turn import TurnRun
 from gateway_app.runtime.workspaces import owners_elsewhere
+from responses_app.database import database
 from responses_app.models import Response
 from responses_app.services.lifecycle.claim import PROCESS_ID, claimable_ids
 from responses_app.services.lifecycle.survey import Survey, survey
@@ -40,6 +43,19 @@ def claimable_share(
     found = claimable_ids(free * peers, left_out, is_any=takes_stored)
     part = math.ceil(len(found) / peers)
     return found[: min(part, free)]
+
+
+async def stop_cancelled(runs: Mapping[str, TurnRun]) -> None:
+    """Other processes take cancellations, too, and their hints may be lost."""
+    for response_id in await database.read(cancelled_among, list(runs)):
+        run = runs.get(response_id)
+        if run is not None:  # it may have ended meanwhile
+            run.stop(StopCause.CANCELLED)
+
+
+def cancelled_among(response_ids: list[str]) -> list[str]:
+    rows = Response.objects.filter(pk__in=response_ids, cancel_requested_at__isnull=False)
+    return list(rows.values_list("pk", flat=True))
 
 
 def accessed_since(since: datetime, response_ids: list[str]) -> set[str]:

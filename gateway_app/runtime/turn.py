@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.agent.events import (
+    ANSWER_EVENTS,
     AnswerStarted,
     Compaction,
     ModelFailed,
@@ -221,7 +222,7 @@ class TurnRun:
                 if note is not None:
                     note(self, event)
                 recorder.record(event)
-                self._log.append()
+                self._log.append(may_gather=type(event) in ANSWER_EVENTS)
                 if database.writer.is_congested:
                     await self._log.wait_for_disk()
         raise ModelFailed("The agent stopped without an end.")

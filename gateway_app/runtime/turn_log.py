@@ -138,14 +138,15 @@ class TurnLog:
             self.builder.add(event)
             self.append()
 
-    def append(self) -> None:
+    def append(self, *, may_gather: bool = False) -> None:
         """Append what was built, without waiting for the disk."""
         if self._first_output_at is None and self.builder.snapshot.item_count:
             self._first_output_at = timezone.now()
         events = self.builder.take()
         if events:
             self._open_message = None  # one of them may have closed it
-            event_store.append(self._numbering.seal(events), self._tail, self._on_refused)
+            segment = self._numbering.seal(events)
+            event_store.append(segment, self._tail, self._on_refused, may_gather=may_gather)
 
     # -- the short way of text (agent/text_listener.py) -----------------------------------
     @property
@@ -165,7 +166,7 @@ class TurnLog:
         for piece in texts:
             message.text.add(piece)
         segment = self._numbering.seal_text(message.frames, texts)
-        event_store.append(segment, self._tail, self._on_refused)
+        event_store.append(segment, self._tail, self._on_refused, may_gather=True)
         if database.writer.is_congested:
             await self.wait_for_disk()
         return True

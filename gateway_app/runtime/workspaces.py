@@ -112,6 +112,14 @@ def owners_elsewhere() -> list[int]:
     return list(present.values_list("owner_id", flat=True))
 
 
+def host_elsewhere(owner_id: int) -> str:
+    """The host that has the files of an owner, if this process does not have them."""
+    home = WorkspaceHome.objects.filter(pk=owner_id).first()
+    if home is None or home.workspaces == known_folder_name():
+        return ""
+    return home.host
+
+
 def _present() -> QuerySet[RuntimeProcess]:
     """The processes that run turns, and those that may just be starting again."""
     limit = timedelta(seconds=settings.HERMES_WORKSPACE_SECS)

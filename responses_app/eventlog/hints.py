@@ -108,6 +108,10 @@ def announce_revocation() -> None:
 class SharedTail(Tail):
     """A tail whose log has readers in other processes."""
 
+    @property
+    def is_followed(self) -> bool:
+        return True
+
     def publish(self, segment: Segment) -> None:
         super().publish(segment)
         if not self.is_volatile:

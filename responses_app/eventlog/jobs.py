@@ -39,6 +39,7 @@ class Append:
     segment: Segment
     on_written: Callable[[Segment], None]
     on_refused: Callable[[Exception], None]
+    is_urgent: bool = True  # a reader waits for it
     blocked_at: float = 0.0  # when it first met a row that another session has locked
     due_at: float = 0.0  # when it is tried again
 

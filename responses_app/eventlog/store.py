@@ -9,7 +9,13 @@ from responses_app.eventlog import snapshots
 from responses_app.eventlog.hints import SharedTail, hints
 from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
-from responses_app.eventlog.reading import READ_SEGMENTS, next_limit, read_last, read_on
+from responses_app.eventlog.reading import (
+    READ_SEGMENTS,
+    is_last_page,
+    next_limit,
+    read_last,
+    read_on,
+)
 from responses_app.eventlog.remote_logs import RemoteLogs
 from responses_app.eventlog.segments import Segment, stamped
 from responses_app.eventlog.tails import Alarm, Tail, Tails
@@ -36,10 +42,22 @@ class EventStore:
         hints.start()
 
     # -- writing ------------------------------------------------------------------------
-    def append(self, segment: Segment, tail: Tail, on_refused: Callable[[Exception], None]) -> None:
-        """Store a segment and publish it to readers after the commit; does not wait."""
+    def append(
+        self,
+        segment: Segment,
+        tail: Tail,
+        on_refused: Callable[[Exception], None],
+        *,
+        may_gather: bool = False,
+    ) -> None:
+        """Store a segment and publish it to readers after the commit; does not wait.
+
+        One that may gather waits for others, unless a reader waits for it.
+        """
         if not tail.is_volatile:
-            self.database.writer.submit(Append(segment, tail.publish, on_refused))
+            is_urgent = tail.is_followed or not may_gather
+            append = Append(segment, tail.publish, on_refused, is_urgent)
+            self.database.writer.submit(append)
         elif tail.newest is not None and tail.newest.is_final:
             on_refused(Fenced(segment.response_id))
         else:
@@ -66,7 +84,7 @@ class EventStore:
 
     # -- reading ------------------------------------------------------------------------
     async def read_after(
-        self, response_id: str, position: int, idle_secs: float
+        self, response_id: str, position: int, idle_secs: float, *, follows_events: bool = True
     ) -> AsyncIterator[Sequence[Segment]]:
         """Stored events after a position, then new ones as they are committed, until the final event.
 
@@ -76,7 +94,7 @@ class EventStore:
         tail = self.tails.of(response_id)
         with (
             self.watcher.watching(response_id, tail),
-            tail.reading(),
+            tail.reading(follows_events=follows_events),
             Alarm(idle_secs) as alarm,
         ):
             async for segments in self._follow(tail, response_id, position, alarm):
@@ -86,7 +104,7 @@ class EventStore:
         self, tail: Tail, response_id: str, position: int, alarm: Alarm
     ) -> AsyncIterator[Sequence[Segment]]:
         must_query = not tail.is_written_here or tail.after(position) is None
-        is_unavailable = is_last_read = False
+        is_unavailable = is_last_read = was_last_page = False
         limit = READ_SEGMENTS
         while True:
             version = tail.version
@@ -95,9 +113,13 @@ class EventStore:
                 segments = tail.after(position)
                 if not segments:
                     segments, is_unavailable = await self._query(tail, response_id, position, limit)
-                    must_query = is_unavailable or bool(segments)  # until the database has no more
                     if segments is None:
                         return
+                    # A log may grow with every read. After two pages that reach its end, hints and
+                    # the poll announce what comes, for all readers at once.
+                    is_followed = was_last_page and is_last_page(limit, segments)
+                    must_query = is_unavailable or (bool(segments) and not is_followed)
+                    was_last_page = is_last_page(limit, segments)
                     limit = next_limit(limit, segments)
             if segments:
                 position = segments[-1].last_position
@@ -165,7 +187,8 @@ class EventStore:
     async def wait_final(self, response_id: str) -> Segment:
         """The segment that ends with the terminal event, however long that takes."""
         final: Segment | None = None
-        async for segments in self.read_after(response_id, -1, IDLE_SECS):
+        log = self.read_after(response_id, -1, IDLE_SECS, follows_events=False)
+        async for segments in log:
             if segments:
                 final = segments[-1]
         assert final is not None

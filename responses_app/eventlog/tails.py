@@ -42,6 +42,7 @@ class Tail:
         self.is_erased = False
         self.version = 0
         self.readers = 0
+        self._followers = 0  # readers that send on each event, not the end alone
         self.left_at = 0.0  # when the last reader left, by the clock of this process
         self._segments: deque[Segment] = deque()
         self._packed = PackedLog()  # of a volatile tail: what is older than the segments
@@ -129,14 +130,21 @@ class Tail:
         return self._packed.whole() + list(self._segments)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self, *, follows_events: bool = True) -> Iterator[None]:
         """Counts as a reader for as long as the block lasts."""
         self.readers += 1
+        self._followers += follows_events
         try:
             yield
         finally:
+            self._followers -= follows_events
             self.readers -= 1
             self.left_at = time.monotonic()
+
+    @property
+    def is_followed(self) -> bool:
+        """Does a reader wait for each event? If not, a commit may take several."""
+        return self._followers > 0
 
     @property
     def newest(self) -> Segment | None:

@@ -16,4 +16,4 @@ class ThrottledLog:
         now = time.monotonic()
         if now >= self._next_at:
             self._next_at = now + EVERY_SECS
-            self._logger.error("%s: %s", self._text, error)
+            self._logger.error("%s: %s", self._text, str(error) or type(error).__name__)

@@ -1,7 +1,6 @@
 """The writer: one thread, one connection, every hot write of this process.
 
-Group commit needs no timer: while one commit waits for the disk, jobs gather, and the next
-commit takes them all. Results reach their owners on the event loop, after the commit.
+Jobs gather while a commit waits for the disk. Results reach their owners on the event loop, after it.
 """
 
 import asyncio
@@ -80,6 +79,7 @@ class Writer:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self._gathering = Gathering(self._arrival)  # the timer of the old one is on another loop
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="event-log-writer", daemon=True)
         self._thread.start()
@@ -105,7 +105,7 @@ class Writer:
             if isinstance(job, Append):
                 self.pending_bytes += len(job.segment.data)
                 self.is_congested = self.pending_bytes > PENDING_BYTES
-            if self._gathering.wakes(job):
+            if self._gathering.wakes(job, self.pending_bytes, self.loop):
                 self._arrival.notify()
 
     # -- in the thread ------------------------------------------------------------------
@@ -131,6 +131,7 @@ class Writer:
                 self._arrival.wait(pause)
             arrived = self._jobs
             self._jobs = []
+            self._gathering.take()
             self._oldest_at = self._oldest_arrival(has_arrived=bool(arrived))
         # What was tried before stays as it was: a lost commit may have stored just these rows.
         jobs = self._retained
@@ -158,7 +159,7 @@ class Writer:
 
     def _idle_secs(self) -> float | None:
         """How long there is nothing to do; None means until a job arrives."""
-        if self._jobs or self._retained or self._undecided:
+        if self._gathering.is_due or self._retained or self._undecided:
             return 0
         if self.postponed.has_jobs and (due_at := self.postponed.next_due()) is not None:
             return max(0.0, due_at - time.monotonic())

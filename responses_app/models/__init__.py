@@ -23,7 +23,14 @@ from responses_app.models.platform_messages import (
     OutboxStatus,
 )
 from responses_app.models.profiles import Profile
-from responses_app.models.responses import Kind, Response, ResponseQuerySet, is_held, is_parked
+from responses_app.models.responses import (
+    Kind,
+    Response,
+    ResponseQuerySet,
+    is_held,
+    is_parked,
+    work_states,
+)
 from responses_app.models.search import SearchEntry
 from responses_app.models.segments import EventSegment
 from responses_app.models.sessions import (
@@ -91,4 +98,5 @@ __all__ = [
     "is_parked",
     "opening_excerpt",
     "question_excerpt",
+    "work_states",
 ]

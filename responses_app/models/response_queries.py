@@ -39,6 +39,15 @@ def is_parked() -> Q:
     return Q(parked_until__gt=Now())
 
 
+def work_states() -> dict[str, Q]:
+    """What open responses do: each is in exactly one of these states."""
+    return {
+        "running": is_held(),
+        "awaiting_approval": is_parked() & ~is_held(),
+        "queued": ~is_held() & ~is_parked(),
+    }
+
+
 def _newest_format() -> Coalesce:
     """The format of the last segment: a version that does not know it appends nothing."""
     log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
@@ -148,6 +157,10 @@ class ResponseQuerySet(models.QuerySet["Response"]):
     def _free(self, *, is_crash: bool) -> int:
         lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)
         return self.update(lease_owner="", lease_until=None, crashes=F("crashes") + lost)
+
+    def lock(self, response_id: str) -> None:
+        """Until the commit, no other process changes this row."""
+        self.filter(pk=response_id).select_for_update(no_key=True).values_list("pk").first()
 
     def park(self, response_id: str, attempt: int, until: datetime | None) -> bool:
         """Free the row until an approval; one that is not stored stays with its process."""

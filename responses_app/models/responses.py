@@ -4,7 +4,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from responses_app.agent_profiles import CLIENT_TOOL_MODES, REPLACE
-from responses_app.models.response_queries import Kind, ResponseQuerySet, is_held, is_parked
+from responses_app.models.response_queries import (
+    Kind,
+    ResponseQuerySet,
+    is_held,
+    is_parked,
+    work_states,
+)
 from responses_app.models.sessions import MAX_SESSION_KEY_CHARS
 from responses_app.models.tool_events import ApprovalMode
 from responses_app.protocol.ids import new_response_id
@@ -17,7 +23,7 @@ from responses_app.protocol.status import (
     Status,
 )
 
-__all__ = ["Kind", "Response", "ResponseQuerySet", "is_held", "is_parked"]
+__all__ = ["Kind", "Response", "ResponseQuerySet", "is_held", "is_parked", "work_states"]
 
 MAX_ERROR_CODE_CHARS = 100
 

@@ -88,6 +88,10 @@ class ToolEventQuerySet(models.QuerySet["ToolEvent"]):
     def undecided(self) -> "ToolEventQuerySet":
         return self.filter(status=ToolStatus.AWAITING_APPROVAL, decision="")
 
+    def for_operators(self) -> "ToolEventQuerySet":
+        """Calls that wait for a decision, and whose content operators may see."""
+        return self.undecided().filter(expires_at__gt=Now(), response__is_stored=True)
+
 
 class ToolEvent(models.Model):
     """The ledger: a call is stored before it runs, and its result before anything else happens."""

@@ -13,7 +13,7 @@ from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.store import EventStore
 from responses_app.models import Response
 from responses_app.protocol.status import Status
-from tests.support.event_logs import ending, make_response, opening, watch_statements, word
+from tests.support.event_logs import ending, make_response, opening, watch_statements, word, wrap_reads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SEGMENTS = "responses_app_eventsegment"
@@ -24,6 +24,7 @@ class Reader:
     def __init__(self, store: EventStore, response_id: str) -> None:
         self.position = -1
         self.data = b""
+        self._moved = asyncio.Event()
         self.task = asyncio.create_task(self._read(store, response_id))
 
     async def _read(self, store: EventStore, response_id: str) -> None:
@@ -32,6 +33,13 @@ class Reader:
                 assert segment.first_position == self.position + 1
                 self.position = segment.last_position
                 self.data += segment.data
+            self._moved.set()
+
+    async def reached(self, position: int) -> None:
+        async with asyncio.timeout(20):
+            while self.position < position:
+                self._moved.clear()
+                await self._moved.wait()
 
 
 @pytest.fixture
@@ -39,12 +47,6 @@ def shared(store: EventStore, settings: Any) -> EventStore:
     settings.HERMES_POLL_SECS = 600
     store.tails.kind = SharedTail
     return store
-
-
-async def until(is_true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_true():  # noqa: ASYNC110 -- readers have no event to wait for
-            await asyncio.sleep(0.005)
 
 
 def make_logs() -> list[Numbering]:
@@ -59,7 +61,7 @@ def make_logs() -> list[Numbering]:
 async def read_logs(store: EventStore) -> tuple[list[Numbering], list[Reader]]:
     logs = await store.database.write(make_logs)
     readers = [Reader(store, numbering.response_id) for numbering in logs]
-    await until(lambda: all(reader.position == 2 for reader in readers))
+    await asyncio.gather(*[reader.reached(2) for reader in readers])
     return logs, readers
 
 
@@ -74,7 +76,7 @@ async def test_one_query_reads_all_logs_that_a_hint_names(shared: EventStore) ->
         grown = [numbering.seal([word("more ")]) for numbering in logs]
         await shared.database.read(insert_fenced, grown)
     shared.remote_logs.note(positions(logs))
-    await until(lambda: all(reader.position == 5 for reader in readers))
+    await asyncio.gather(*[reader.reached(5) for reader in readers])
     assert statements.reading(SEGMENTS) == 1
     await shared.database.read(insert_fenced, [ending(numbering) for numbering in logs])
     shared.remote_logs.note(positions(logs))
@@ -82,11 +84,42 @@ async def test_one_query_reads_all_logs_that_a_hint_names(shared: EventStore) ->
     assert statements.reading(SEGMENTS) == 2
 
 
+class LiveLog:
+    """Another process stores one more word just before each read of the log, some times."""
+
+    def __init__(self, numbering: Numbering) -> None:
+        self.numbering = numbering
+        self.words_left = 10
+        self.reads = 0
+
+    def __call__(self, execute: Callable[..., Any], sql: str, *args: Any) -> Any:
+        if sql.startswith("SELECT") and SEGMENTS in sql:
+            self.reads += 1
+            if self.words_left:
+                self.words_left -= 1
+                insert_fenced([self.numbering.seal([word("more ")])])
+        return execute(sql, *args)
+
+
+async def test_the_reader_of_a_log_that_grows_all_the_time_follows_hints(shared: EventStore) -> None:
+    [numbering, *_] = await shared.database.write(make_logs)
+    live = LiveLog(numbering)
+    await wrap_reads(shared, live)
+    reader = Reader(shared, numbering.response_id)
+    await reader.reached(4)
+    live.words_left = 0
+    await shared.database.read(insert_fenced, [ending(numbering)])
+    shared.remote_logs.note(positions([numbering]))
+    async with asyncio.timeout(20):
+        await reader.task
+    assert live.reads == 3  # two by itself, one for the hint
+
+
 async def test_logs_without_readers_are_not_read(shared: EventStore) -> None:
     logs = await shared.database.write(make_logs)
     statements = await watch_statements(shared)
     shared.remote_logs.note(positions(logs))
-    await asyncio.sleep(0)
+    await shared.database.read(Response.objects.count)  # behind whatever the hint has started
     assert statements.reading(SEGMENTS) == 0
 
 
@@ -111,10 +144,12 @@ async def test_a_log_that_was_merged_meanwhile_is_read_by_its_reader(shared: Eve
 async def test_hints_of_one_commit_are_one_message() -> None:
     hints = Hints()
     hints.start()
-    taking = asyncio.create_task(hints.take())
-    await asyncio.sleep(0)
-    hints.note_stored("a", 1)
-    hints.note_stored("b", 4)
-    hints.note_stored("a", 2)
-    hints.note_cancelled("c")
-    assert await taking == {"stored": {"a": 2, "b": 4}, "cancelled": ["c"], "is_key_revoked": False}
+
+    def commit() -> None:
+        hints.note_stored("a", 1)
+        hints.note_stored("b", 4)
+        hints.note_stored("a", 2)
+        hints.note_cancelled("c")
+
+    asyncio.get_running_loop().call_soon(commit)  # when the taker waits
+    assert await hints.take() == {"stored": {"a": 2, "b": 4}, "cancelled": ["c"], "is_key_revoked": False}

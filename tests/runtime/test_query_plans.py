@@ -14,6 +14,7 @@ from gateway_app.operations.cluster import read_waiting
 from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
 from gateway_app.runtime.recovery import find_dead, find_interrupted
+from gateway_app.runtime.sweeping import cancelled_among
 from responses_app.eventlog.reading import read_on
 from responses_app.eventlog.remote_logs import read_grown
 from responses_app.models import EventSegment, IdempotencyKey, Response, Session
@@ -104,6 +105,7 @@ class Stored:
             "other processes": (lambda: processes.has_others("me"), state, state | {"primary key"}),
             "a reader": (lambda: read_on(self.first.pk, -1, 10), set(), LOGS),
             "live workers": (lambda: processes.count_claimers("worker"), state, state | {"primary key"}),
+            "cancellations": (lambda: cancelled_among([running]), set(), OPEN_ROWS),
             "the queues of owners": (read_waiting, set(), OPEN_ROWS),
             "logs of other processes": (lambda: read_grown({running: -1}), set(), LOGS | BROUGHT),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),

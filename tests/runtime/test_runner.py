@@ -4,9 +4,11 @@ import asyncio
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
+from django.test import override_settings
 
 from gateway_app.runtime.runner import Runner
 from responses_app.database import database
@@ -121,6 +123,36 @@ async def test_a_claim_that_waits_for_others_is_not_begun_when_the_server_stops(
     assert row.attempt == 0
 
 
+@pytest.mark.django_db(transaction=True)
+async def test_a_claim_that_a_late_heartbeat_refuses_is_begun_once_again() -> None:
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    may_go_on = threading.Event()
+    renewals: list[asyncio.Task[None]] = []
+    runners: list[Runner] = []
+
+    async def renew_behind_the_claim(runner: Runner) -> None:
+        renewal = asyncio.create_task(runner.renew())
+        await asyncio.sleep(0)  # now it waits in the writer, too
+        is_behind_both = threading.Event()
+        database.submit(is_behind_both.set)
+        may_go_on.set()
+        assert is_behind_both.wait(20)  # and the loop with it: both answers come in one turn of the loop
+        await renewal
+
+    def miss_a_heartbeat(runner: Runner) -> None:
+        runner.heartbeat.note(time.monotonic() - 60)
+        runners.append(runner)
+        renewals.append(asyncio.create_task(renew_behind_the_claim(runner)))
+
+    with override_settings(HERMES_MAX_CONCURRENT=3):
+        row = await _claimed_and(miss_a_heartbeat, before=may_go_on.wait)
+    assert errors == []
+    assert row.attempt == 1
+    both_slots_of_one_owner = [runners[0].reserve(row.owner_id) for _ in range(2)]
+    assert both_slots_of_one_owner == [True, True]
+
+
 async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], object] = lambda: None) -> Response:
     database.writer.start(asyncio.get_running_loop())
     try:
@@ -132,6 +164,7 @@ async def _claimed_and(then: Callable[[Runner], None], before: Callable[[], obje
         await asyncio.sleep(0)  # the claim is asked for; its answer comes when this task waits again
         then(runner)
         assert await runner.wait_until_idle(20)
+        assert await runner.wait_until_idle(20)  # what the end of the first claim has begun
         return await database.read(lambda: Response.objects.get(pk=row.pk))
     finally:
         await asyncio.to_thread(database.writer.stop)
