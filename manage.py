@@ -4,6 +4,9 @@ import signal
 import sys
 
 if __name__ == "__main__":
+    # Twisted loads TLS where it finds pyOpenSSL: memory that is not needed, as a proxy has the
+    # certificates.
+    sys.modules["OpenSSL"] = None  # type: ignore[assignment]
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hermes_site.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

@@ -145,6 +145,7 @@ HERMES_APPROVAL_TIMEOUT = env.seconds("HERMES_APPROVAL_TIMEOUT", 3600, low=1, hi
 HERMES_TOOL_ITEMS = env.choice("HERMES_TOOL_ITEMS", "auto", ("auto", "function_call", "mcp_call"))
 HERMES_TOOL_NAMES = "gateway_app.runtime.agents.tool_names"
 HERMES_UNSEEN_ITEMS = "gateway_app.runtime.visibility.unseen_items"
+HERMES_WORKSPACE_HOST = "gateway_app.runtime.workspaces.host_elsewhere"
 HERMES_UNSENT_FIELDS = "gateway_app.runtime.visibility.unsent_fields"
 HERMES_TOOL_MAKERS = ["gateway_app.tools.builtin_tools"]
 try:

@@ -12,9 +12,8 @@ IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 SCHEMES = ("redis", "rediss", "unix")
 DISPATCH_MODES = ("inprocess", "workers", "none")
 CONNECT_SECS = 2
-ANSWER_SECS = (
-    2  # of Redis to a hint that is sent; a later one is lost, and the poll finds the events
-)
+# Of Redis to a hint that is sent; a later one is lost, and the poll finds the events.
+ANSWER_SECS = 2
 QUEUE_SECS = 15  # longer than the five seconds for which a worker waits at the queue
 QUEUE_LENGTH = 1_000  # turns that wait for a free slot; the sweeps of the workers find the others
 

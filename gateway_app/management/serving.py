@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
+from gateway_app.management.migrations import is_up_to_date
 from gateway_app.operations.model_banner import ignored_keys_warning
 from gateway_app.runtime.roles import Role
 from gateway_app.runtime.shared_secrets import find_disagreeing
@@ -21,8 +21,7 @@ logger = logging.getLogger(__name__)
 
 def check_start() -> None:
     """Refuse an old database; warn about what the configuration does not do."""
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if not is_up_to_date():
         raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
     disagreeing = find_disagreeing()
     if disagreeing is not None:

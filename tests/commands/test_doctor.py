@@ -23,7 +23,11 @@ SOURCES = sorted((ROOT / "gateway_app/operations/doctor").glob("*.py"))
 class SilentLayer(BaseChannelLayer):
     """A channel layer whose server does not answer."""
 
-    async def new_channel(self) -> str:
+    def __init__(self) -> None:
+        super().__init__()
+        self.channels: dict[str, object] = {}
+
+    async def new_channel(self, prefix: str = "specific.") -> str:
         raise ConnectionError("connection refused")
 
 
@@ -33,7 +37,7 @@ def test_the_remedy_for_a_silent_channel_layer_names_what_can_be_changed() -> No
         [found] = check_layer(1.0)
     assert found.is_serious()
     assert found.msg.endswith("SilentLayer does not answer: connection refused")
-    assert "Check CHANNEL_LAYERS in the settings" in str(found.hint)
+    assert "Check REDIS_URL" in str(found.hint)
 
 
 AZURE: Model = {

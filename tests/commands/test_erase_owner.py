@@ -11,31 +11,24 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from responses_app.models import (
-    ApiKey,
-    ApprovalGrant,
-    Conversation,
-    ConversationItem,
-    EventSegment,
-    IdempotencyKey,
-    InboxMessage,
-    InputItem,
-    Note,
-    NoteKind,
-    OutboxMessage,
-    PlatformChat,
-    Response,
-    SearchEntry,
-    Session,
-    ToolEvent,
-)
+from gateway_app.models import WorkspaceHome
+from gateway_app.runtime.workspaces import known_folder_name
+from responses_app import models
 from responses_app.protocol.status import OnDisconnect, Status
 from responses_app.services.archive.erasing import BATCH_ROWS, OwnerErasure
 
 pytestmark = pytest.mark.django_db
 ROWS = 3
-OF_OWNERS = (Response, Session, Conversation, IdempotencyKey, ApprovalGrant, Note, ApiKey)
-OF_RESPONSES = (EventSegment, InputItem, ToolEvent, SearchEntry)
+OF_OWNERS = (
+    models.Response,
+    models.Session,
+    models.Conversation,
+    models.IdempotencyKey,
+    models.ApprovalGrant,
+    models.Note,
+    models.ApiKey,
+)
+OF_RESPONSES = (models.EventSegment, models.InputItem, models.ToolEvent, models.SearchEntry)
 
 
 @pytest.fixture(autouse=True)
@@ -47,15 +40,15 @@ def home(settings: Any, tmp_path: Path) -> Path:
 def fill(name: str, home: Path, rows: int = ROWS, **fields: Any) -> User:
     """A bit of everything that belongs to an owner."""
     owner = User.objects.create_user(name, **fields)
-    ApiKey.objects.issue(f"key of {name}", owner)
-    session = Session.objects.create(owner=owner, public_id=f"s-{name}", source="responses")
-    conversation = Conversation.objects.create(owner=owner, session=session)
-    chat = PlatformChat.objects.create(platform="fake", chat_id=name, session=session)
-    Note.objects.create(owner=owner, kind=NoteKind.MEMORY, text="a fact")
+    models.ApiKey.objects.issue(f"key of {name}", owner)
+    session = models.Session.objects.create(owner=owner, public_id=f"s-{name}", source="responses")
+    conversation = models.Conversation.objects.create(owner=owner, session=session)
+    chat = models.PlatformChat.objects.create(platform="fake", chat_id=name, session=session)
+    models.Note.objects.create(owner=owner, kind=models.NoteKind.MEMORY, text="a fact")
     now = timezone.now()
     previous = None
     for number in range(rows):
-        row = Response.objects.create(
+        row = models.Response.objects.create(
             owner=owner,
             session=session,
             turn=number + 1,
@@ -67,37 +60,37 @@ def fill(name: str, home: Path, rows: int = ROWS, **fields: Any) -> User:
             finished_at=now,
         )
         previous = row
-        InputItem.objects.create(response=row, position=0, item={})
+        models.InputItem.objects.create(response=row, position=0, item={})
         positions = {"first_position": 0, "last_position": 0, "first_sequence": 0, "next_sequence": 1}
-        EventSegment.objects.create(response=row, attempt=1, commit_marks="0:1", frames=b"x", **positions)
-        event = ToolEvent.objects.create(response=row, call_id="c", name="t", attempt=1)
+        models.EventSegment.objects.create(response=row, attempt=1, commit_marks="0:1", frames=b"x", **positions)
+        event = models.ToolEvent.objects.create(response=row, call_id="c", name="t", attempt=1)
         digest = {"name": "t", "arguments_digest": "d", "granted_by": "operator ada"}
-        ApprovalGrant.objects.create(owner=owner, call=event, **digest)
-        SearchEntry.objects.create(response=row, words=f"word {name}")
-        ConversationItem.objects.create(
+        models.ApprovalGrant.objects.create(owner=owner, call=event, **digest)
+        models.SearchEntry.objects.create(response=row, words=f"word {name}")
+        models.ConversationItem.objects.create(
             conversation=conversation, position=number, item_id=f"msg_{name}_{number}", response=row
         )
-        IdempotencyKey.objects.create(owner=owner, key=f"{number}", digest="d", response=row, expires_at=now)
-        InboxMessage.objects.create(
+        models.IdempotencyKey.objects.create(owner=owner, key=f"{number}", digest="d", response=row, expires_at=now)
+        models.InboxMessage.objects.create(
             platform="fake", message_id=f"{name}{number}", chat=chat, sender_id="p", sent_at=now, response=row
         )
-        OutboxMessage.objects.create(platform="fake", key=f"{name}{number}", chat=chat, response=row)
+        models.OutboxMessage.objects.create(platform="fake", key=f"{name}{number}", chat=chat, response=row)
     folder = home / "workspaces" / str(owner.pk) / "hermes-agent"
     folder.mkdir(parents=True)
     (folder / "notes.md").write_text("of the owner")
     return owner
 
 
-def run(*args: str) -> dict[str, Any]:
+def run(*args: str, stderr: StringIO | None = None) -> dict[str, Any]:
     out = StringIO()
-    call_command("erase_owner", *args, stdout=out, stderr=StringIO())
+    call_command("erase_owner", *args, stdout=out, stderr=stderr or StringIO())
     receipt: dict[str, Any] = json.loads(out.getvalue())
     return receipt
 
 
 def everything() -> int:
-    models = (*OF_OWNERS, *OF_RESPONSES, ConversationItem, InboxMessage, OutboxMessage, PlatformChat)
-    return sum(model._default_manager.count() for model in models)
+    of_others = (models.ConversationItem, models.InboxMessage, models.OutboxMessage, models.PlatformChat)
+    return sum(model._default_manager.count() for model in (*OF_OWNERS, *OF_RESPONSES, *of_others))
 
 
 def test_everything_of_an_owner_goes_and_a_receipt_counts_it(home: Path) -> None:
@@ -116,6 +109,23 @@ def test_everything_of_an_owner_goes_and_a_receipt_counts_it(home: Path) -> None
     assert all(model._default_manager.filter(owner=bob).exists() for model in OF_OWNERS)
 
 
+def test_files_on_another_host_are_named_with_what_erases_them(home: Path) -> None:
+    owner = fill("ada", home)
+    WorkspaceHome.objects.create(owner=owner, workspaces="another", host="worker-2")
+    command = f'rm -r "$HERMES_HOME/workspaces/{owner.pk}"'
+    left = [{"host": "worker-2", "run": command}]
+    assert run("ada", "--dry-run")["files_elsewhere"] == left
+    errors = StringIO()
+    assert run("ada", stderr=errors)["files_elsewhere"] == left
+    assert f"still on the host worker-2. Run there: {command}" in errors.getvalue()
+
+
+def test_files_on_this_host_are_erased_and_not_named(home: Path) -> None:
+    owner = fill("ada", home)
+    WorkspaceHome.objects.create(owner=owner, workspaces=known_folder_name(), host="here")
+    assert run("ada")["files_elsewhere"] == []
+
+
 def test_a_run_that_was_killed_is_continued(home: Path) -> None:
     owner = fill("ada", home, rows=BATCH_ROWS + 5)
     killed = OwnerErasure(owner, nullcontext)
@@ -123,7 +133,7 @@ def test_a_run_that_was_killed_is_continued(home: Path) -> None:
     for count in killed.erase_rows():
         if count:
             break
-    assert Response.objects.count() == 5
+    assert models.Response.objects.count() == 5
     run("ada")
     assert everything() == 0
 
@@ -153,4 +163,4 @@ def test_pruning_all_of_an_owner_does_not_pretend_that_nothing_is_left(home: Pat
 def test_a_key_needs_a_name(name: str) -> None:
     with pytest.raises(CommandError, match="The name of a key can"):
         call_command("createkey", name)
-    assert not ApiKey.objects.exists()
+    assert not models.ApiKey.objects.exists()

@@ -1,8 +1,9 @@
 """The transactions of long commands: how many rows each removes, and what is done outside of them."""
 
+import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -14,6 +15,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from responses_app.management import pacing
 from responses_app.management.pacing import PacedTransactions
 from responses_app.models import Response
 from responses_app.services.archive.records import response_records
@@ -78,10 +80,36 @@ def test_a_record_that_is_here_or_does_not_add_up_takes_no_transaction(tmp_path:
     assert seen.statements == []
 
 
-def test_a_command_rests_between_transactions_as_long_as_the_last_one_took() -> None:
-    paced = PacedTransactions()
+@pytest.fixture
+def database_file() -> str:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has many writers")
+    return str(connection.settings_dict["NAME"])
+
+
+def rest_between(paced: PacedTransactions) -> float:
+    """The seconds between two transactions, of which the first takes 0.1 s."""
     with paced.begin():
         time.sleep(0.1)
     ended_at = time.monotonic()
     with paced.begin():
-        assert time.monotonic() - ended_at >= 0.09
+        return time.monotonic() - ended_at
+
+
+def test_a_command_rests_between_transactions_as_long_as_the_last_one_took(database_file: str) -> None:
+    assert rest_between(PacedTransactions()) >= 0.09
+
+
+def test_a_command_that_is_alone_rests_only_after_another_program_has_written(
+    database_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "ALONE_SECS", 0.0)
+    paced = PacedTransactions()
+    assert rest_between(paced) < 0.09
+    monkeypatch.setattr(pacing, "ALONE_SECS", 60.0)
+    make_row()  # by this program
+    assert rest_between(paced) < 0.09
+    with closing(sqlite3.connect(database_file)) as other:
+        other.execute("UPDATE auth_user SET first_name = 'changed'")
+        other.commit()
+    assert rest_between(paced) >= 0.09

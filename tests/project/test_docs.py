@@ -139,6 +139,7 @@ def test_links_in_the_docs_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.any_database
 def test_the_readme_works_as_written(server: Server, tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", read("README.md"), re.DOTALL)
     assert len(blocks) == 2

@@ -147,9 +147,9 @@ def test_the_page_loads_everything_from_this_server(server: Server) -> None:
     assert page.headers["content-type"].startswith("text/html")
     assert page.headers["content-security-policy"] == POLICY
     assert "unsafe" not in POLICY
-    assert re.findall(r"<script[^>]*>([^<]*)</script>", page.text) == ["", ""]
+    assert re.findall(r"<script[^>]*>([^<]*)</script>", page.text) == ["", "", ""]
     loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    assert len(loaded) == 5
+    assert len(loaded) == 11
     for address in loaded:
         assert address.startswith("/")
         answer = httpx.get(server.url + address)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway_app.config.secrets import kept_secret
-from tests.support.server import Server, eventually
+from tests.support.migrated_database import migrated_home
+from tests.support.server import Server, copy_home, eventually
 
 DATABASE_FILES = ("hermes.sqlite3", "hermes.sqlite3-wal", "hermes.sqlite3-shm")
 
@@ -43,8 +44,8 @@ def test_the_database_is_private_whatever_the_umask(tmp_path: Path) -> None:
     assert {mode_of(server.home / name) for name in DATABASE_FILES} == {0o600}
 
 
-def test_a_log_file_gets_no_secret(tmp_path: Path) -> None:
-    server = fresh(tmp_path / "home")
+def test_a_log_file_gets_no_secret(templates: Path, tmp_path: Path) -> None:
+    server = Server(copy_home(migrated_home(templates), tmp_path / "home")).start()
     try:
         secrets = [(server.home / name).read_text().split()[-1] for name in ("api_key", "admin_login")]
         shown = eventually(lambda: "api_key" in server.log and server.log)
@@ -54,11 +55,9 @@ def test_a_log_file_gets_no_secret(tmp_path: Path) -> None:
         server.kill()
 
 
-def test_the_terminal_of_the_first_start_shows_the_secrets_once(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
+def test_the_terminal_of_the_first_start_shows_the_secrets_once(templates: Path, tmp_path: Path) -> None:
+    home = copy_home(migrated_home(templates), tmp_path / "home")
     server = Server(home)
-    server.manage("migrate", "--verbosity", "0")
     shown = started_in_a_terminal(server)
     key = (home / "api_key").read_text().strip()
     assert key in shown

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.migrated_database import Database
 from tests.support.server import ROOT, Server
 from tests.support.settings_check import check_settings
 
@@ -90,9 +91,8 @@ def test_serving_an_unmigrated_database_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.any_database
-def test_a_taken_port_says_what_to_do(server: Server, tmp_path: Path) -> None:
-    other = Server(tmp_path, API_SERVER_PORT=str(server.port))
-    other.manage("migrate", "--verbosity", "0")
+def test_a_taken_port_says_what_to_do(server: Server, database: Database, tmp_path: Path) -> None:
+    other = database.server(tmp_path / "home", Server, API_SERVER_PORT=str(server.port))
     done = other.managed("serve")
     assert done.returncode == 1
     assert b"API_SERVER_PORT" in done.stderr

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from gateway_app.models import RuntimeProcess, WorkspaceHome
 from gateway_app.runtime.processes import live
 from gateway_app.runtime.workspaces import HOST, folder_name
+from responses_app.management.examples import add_examples
 from responses_app.services.workspaces import workspaces_folder
 
 
@@ -16,6 +17,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser, "adopt_workspaces worker-2", "adopt_workspaces worker-2 --without-files"
+        )
         parser.add_argument("host", metavar="HOST", help="the host that had the files")
         parser.add_argument(
             "--without-files",

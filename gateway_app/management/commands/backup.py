@@ -11,6 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
+from responses_app.management.examples import add_examples
+
 PRIVATE = 0o600
 # libpq's variables by Django's names. As an argument, the password would be visible to all users.
 PG_VARIABLES = {
@@ -26,6 +28,7 @@ class Command(BaseCommand):
     help = "Write a consistent copy of the database to FILE. A server may run meanwhile."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        add_examples(parser, "backup hermes-2026-11-18.sqlite3")
         parser.add_argument("file", metavar="FILE")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -15,6 +15,7 @@ from gateway_app.config.network import is_loopback
 from gateway_app.management.local_cluster.engines import default_data
 from gateway_app.management.local_cluster.supervisor import Supervisor
 from gateway_app.operations.first_start import greeting
+from responses_app.management.examples import add_examples
 
 ECHO_SECS = 1.0  # make sends a signal again that its whole group has got
 MAX_PROCESSES = 64
@@ -28,6 +29,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # the processes that it starts have their own database
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "cluster --web 2 --workers 4")
         parser.add_argument("--web", type=_count, default=2, help="web processes (default 2)")
         parser.add_argument("--workers", type=_count, default=2, help="workers (default 2)")
         parser.add_argument(

@@ -1,4 +1,5 @@
 import os
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from gateway_app.config.versions import (
     keys_since,
 )
 from gateway_app.config.yaml_edits import CannotEdit, with_key
+from responses_app.management.examples import add_examples
 
 
 class Command(BaseCommand):
     help = "Ask for the keys that are new since the version of config.yaml, and write the file."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "configure")
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = settings.HERMES_HOME / "config.yaml"

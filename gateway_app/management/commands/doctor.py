@@ -29,6 +29,7 @@ from gateway_app.operations.doctor.remote import (
     check_windows,
 )
 from gateway_app.providers.model_server import Report, ask_server
+from responses_app.management.examples import add_examples
 
 TIMEOUT_SECS = 5.0
 MODEL_LIMIT_SECS = 300.0
@@ -44,6 +45,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # they are among those that the command prints
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "doctor --offline", "doctor --model research")
         parser.add_argument(
             "--timeout", type=float, default=TIMEOUT_SECS, help="seconds for each server to answer"
         )

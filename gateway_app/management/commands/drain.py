@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from responses_app.management.examples import add_examples
 
 LOOK_SECS = 0.5
 
@@ -18,6 +19,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "drain worker-2:4711 --wait 60")
         parser.add_argument("process", help="its id, or its host:pid, as the dashboard shows it")
         parser.add_argument(
             "--wait", type=float, default=0, metavar="SECS", help="seconds to wait for its exit"

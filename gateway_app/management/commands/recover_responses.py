@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from gateway_app.runtime import recovery
+from responses_app.management.examples import add_examples
 from responses_app.management.progress import Progress
 
 
@@ -14,6 +15,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "recover_responses --dry-run", "recover_responses --settle")
         parser.add_argument("--settle", action="store_true", help="end all of them as incomplete")
         parser.add_argument(
             "--dry-run", action="store_true", help="report what would be done, and change nothing"

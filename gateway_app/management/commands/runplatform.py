@@ -13,12 +13,14 @@ from gateway_app.platforms.registry import adapters
 from gateway_app.platforms.single_process import AlreadyRunning, only_process
 from gateway_app.platforms.whatsapp.bridge_process import BridgeMissing
 from gateway_app.runtime.signals import exit_now
+from responses_app.management.examples import add_examples
 
 
 class Command(BaseCommand):
     help = "Run the connection to a messaging platform that has a process of its own."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "runplatform whatsapp")
         names = ", ".join(settings.HERMES_PLATFORM_ADAPTERS)
         parser.add_argument("platform", help=f"one of {names}")
 

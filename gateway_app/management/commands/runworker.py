@@ -1,3 +1,4 @@
+from argparse import ArgumentParser
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,17 @@ from gateway_app.runtime.cluster_dispatch import QUEUE
 from gateway_app.runtime.dispatch import CHANNEL
 from gateway_app.runtime.roles import Role
 from gateway_app.server.worker_app import WorkerApplication
+from responses_app.management.examples import add_examples
 
 
 class Command(runworker.Command):
     """Channels' worker handles one message at a time, and loses it where it fails: ours claims turns."""
 
     help = "Run responses that web processes have admitted; needs REDIS_URL. Channel: generate."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        add_examples(parser, "runworker generate")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["channels"] != [CHANNEL]:

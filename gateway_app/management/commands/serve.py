@@ -1,4 +1,5 @@
 import logging
+from argparse import ArgumentParser
 from functools import partial
 from typing import Any
 
@@ -11,12 +12,16 @@ from gateway_app.management.serving import check_start, run_server
 from gateway_app.operations.first_start import ensure_admin, greeting, warning
 from gateway_app.operations.model_banner import model_banner
 from gateway_app.operations.model_probe import probe_models
+from responses_app.management.examples import add_examples
 
 logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
     help = "Serve the API and the pages; without Redis, run responses in the same process."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "serve")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.HERMES_DEGRADED:

@@ -67,6 +67,10 @@ class Child:
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-LAST_LINES:])
 
+    @property
+    def has_exited_well(self) -> bool:
+        return self.process is not None and self.process.returncode == 0
+
     def exit_reason(self) -> str:
         assert self.process is not None
         code = self.process.returncode

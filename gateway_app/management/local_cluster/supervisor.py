@@ -123,9 +123,13 @@ class Supervisor:
             self._ended_at.pop(child.name, None)
             return
         now = time.monotonic()
+        stays_out = child.has_exited_well and child in self._members  # an operator has drained it
         if child.name not in self._ended_at:
             self._ended_at[child.name] = now
-            self._report(f"{child.name} ended ({child.exit_reason()}); starting it again ...")
+            outlook = "it stays out" if stays_out else "starting it again ..."
+            self._report(f"{child.name} ended ({child.exit_reason()}); {outlook}")
+        elif stays_out:
+            return
         elif now - self._ended_at[child.name] >= RESTART_SECS:
             self._ended_at[child.name] = now
             child.start()
