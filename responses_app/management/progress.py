@@ -50,17 +50,21 @@ class Progress:
         self._reported_at = now
         if self._is_terminal:
             line = f"{CLEAR_LINE}{self._text()}{self._pace(now - self._started_at)}"
-            self._stream.write(line, ending="")
+            self._write(line, ending="")
             self._stream.flush()
             self._is_line_open = True
         else:
-            self._stream.write(f"... {self._text()}")
+            self._write(f"... {self._text()}")
 
     def clear(self) -> None:
         """Before another line is written to the same terminal."""
         if self._is_line_open:
-            self._stream.write(CLEAR_LINE, ending="")
+            self._write(CLEAR_LINE, ending="")
             self._is_line_open = False
+
+    def _write(self, text: str, ending: str | None = None) -> None:
+        """Plain: on a terminal, Django's error stream is red."""
+        self._stream.write(text, style_func=str, ending=ending)
 
     def _text(self) -> str:
         if self._total is None:

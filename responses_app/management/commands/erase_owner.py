@@ -44,6 +44,7 @@ class Command(BaseCommand):
         found = erasure.count()
         receipt: dict[str, Any] = {"owner": name, "user_id": erasure.owner.pk, "dry_run": dry_run}
         receipt["started_at"] = started_at.isoformat()
+        receipt["files_elsewhere"] = erasure.files_elsewhere()  # known as long as the user is
         if dry_run:
             self._print(receipt | {"found": found})
             return
@@ -59,6 +60,9 @@ class Command(BaseCommand):
         receipt["erased"] = {kind: erasure.erased[kind] for kind in found}
         receipt["finished_at"] = timezone.now().isoformat()
         self._print(receipt)
+        for left in receipt["files_elsewhere"]:
+            still = f"Files of {name} are still on the host {left['host']}."
+            self.stderr.write(f"{still} Run there: {left['run']}")
 
     def _stop(self, erasure: OwnerErasure) -> None:
         erasure.stop()

@@ -16,7 +16,7 @@ from responses_app.management.progress import Progress
 from responses_app.models import Response
 from responses_app.protocol.status import TERMINAL
 from responses_app.services.archive.export import csv_lines, json_lines
-from responses_app.services.archive.records import Selection
+from responses_app.services.archive.records import Selection, selected_conversations
 
 
 class Command(BaseCommand):
@@ -56,15 +56,18 @@ class Command(BaseCommand):
         missing = set(selection.ids) - set(present)
         if missing:
             raise CommandError(f"There is no response {', '.join(sorted(missing))}.")
-        lines = json_lines
+        total = selection.rows().filter(finished_at__isnull=False).count()
         if format == "csv":
             lines = csv_lines
-        total = selection.rows().filter(finished_at__isnull=False).count()
+            total += 1  # the names of the columns
+        else:
+            lines = json_lines
+            total += selected_conversations(selection).count()
         with Progress(self.stderr, "exported", total) as progress, _opened(output) as file:
             for line in lines(selection):
                 file.write(line)
                 progress.add()
-        self.stderr.write(f"Exported {progress.count} lines.")
+        self.stderr.write(f"Exported {progress.count} lines.", style_func=str)
         running = selection.rows().open().count()
         if running:
             self.stderr.write(

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from responses_app.eventlog import LogErased, Segment, read_on
+from responses_app.management.examples import add_examples
 from responses_app.models import Response
 from responses_app.protocol.sse import DONE_FRAME, INTERNAL_FRAME_PREFIX, split_frames
 
@@ -17,6 +18,11 @@ class Command(BaseCommand):
     help = "Print the stream of a stored response, byte for byte as clients received it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(
+            parser,
+            "replay_response resp_0123 --speed 1",
+            "replay_response resp_0123 --follow > events.sse",
+        )
         parser.add_argument("id")
         parser.add_argument(
             "--speed",

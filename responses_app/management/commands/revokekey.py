@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from responses_app.eventlog.hints import announce_revocation
+from responses_app.management.examples import add_examples
 from responses_app.models import ApiKey
 
 
@@ -11,6 +12,7 @@ class Command(BaseCommand):
     help = "Revoke an API key. It stops working at once; its responses stay."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_examples(parser, "revokekey laptop")
         parser.add_argument("name")
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:

@@ -27,7 +27,7 @@ from responses_app.models import (
     ToolEvent,
     is_held,
 )
-from responses_app.services.workspaces import count_files, workspaces_of
+from responses_app.services.workspaces import count_files, host_elsewhere, workspaces_of
 
 BATCH_ROWS = 20  # in one transaction: the writes of all streams wait for it
 CANCELLED_BY = "erase_owner"
@@ -48,6 +48,13 @@ class OwnerErasure:
         counts = {_plural(rows): rows.count() for rows in self._all()}
         counts["files"] = count_files(workspaces_of(self.owner.pk))
         return counts
+
+    def files_elsewhere(self) -> list[dict[str, str]]:
+        """The hosts whose files this process can't erase, each with the command to run there."""
+        host = host_elsewhere(self.owner.pk)
+        if not host:
+            return []
+        return [{"host": host, "run": f'rm -r "$HERMES_HOME/workspaces/{self.owner.pk}"'}]
 
     # -- in this order ------------------------------------------------------------------
     def stop(self) -> None:

@@ -213,14 +213,18 @@ def conversation_head(conversation: Conversation) -> Record:
     }
 
 
-def conversations(selection: Selection) -> Iterator[Record]:
-    """The items of conversations, in order; their responses come before them."""
+def selected_conversations(selection: Selection) -> QuerySet[Conversation]:
     found = Conversation.objects.select_related("session__parent", "owner")
     if selection.owner_id is not None:
         found = found.filter(owner_id=selection.owner_id)
     if not selection.is_everything:
         found = found.filter(pk__in=selection.rows().values("conversation_id"))
-    for conversation in _read(found):
+    return found
+
+
+def conversations(selection: Selection) -> Iterator[Record]:
+    """The items of conversations, in order; their responses come before them."""
+    for conversation in _read(selected_conversations(selection)):
         items = ConversationItem.objects.filter(conversation=conversation).order_by("position")
         yield {
             "record": "conversation",

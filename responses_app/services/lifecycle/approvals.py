@@ -77,6 +77,8 @@ def park(row: Response, call_ids: Sequence[str]) -> bool:
 
     A decision about a call behind them is no reason to go on: calls run in their order.
     """
+    # Another process that decides changes this row last: it has ended, or it waits for this one.
+    Response.objects.lock(row.pk)
     waiting = ToolEvent.objects.filter(
         response_id=row.pk, call_id__in=call_ids, status=ToolStatus.AWAITING_APPROVAL
     )
