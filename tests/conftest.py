@@ -1,11 +1,13 @@
+import gc
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from django.conf import settings
+from django.core.cache import cache
 
 from tests.support.checker import check_after_fault, check_every_log
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
@@ -26,6 +28,17 @@ CHECKED_LOGS = 200  # of one server: all of them took half a minute each time
 def pytest_configure(config: pytest.Config) -> None:
     Server.launch = Forked
     config.pluginmanager.register(LeftOut())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The tests stay to the end: the garbage collector need not visit them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +81,9 @@ def database(request: pytest.FixtureRequest, templates: Path) -> Database:
 @pytest.fixture(scope="session")
 def server(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests that do not kill it; many of its logs are checked at the end, others in each run."""
-    running = database.server(tmp_path_factory.mktemp("home") / "h", Server, TEST_FAKE_PLATFORM="1").start()
+    # The pages and the API document name the platform; no test of this server waits for a message.
+    platform = {"TEST_FAKE_PLATFORM": "1", "TEST_PLATFORM_POLL_SECS": "10"}
+    running = database.server(tmp_path_factory.mktemp("home") / "h", Server, **platform).start()
     yield running
     try:
         check_every_log(running, CHECKED_LOGS)
@@ -119,6 +134,14 @@ def make_server(request: pytest.FixtureRequest, database: Database, tmp_path: Pa
     finally:
         for server in made:
             server.kill()
+
+
+@pytest.fixture
+def fresh_cache() -> Iterator[None]:
+    """For tests of pages in this process: the dashboard keeps its numbers for a while."""
+    cache.clear()
+    yield
+    cache.clear()
 
 
 @pytest.fixture

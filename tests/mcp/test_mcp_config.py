@@ -13,7 +13,8 @@ from gateway_app.config.mcp import McpServer, read_mcp_servers
 from gateway_app.tools.mcp.names import public_name
 from gateway_app.tools.mcp.transport import redacted
 from tests.support.mcp_harness import SERVER, is_alive
-from tests.support.server import Server, eventually, popen
+from tests.support.migrated_database import migrated_home
+from tests.support.server import Server, copy_home, eventually, popen
 from tests.support.settings_check import check_settings
 
 
@@ -112,14 +113,14 @@ def test_without_servers_the_package_is_never_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
-def test_a_served_process_takes_its_children_with_it(tmp_path: Path, number: int) -> None:
+def test_a_served_process_takes_its_children_with_it(templates: Path, tmp_path: Path, number: int) -> None:
     """SIGTERM is an orderly end; SIGKILL closes the pipes, which the children notice."""
+    home = copy_home(migrated_home(templates), tmp_path / "home")
     note = tmp_path / "pid"
     script = f'echo $$ > {note}; exec "$0" "$@"'
     entry = {"command": "sh", "args": ["-c", script, sys.executable, SERVER, "stdio"]}
-    (tmp_path / "config.yaml").write_text(json.dumps({"mcp_servers": {"files": entry}}))
-    server = Server(tmp_path)
-    server.manage("migrate", "--verbosity", "0")
+    (home / "config.yaml").write_text(json.dumps({"mcp_servers": {"files": entry}}))
+    server = Server(home)
     try:
         server.start()
         eventually(lambda: "MCP server files is ready with 8 tools" in server.log, 30, "the MCP server's start")

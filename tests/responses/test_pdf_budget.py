@@ -10,6 +10,7 @@ from tests.support.model_steps import USAGE
 from tests.support.model_stub import Finish, ModelStub, Text
 from tests.support.pdf_files import as_data_url, compressed_pdf, pdf
 from tests.support.server import Server
+from tests.support.small_windows import small_window_server
 from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database
@@ -39,18 +40,9 @@ def model() -> Iterator[ModelStub]:
 @pytest.fixture(scope="module")
 def server(database: Database, tmp_path_factory: pytest.TempPathFactory, model: ModelStub) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("pdf") / "home"
-    made = database.server(
-        home,
-        Server,
-        HERMES_PROVIDER="custom",
-        HERMES_BASE_URL=model.url,
-        HERMES_MODEL="m",
-        HERMES_CONTEXT_LENGTH=str(WINDOW),
-        HERMES_CORE_PROMPT="off",
-    )
-    (home / "config.yaml").write_text("profiles: {text: {files: false}, files: {files: true}}\n")
-    yield made.start()
-    made.kill()
+    config = "profiles: {text: {files: false}, files: {files: true}}\n"
+    with small_window_server(database, home, model, WINDOW, config) as running:
+        yield running
 
 
 @pytest.fixture(params=["text", "files"])

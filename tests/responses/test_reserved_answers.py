@@ -8,6 +8,7 @@ import pytest
 from tests.support.migrated_database import Database
 from tests.support.model_stub import ModelStub
 from tests.support.server import Server
+from tests.support.small_windows import small_window_server
 
 pytestmark = pytest.mark.any_database
 
@@ -25,18 +26,9 @@ def model() -> Iterator[ModelStub]:
 @pytest.fixture(scope="module")
 def reserving(database: Database, tmp_path_factory: pytest.TempPathFactory, model: ModelStub) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("reserving") / "home"
-    made = database.server(
-        home,
-        Server,
-        HERMES_PROVIDER="custom",
-        HERMES_BASE_URL=model.url,
-        HERMES_MODEL="m",
-        HERMES_CONTEXT_LENGTH=str(WINDOW),
-        HERMES_CORE_PROMPT="off",
-    )
-    (home / "config.yaml").write_text(f"model: {{max_tokens: {LIMIT}}}\n")
-    yield made.start()
-    made.kill()
+    config = f"model: {{max_tokens: {LIMIT}}}\n"
+    with small_window_server(database, home, model, WINDOW, config) as running:
+        yield running
 
 
 def post(server: Server, **body: Any) -> tuple[dict[str, Any], str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -155,11 +155,16 @@ class Statements:
 
 async def watch_statements(store: EventStore) -> Statements:
     statements = Statements()
+    await wrap_reads(store, statements)
+    return statements
+
+
+async def wrap_reads(store: EventStore, wrapper: Callable[..., Any]) -> None:
+    """Around every statement of the threads that read."""
     all_there = threading.Barrier(READ_THREADS)
 
     def install() -> None:
         all_there.wait(10)
-        connection.execute_wrappers.append(statements)
+        connection.execute_wrappers.append(wrapper)
 
     await asyncio.gather(*(store.database.read(install) for _ in range(READ_THREADS)))
-    return statements

@@ -1,6 +1,6 @@
-"""Processes of Python, forked from one that has imported the libraries: that is most of what a start costs.
+"""Processes of Python, forked from one that has imported what needs no settings.
 
-The project itself, its settings and the reactor are imported by every process anew.
+The settings, all that stands on them, and the reactor are imported by every process anew.
 """
 
 import atexit
@@ -13,32 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gateway_app.runtime.memory import YOUNG_OBJECTS
+
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES = [
-    "autobahn.twisted.websocket",
-    "channels.generic.websocket",
-    "cryptography.hazmat.primitives.ciphers.aead",
-    "django.contrib.admin",
-    "django.contrib.postgres.fields",
-    "django.core.handlers.asgi",
-    "django.core.management",
-    "django.db.backends.postgresql.base",
-    "django.db.backends.sqlite3.base",
-    "django.db.migrations.executor",
-    "django.views.debug",
-    "jsonschema",
-    "mcp",
-    "openai",
-    "orjson",
-    "prometheus_client",
-    "psycopg_pool",
-    "rest_framework.serializers",
-    "twisted.internet.asyncioreactor",  # not the reactor: its descriptors would be shared
-    "twisted.internet.endpoints",
-    "yaml",
-]
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(LIBRARIES)
+context.set_forkserver_preload(["tests.support.preloaded"])
 
 
 class Forked:
@@ -75,6 +54,7 @@ class Forked:
 def _run(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> None:
     """In the new process: become what ``python`` would be with these arguments."""
     gc.freeze()  # a collection would walk through all the libraries, and copy their pages
+    gc.set_threshold(YOUNG_OBJECTS)  # as `serve` does where nothing is frozen yet
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background ignores it
     for number, path, flags in ((0, stdin, os.O_RDONLY), (1, stdout, _APPENDING), (2, stderr, _APPENDING)):
         opened = os.open(path, flags, 0o600)

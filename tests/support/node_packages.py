@@ -23,9 +23,16 @@ needs_node = pytest.mark.skipif(
 def install_node_client(folder: Path) -> Path:
     """A copy of the client with its dependencies; skips the test where the registry can't be reached."""
     shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules", "package-lock.json"))
+    install_packages(folder)
+    return folder
+
+
+def install_packages(folder: Path, *packages: str) -> None:
+    """Those named, or those of the folder's package.json."""
+    command = (*INSTALL, *packages)
     try:
         done = subprocess.run(
-            INSTALL, cwd=folder, env=os.environ | INSTALL_ENV, capture_output=True, text=True, timeout=INSTALL_SECS
+            command, cwd=folder, env=os.environ | INSTALL_ENV, capture_output=True, text=True, timeout=INSTALL_SECS
         )
         problem = done.stderr if done.returncode else ""
         network = next((code for code in UNREACHABLE if f"code {code}" in problem), None)
@@ -34,4 +41,3 @@ def install_node_client(folder: Path) -> Path:
     if network and not os.environ.get("CI"):
         pytest.skip(f"the npm registry can't be reached: {network}")
     assert not problem, f"npm install failed: {problem}"
-    return folder

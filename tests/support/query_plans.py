@@ -12,6 +12,7 @@ SQLITE_INDEX = re.compile(r"USING (?:COVERING )?INDEX (\S+)")
 POSTGRES_INDEX = re.compile(r"Scan(?: Backward)? using (\S+) on|Bitmap Index Scan on (\S+)")
 # PostgreSQL has a second index on a text key, for LIKE, and uses either.
 PRIMARY_KEY = re.compile(r"sqlite_autoindex_|\w+_pkey$|responses_app_(?:response|conversation)_id_\w+_like$")
+EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN ", "postgresql": "EXPLAIN "}
 STEP_SIZE = 10  # virtual machine instructions between two counts
 
 
@@ -43,11 +44,27 @@ def statements() -> Iterator[list[tuple[str, Any]]]:
         yield seen
 
 
+@contextmanager
+def explained(table: str) -> Iterator[list[str]]:
+    """The plans of the statements inside that read a table, made when each is executed."""
+    lines: list[str] = []
+
+    def explain(execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        if sql.startswith("SELECT") and table in sql:
+            with connection.cursor() as cursor:
+                cursor.execute(EXPLAIN[connection.vendor] + sql, params)
+                lines.extend(str(row[-1]).strip() for row in cursor.fetchall())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        yield lines
+
+
 def plan_lines(work: Callable[[], Any]) -> list[str]:
     """The plans of all statements of this work, line by line."""
     with statements() as seen:
         work()
-    prefix = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+    prefix = EXPLAIN[connection.vendor]
     lines: list[str] = []
     for sql, params in seen:
         if re.match("SELECT|UPDATE|DELETE|WITH", sql):

@@ -25,9 +25,10 @@ from tests.support.databases import change, query
 from tests.support.gates import EVERY_GATE, open_gate
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECS = 30
+START_SECS = 90  # on a machine with much else to do; one that dies is noticed at once
 COMMAND_SECS = 100  # a migration on a machine with much else to do
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the certificates for each client costs more than most tests
+SHORTEST_PAUSE_SECS, LONGEST_PAUSE_SECS = 0.01, 0.05  # between two looks at a condition
 TERMINAL = {"completed", "failed", "incomplete", "cancelled"}
 
 
@@ -52,11 +53,14 @@ def lasting_port() -> int:
 def eventually(condition: Callable[[], Any], timeout_secs: float = 10, what: str = "the condition") -> Any:
     """Poll the outside world for something that will become true; fail when it does not."""
     deadline = time.monotonic() + timeout_secs
+    pause_secs = SHORTEST_PAUSE_SECS
     while time.monotonic() < deadline:
         found = condition()
         if found:
             return found
-        time.sleep(0.01)
+        time.sleep(pause_secs)
+        # Most looks are requests: without a longer pause, a test that waits takes half a processor.
+        pause_secs = min(1.1 * pause_secs, LONGEST_PAUSE_SECS)
     raise AssertionError(f"{what} did not come true within {timeout_secs} s")
 
 
