@@ -41,6 +41,13 @@ class ReadOnlyAdmin(ReaderTimes):
         shown: QuerySet[Any] = rows.annotate(**self.list_annotations)
         return shown
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Also by an id as the API prints it: Django reads `_25` in an address as an escaped `%`."""
+        found = super().get_object(request, object_id, from_field)
+        return found or super().get_object(request, quote(object_id), from_field)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:

@@ -117,7 +117,8 @@ class ResponseAdmin(ResponseActions):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        row = Response.objects.select_related("session").filter(pk=unquote(object_id)).first()
+        ids = [object_id, unquote(object_id)]
+        row = Response.objects.select_related("session").filter(pk__in=ids).first()
         context = {"turn": None} | (extra_context or {})
         if row is not None:
             context["turn"] = read_turns([row])[0]
