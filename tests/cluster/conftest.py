@@ -11,9 +11,9 @@ from tests.support.migrated_database import Database
 
 
 @pytest.fixture(scope="session", params=["postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+def database(request: pytest.FixtureRequest, templates: Path) -> Database:
     """Several machines need a database server."""
-    return Database(tmp_path_factory.mktemp("template"), request.getfixturevalue("cluster"))
+    return Database(templates, request.getfixturevalue("cluster"))
 
 
 @pytest.fixture(scope="session")

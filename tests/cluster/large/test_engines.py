@@ -25,8 +25,8 @@ def postgres() -> Iterator[PostgresCluster]:
 
 
 @pytest.fixture
-def web(postgres: PostgresCluster, redis: RedisServer, tmp_path: Path) -> Iterator[Server]:
-    cluster = Cluster(Database(tmp_path / "template", postgres), tmp_path / "home", redis)
+def web(postgres: PostgresCluster, redis: RedisServer, templates: Path, tmp_path: Path) -> Iterator[Server]:
+    cluster = Cluster(Database(templates, postgres), tmp_path / "home", redis)
     try:
         cluster.worker()
         yield cluster.web()

@@ -30,11 +30,11 @@ def link() -> Iterator[Namespace]:
 
 
 def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothing(
-    link: Namespace, redis: RedisServer, tmp_path: Path
+    link: Namespace, redis: RedisServer, templates: Path, tmp_path: Path
 ) -> None:
     with postgres_cluster(lasting_port(), listen_addresses=f"127.0.0.1,{HERE}") as postgres:
         postgres.trust(THERE)
-        cluster = Cluster(Database(tmp_path / "template", postgres), tmp_path / "home", redis)
+        cluster = Cluster(Database(templates, postgres), tmp_path / "home", redis)
         try:
             check_takeover(cluster, link)
         finally:
