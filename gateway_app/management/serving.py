@@ -1,6 +1,8 @@
 """What ``serve`` and ``runworker`` have in common: the checks before the start, and the server."""
 
+import errno
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ from django.db import connection
 from gateway_app.management.migrations import is_up_to_date
 from gateway_app.operations.model_banner import ignored_keys_warning
 from gateway_app.runtime.roles import Role
-from gateway_app.runtime.shared_secrets import find_disagreeing
+from gateway_app.runtime.shared_secrets import disagreement, find_disagreeing
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
@@ -25,10 +27,7 @@ def check_start() -> None:
         raise CommandError("The database is not up to date; run 'python manage.py migrate' first.")
     disagreeing = find_disagreeing()
     if disagreeing is not None:
-        raise CommandError(
-            f"{disagreeing} runs on the same database with other secrets. "
-            "Give all processes the same HERMES_SECRET_KEY and API_SERVER_KEY."
-        )
+        raise CommandError(disagreement(disagreeing))
     raise_open_files()
     if reachable_files() < needed_files():
         logger.warning(
@@ -69,9 +68,18 @@ def run_server(
         reason = server.listen_failure.rpartition("] ")[2].rstrip(".")
         raise CommandError(
             f"Cannot listen on {settings.API_SERVER_HOST}:{port}: {reason}. "
-            f"Is another server running? {port_setting} chooses another port."
+            f"{listening_remedy(reason, port_setting)}"
         )
     # Everything is stored and every client has its last event. A normal exit would wait for
     # threads and free all memory, which takes too long on a busy machine.
     stdout.flush()
     exit_now(0)
+
+
+def listening_remedy(reason: str, port_setting: str) -> str:
+    """What to do about a reason of the operating system."""
+    if reason == os.strerror(errno.EADDRINUSE):
+        return f"Is another server running? {port_setting} chooses another port."
+    if reason == os.strerror(errno.EACCES):
+        return f"Ports below 1024 need more rights. {port_setting} chooses another port."
+    return "API_SERVER_HOST must be an address of this machine."

@@ -80,7 +80,7 @@ def summarise(processes: Sequence["Process"], waiting: Waiting) -> Cluster:
 
 
 def _age_secs(since: datetime, now: datetime) -> float:
-    return round((now - since).total_seconds(), 3)
+    return max(0.0, round((now - since).total_seconds(), 3))  # the clocks of hosts differ
 
 
 def workers_check(found: "list[Process] | None") -> dict[str, Any]:

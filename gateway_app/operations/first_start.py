@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 
+from gateway_app.config.network import http_url
 from gateway_app.config.secrets import kept_secret
 
 ADMIN_NAME = "admin"
@@ -32,10 +33,10 @@ def ensure_admin() -> bool:
 
 def greeting(models: str, *, shows_secrets: bool) -> str:
     """What the server prints once it listens; ``models`` are its lines about models."""
-    address = f"http://{settings.API_SERVER_HOST}:{settings.API_SERVER_PORT}"
+    address = http_url(settings.API_SERVER_HOST, settings.API_SERVER_PORT)
     url = settings.HERMES_PUBLIC_URL or address
     key_file = settings.HERMES_HOME / "api_key"
-    is_generated = key_file.exists() and key_file.read_text().strip() == settings.API_SERVER_KEY
+    is_generated = _holds(key_file, settings.API_SERVER_KEY)
     login_file = settings.HERMES_HOME / LOGIN_FILE
     bearer = "$API_SERVER_KEY"
     key = "as set in API_SERVER_KEY"
@@ -53,8 +54,6 @@ def greeting(models: str, *, shows_secrets: bool) -> str:
         f'curl -N {url}/v1/responses -H "Authorization: Bearer {bearer}" '
         """-H 'Content-Type: application/json' -d '{"input": "Write 300 words slowly", "stream": true}'""",
     ]
-    if settings.HERMES_DEGRADED:
-        lines.insert(0, warning())
     return "\n".join(lines)
 
 
@@ -64,8 +63,19 @@ def warning() -> str:
     kept = f"Keys are kept in {settings.HERMES_HOME}"
     if "sqlite" in database["ENGINE"]:
         kept = f"Responses are kept in {database['NAME']}"
-    remedy = "which may be gone after a reboot. Correct it and start again."
-    return f"DEGRADED: {settings.HERMES_DEGRADED}. {kept}, {remedy}"
+    return (
+        f"DEGRADED: {settings.HERMES_DEGRADED}. {kept}, which may be gone after a reboot. "
+        "Change the owner of the folder (chown), or name another one (HERMES_HOME, DATABASE_URL), "
+        "and start again."
+    )
+
+
+def _holds(path: Path, secret: str) -> bool:
+    """False also for a file of another account: the start does not need it."""
+    try:
+        return path.read_text().strip() == secret
+    except OSError:
+        return False
 
 
 def _secret(path: Path, shows_secret: bool) -> str:

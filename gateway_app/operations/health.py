@@ -123,7 +123,7 @@ def newer_logs() -> list[str]:
 def _age(since: datetime | None, now: datetime) -> float | None:
     if since is None:
         return None
-    return round((now - since).total_seconds(), 3)
+    return max(0.0, round((now - since).total_seconds(), 3))  # the clocks of hosts differ
 
 
 def processes() -> list[Process]:

@@ -7,7 +7,11 @@ from responses_app.services.profiles import profile_names
 
 SHOWN_PROFILES = 8
 # An example that works as it stands, with a free server on the same machine.
-REAL_MODEL = ("HERMES_PROVIDER=ollama", "HERMES_MODEL=the-name-of-your-model", "make run")
+REAL_MODEL = (
+    "export HERMES_PROVIDER=ollama",
+    "export HERMES_MODEL=the-name-of-your-model",
+    "make run",
+)
 NO_MODEL = """\
   model        the built-in demonstration model. To use a real one, such as one of Ollama:
                {}

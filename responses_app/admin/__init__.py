@@ -10,9 +10,10 @@ from responses_app.admin import (
     responses,
     sessions,
     tools,
+    users,
 )
 
-__all__ = ["idempotency", "keys", "notes", "platforms", "responses", "sessions", "tools"]
+__all__ = ["idempotency", "keys", "notes", "platforms", "responses", "sessions", "tools", "users"]
 
 admin.site.enable_nav_sidebar = False  # lists of work are wide, and the start page has all of them
 admin.site.site_header = admin.site.site_title = "Hermes Site"

@@ -101,12 +101,16 @@ class EndedFilter(DateRangeFilter):
     def _along_the_list(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """By an expression: with the column, SQLite would sort all rows that ended then."""
         rows = queryset.alias(ended_at=Coalesce(self.field_path, self.field_path))
+        ends = []
+        if self.last_day:
+            ends.append(_start_of(self.last_day) + ONE_DAY)
         for name, given in self.given_params():
             rows = rows.filter((name.replace(self.field_path, "ended_at", 1), given))
             if name == self.lookup_kwarg_until:
-                # Later rows are skipped. The clocks of two hosts differ by less than a day.
-                until = DateTimeField().to_python(given)
-                rows = rows.filter(created_at__lt=until + ONE_DAY)
+                ends.append(DateTimeField().to_python(given))
+        for until in ends:
+            # Later rows are skipped. The clocks of two hosts differ by less than a day.
+            rows = rows.filter(created_at__lt=until + ONE_DAY)
         return self.between_days(rows, "ended_at")
 
 

@@ -7,14 +7,18 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
+from django.db import DataError
 from django.db.models import Field, Model, Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 
 from responses_app.admin.dates import DateLinks, date_links
 
 AFTER = "after"
 BEFORE = "before"
 CURSORS = (AFTER, BEFORE)
+# Of a parameter: the year 10000, a number that no column holds, a NUL.
+UNREADABLE = (OverflowError, ValueError, DataError)
 COUNTED_ROWS = 1000  # counting more costs more than the page itself
 
 
@@ -26,11 +30,14 @@ class KeysetChangeList(ChangeList):
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.previous_link = ""
         self.next_link = ""
-        super().__init__(request, *args, **kwargs)
-        self.first_link = self.get_query_string(remove=list(CURSORS))
         self.dates: DateLinks | None = None
-        if self.date_hierarchy:
-            self.dates = date_links(self)
+        try:
+            super().__init__(request, *args, **kwargs)
+            if self.date_hierarchy:
+                self.dates = date_links(self)
+        except UNREADABLE as error:
+            raise IncorrectLookupParameters(error) from error
+        self.first_link = self.get_query_string(remove=list(CURSORS))
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:
         found: dict[str, Any] = super().get_filters_params(params)
@@ -52,9 +59,9 @@ class KeysetChangeList(ChangeList):
             rows = rows.reverse()
         if cursor:
             rows = rows.filter(order.beyond(cursor, is_backwards=is_backwards))
-        page = list(rows[: self.list_per_page + 1])
-        has_more = len(page) > self.list_per_page
-        page = page[: self.list_per_page]
+        keys = list(rows.values_list("pk", flat=True)[: self.list_per_page + 1])
+        has_more = len(keys) > self.list_per_page
+        page = self._rows(keys[: self.list_per_page])
         if is_backwards:
             page.reverse()
         has_previous, has_next = bool(cursor), has_more
@@ -71,6 +78,11 @@ class KeysetChangeList(ChangeList):
         self.show_admin_actions = True
         self.can_show_all = self.show_all = self.multi_page = False
         self.paginator = Paginator(page, self.list_per_page)
+
+    def _rows(self, keys: list[Any]) -> list[Model]:
+        """The keys come first: a sort of whole rows would read all columns of all of them."""
+        rows = self.root_queryset.in_bulk(keys)
+        return [rows[key] for key in keys if key in rows]
 
     def _count(self, page: list[Model], *, is_whole: bool) -> int:
         """A search is not counted: it would be done twice."""
@@ -108,9 +120,16 @@ class Order:
                 return Q(("pk__lt" if is_down else "pk__gt", pk))
             field = self._model._meta.get_field(self._name)
             assert isinstance(field, Field)
-            at = field.to_python(value)
+            at = _with_zone(field.to_python(value))
         except (ValidationError, ValueError) as error:
             raise IncorrectLookupParameters(error) from error
         bound = "lte" if is_down else "gte"
         is_passed = Q((self._name, at), (pk_passed, pk))
         return Q((f"{self._name}__{bound}", at)) & ~is_passed
+
+
+def _with_zone(value: Any) -> Any:
+    """A time without a zone is no part of a cursor that a list has made."""
+    if isinstance(value, datetime) and timezone.is_naive(value):
+        raise ValueError(value)
+    return value

@@ -140,7 +140,8 @@ class ResponseAdmin(ResponseActions):
     def in_session(self, row: Response) -> str:
         page = reverse("admin:responses_app_session_change", args=[row.session_id])
         name = Truncator(str(row.session)).chars(SHOWN_SESSION_CHARS)
-        return format_html('<a href="{}" title="{}">{}</a>, {}', page, row.session, name, row.turn)
+        link = format_html('<a href="{}" title="{}">{}</a>', page, row.session, name)
+        return format_html("<bdi>{}</bdi>, {}", link, row.turn)
 
     @admin.display(description="Took")
     def took(self, row: Response) -> str:

@@ -18,6 +18,7 @@ from responses_app.services.conversations import resolved
 TURNS_PER_PAGE = 50
 SHOWN_ITEMS = 200
 SHOWN_TITLE_CHARS = 60
+MAX_ID_DIGITS = 18  # a number of 19 may be too large for the column
 
 
 @admin.register(Session)
@@ -69,9 +70,8 @@ class SessionAdmin(ResponseActions):
 
     @admin.display(description="Title, or how it began", empty_value="–")
     def about(self, session: Any) -> str | None:
-        if session.title or not session.opening:
-            return session.title or None
-        return Truncator(session.opening).chars(SHOWN_TITLE_CHARS)
+        text = session.title or session.opening
+        return text and Truncator(text).chars(SHOWN_TITLE_CHARS)
 
     @admin.display(description="Turns")
     def turns(self, session: Session) -> int:
@@ -89,7 +89,7 @@ class SessionAdmin(ResponseActions):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         context = extra_context or {}
-        if object_id.isdecimal():
+        if object_id.isdecimal() and len(object_id) <= MAX_ID_DIGITS:
             context = _timeline(int(object_id), request.GET.get("after", "")) | context
         return super().change_view(request, object_id, form_url, context)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from responses_app.admin.bidirectional import escaped
 from responses_app.eventlog import LogFormatNotSupported, current_body
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.protocol.items import ARGUMENTS_OF, CALLS, OUTPUTS, Content, ContentPart, Item
@@ -167,20 +168,23 @@ def _parts(items: Iterable[Item], ledger: Iterable[ToolEvent] = ()) -> list[Text
             parts.append(call)
         else:
             parts.append(_text(item))
+    without_event: dict[str, list[Call]] = defaultdict(list)  # by their arguments
+    for call in calls.values():
+        if call.event is None:
+            without_event[call.arguments].append(call)
     # Calls that are in no item: hidden from clients, or their output was never stored.
     for event in events.values():
-        if not _attach(event, calls.values()):
+        if not _attach(event, without_event[pretty(event.arguments)]):
             parts.append(_from_ledger(event))
     return parts
 
 
-def _attach(event: ToolEvent, calls: Iterable[Call]) -> bool:
+def _attach(event: ToolEvent, calls: list[Call]) -> bool:
     """An ``mcp_call`` item has no call id: its event is found by name and arguments."""
-    arguments = pretty(event.arguments)
-    for call in calls:
-        is_same = event.name.endswith(call.name) and call.arguments == arguments
-        if call.event is None and is_same:
+    for position, call in enumerate(calls):
+        if event.name.endswith(call.name):
             call.event = event
+            del calls[position]
             return True
     return False
 
@@ -239,11 +243,11 @@ def _part_text(part: ContentPart) -> str:
 
 
 def pretty(text: str) -> str:
-    """JSON is indented, other text stays as it is; a very long text is cut."""
+    """JSON is indented, other text keeps its lines; a very long text is cut."""
     if text[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    return _cut(text)
+    return escaped(_cut(text))
 
 
 def pretty_json(value: Any) -> str:

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from responses_app.admin.bidirectional import escaped
 from responses_app.admin.dates import DateRangeFilter
 from responses_app.admin.filters import ToolNameFilter, WaitingCallFilter
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
@@ -180,7 +181,7 @@ class ApprovalGrantAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Arguments")
     def arguments(self, grant: ApprovalGrant) -> str:
-        return Truncator(_granted_arguments(grant)).chars(SHOWN_ARGUMENT_CHARS)
+        return Truncator(escaped(_granted_arguments(grant))).chars(SHOWN_ARGUMENT_CHARS)
 
     @admin.display(description="Arguments")
     def arguments_shown(self, grant: ApprovalGrant) -> str:
@@ -203,7 +204,7 @@ class ApprovalGrantAdmin(ReadOnlyAdmin):
         if grant.session is None:
             return "it is withdrawn"
         page = reverse("admin:responses_app_session_change", args=[grant.session.pk])
-        return format_html('session <a href="{}">{}</a> is deleted', page, grant.session)
+        return format_html('session <a href="{}"><bdi>{}</bdi></a> is deleted', page, grant.session)
 
     @admin.display(description="Call")
     def of_call(self, grant: ApprovalGrant) -> str:

@@ -2,16 +2,37 @@
 
 import logging
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from responses_app.eventlog.availability import OUTAGE_ERRORS, unavailable
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.protocol.errors import ApiError, InternalError, NotFound
+
+HTML = "text/html"
+OFFERED_TYPES = ("application/json", HTML)
+
+
+class PageWords(NamedTuple):
+    title: str
+    advice: str = ""
+
+
+DEFAULT_PAGE = PageWords("The request failed")
+ERROR_PAGES = {
+    404: PageWords("Not found"),
+    500: PageWords("Something went wrong", "The log of the server has the error."),
+    503: PageWords(
+        "The database does not answer",
+        "See that it runs, then load this page again. The log of the server has the reason, and "
+        "manage.py doctor checks what the server needs.",
+    ),
+}
 
 logger = logging.getLogger(__name__)
 outage_log = ThrottledLog(logger, "Requests fail because the database is unavailable")
@@ -43,20 +64,29 @@ def _as_api_error(error: Exception) -> ApiError:
     return InternalError()
 
 
-def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     error = NotFound(f"There is nothing at {request.method} {request.path}.", code="unknown_path")
-    return JsonResponse(error.body(), status=error.status)
+    return _page_or_json(request, error)
 
 
-def server_error(request: HttpRequest) -> JsonResponse:
+def server_error(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the exception, and does not pass it on."""
     raised = sys.exc_info()[1]
     error: ApiError = InternalError()
     if isinstance(raised, OUTAGE_ERRORS):
         error = _as_api_error(raised)
-    return JsonResponse(error.body(), status=error.status, headers=error.headers)
+    return _page_or_json(request, error)
 
 
-def bad_request(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
-    error = ApiError("The request could not be read.", code="bad_request")
-    return JsonResponse(error.body(), status=error.status)
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _page_or_json(request, ApiError("The request could not be read.", code="bad_request"))
+
+
+def _page_or_json(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """A page for browsers, which name HTML first; OpenAI's form for everything else."""
+    if request.get_preferred_type(OFFERED_TYPES) != HTML:
+        return JsonResponse(error.body(), status=error.status, headers=error.headers)
+    words = ERROR_PAGES.get(error.status, DEFAULT_PAGE)
+    context = {"title": words.title, "message": error.message, "advice": words.advice}
+    page = render_to_string("error.html", context)
+    return HttpResponse(page, status=error.status, headers=error.headers)

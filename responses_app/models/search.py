@@ -26,25 +26,32 @@ class SearchEntryQuerySet(models.QuerySet["SearchEntry"]):
     def with_words(self, words: Sequence[str]) -> "SearchEntryQuerySet":
         """Entries that have all of these, and a word that begins with the last one."""
         if connection.vendor == "sqlite":
-            quoted = " ".join(f'"{word}"' for word in words)
-            return self.filter(pk__in=RawSQL(FTS_MATCHES, (f"{quoted} *",)))  # noqa: S611
+            return self.filter(pk__in=RawSQL(FTS_MATCHES, (_fts_query(words),)))  # noqa: S611
         quoted = " & ".join(f"'{word}'" for word in words)
         return self.filter(HasWords(F("words"), Value(f"{quoted}:*")))
 
-    def response_ids(self, limit: int) -> list[str]:
+    def response_ids(self, words: Sequence[str], limit: int, offset: int = 0) -> list[str]:
         """Of the first entries that the index gives.
 
+        SQLite finds all matches before it limits the entries, so it has to limit the matches.
         PostgreSQL expects many matches of any beginning of a word, and little work for each row:
         to find the first of them, it would read the whole table.
         """
-        ids = self.values_list("response_id", flat=True)[:limit]
         if connection.vendor == "sqlite":
-            return list(ids)
+            part = (_fts_query(words), limit, offset)
+            some = self.filter(pk__in=RawSQL(f"{FTS_MATCHES} LIMIT %s OFFSET %s", part))  # noqa: S611
+            return list(some.values_list("response_id", flat=True))
+        ids = self.with_words(words).values_list("response_id", flat=True)[offset : offset + limit]
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
             found = list(ids)
             cursor.execute("SET LOCAL enable_seqscan TO DEFAULT")
         return found
+
+
+def _fts_query(words: Sequence[str]) -> str:
+    quoted = " ".join(f'"{word}"' for word in words)
+    return f"{quoted} *"
 
 
 class SearchEntry(models.Model):

@@ -8,10 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
+from responses_app.admin import dates, searching
 from responses_app.models import ApiKey, Response, Session, ToolEvent
 from responses_app.protocol.status import OnDisconnect, Status
+from tests.support.query_plans import explained
 
 pytestmark = pytest.mark.django_db
 RESPONSES = "/admin/responses_app/response/"
@@ -85,6 +88,15 @@ def test_pages_have_every_row_once_in_both_directions(browser: Client, ada: User
     assert [ids_on(text) for text in reversed(back)] == [ids_on(text) for text in forth[:-1]]
 
 
+def test_a_list_shows_no_count_beside_the_search_but_the_way_back(browser: Client, ada: User) -> None:
+    """It counts 1,000 rows at most, so that number is not that of the results."""
+    store(ada, 2, timedelta(minutes=1))
+    text = page(browser, RESPONSES)
+    assert "result" not in re.findall(r'id="changelist-search".*?</form>', text, re.DOTALL)[0]
+    for limited in (f"{RESPONSES}?q=nothing", f"{RESPONSES}?status__exact=failed"):
+        assert '<a class="small" href="?">Show all</a>' in page(browser, limited)
+
+
 def test_a_bad_cursor_leads_to_the_list_with_a_note(browser: Client, ada: User) -> None:
     store(ada, 2, timedelta(minutes=1))
     assert browser.get(RESPONSES, {"after": "yesterday,resp_1"}).status_code == 302
@@ -150,8 +162,28 @@ def test_a_list_can_be_limited_to_a_key_an_error_and_a_tool(browser: Client, ada
     assert other.pk in text
 
 
-def test_the_tool_filter_finds_the_calls_of_a_tool_that_was_used_very_often(browser: Client, ada: User) -> None:
-    rows = store(ada, 2100, timedelta(minutes=1))
+@pytest.mark.parametrize("many", [70, 100])
+def test_the_tool_filter_finds_the_calls_of_a_tool_that_was_used_very_often(
+    browser: Client, ada: User, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "FEW", 60)
+    monkeypatch.setattr(searching, "MANY", many)
+    rows = store(ada, 90, timedelta(minutes=1))
     calls = [ToolEvent(response=row, call_id="c", name="calculate", attempt=1) for row in rows[:-1]]
     ToolEvent.objects.bulk_create(calls)
     assert ids_on(page(browser, f"{RESPONSES}?tool=calculate")) == [row.pk for row in rows[:50]]
+
+
+@pytest.mark.parametrize(("few", "way"), [(1000, "(id=?)"), (10, "response_newest (created_at<?)")])
+def test_the_list_of_those_that_ended_until_a_day_has_all_of_them(
+    browser: Client, ada: User, few: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found first and sorted, or on the way through the list, which begins at that day."""
+    monkeypatch.setattr(dates, "FEW", few)
+    rows = store(ada, 120, timedelta(hours=12))
+    with explained("responses_app_response") as plan:
+        found = ids_on(page(browser, f"{RESPONSES}?finished_at__to=2026-02-20"))
+    until = [row.pk for row in rows if row.created_at < datetime(2026, 2, 21, tzinfo=UTC)]
+    assert found == until[:50]
+    if connection.vendor == "sqlite":
+        assert way in "\n".join(plan)

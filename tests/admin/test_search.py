@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
+from responses_app.admin import searching
 from responses_app.admin.searching import search_responses, search_sessions
 from responses_app.models import InputItem, Response, SearchEntry, Session
 from responses_app.protocol.items import Item
@@ -64,16 +65,39 @@ def test_scripts_without_spaces_are_found() -> None:
     assert found("首都") == {row.pk}
 
 
-def test_old_responses_are_found_behind_many_newer_ones() -> None:
+@pytest.mark.parametrize(("few", "many"), [(100, 200), (10, 200), (10, 20)])
+def test_old_responses_are_found_behind_many_newer_ones(few: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their words are found first, are sorted by the database, or are found along the list."""
+    monkeypatch.setattr(searching, "FEW", few)
+    monkeypatch.setattr(searching, "MANY", many)
     first = asked("the needle")
     newest = make_row()
-    copy_response(newest, 2500)
+    copy_response(newest, 30)
     others = Response.objects.exclude(pk=first.pk).values_list("pk", flat=True)
     SearchEntry.objects.bulk_create(SearchEntry(response_id=pk, words="the haystack") for pk in others)
     assert found("needle") == {first.pk}
-    assert len(found("the")) == 2502
+    assert len(found("the")) == 32
     sessions = search_sessions(Session.objects.all(), "the")
     assert set(sessions) == {first.session, newest.session}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by its statistics")
+@pytest.mark.parametrize(
+    ("search", "model", "order", "newest"),
+    [
+        (search_responses, Response, "-created_at", "response_newest"),
+        (search_sessions, Session, "-last_active_at", "session_by_activity"),
+    ],
+)
+def test_words_of_many_old_responses_are_found_without_a_walk_over_the_newer(
+    search: Callable[..., Any], model: type[Any], order: str, newest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "FEW", 2)
+    for number in range(3):
+        asked(f"needle {number}")
+    with explained(model._meta.db_table) as plan:
+        assert len(search(model.objects.order_by(order), "needle")[:51]) == 3
+    assert newest not in "\n".join(plan)
 
 
 def test_the_beginning_of_an_id_is_found_as_the_list_prints_it() -> None:

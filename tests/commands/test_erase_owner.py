@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,6 +15,7 @@ from django.utils import timezone
 from gateway_app.models import WorkspaceHome
 from gateway_app.runtime.workspaces import known_folder_name
 from responses_app import models
+from responses_app.management.commands import erase_owner
 from responses_app.protocol.status import OnDisconnect, Status
 from responses_app.services.archive.erasing import BATCH_ROWS, OwnerErasure
 
@@ -138,6 +140,16 @@ def test_a_run_that_was_killed_is_continued(home: Path) -> None:
     assert everything() == 0
 
 
+def test_a_run_that_was_killed_near_its_end_can_be_repeated(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as words are in the search index, the user is there to name."""
+    fill("ada", home)
+    with monkeypatch.context() as patch:
+        patch.setattr(erase_owner, "purge", Mock(side_effect=SystemExit))
+        with pytest.raises(SystemExit):
+            run("ada")
+    assert run("ada")["user_erased"]
+
+
 def test_the_login_of_staff_stays(home: Path) -> None:
     fill("root", home, is_staff=True)
     assert not run("root")["user_erased"]
@@ -145,9 +157,18 @@ def test_the_login_of_staff_stays(home: Path) -> None:
     assert User.objects.get(username="root").is_active
 
 
-def test_an_unknown_owner_is_refused() -> None:
-    with pytest.raises(CommandError, match="There is no user named 'eve'"):
-        run("eve")
+@pytest.mark.parametrize("name", ["eve", "", "\udcff"])  # the last is a byte that is not UTF-8
+def test_an_unknown_owner_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match="There is no user named '"):
+        run(name)
+
+
+def test_the_name_of_an_owner_may_have_any_characters(home: Path) -> None:
+    name = 'O\'Brien "x"; DROP/../ü💥 %s'
+    fill(name, home)
+    receipt = run(name)
+    assert (receipt["owner"], receipt["user_erased"]) == (name, True)
+    assert everything() == 0
 
 
 def test_pruning_all_of_an_owner_does_not_pretend_that_nothing_is_left(home: Path) -> None:
@@ -159,7 +180,7 @@ def test_pruning_all_of_an_owner_does_not_pretend_that_nothing_is_left(home: Pat
     call_command("prune_responses", "--owner", "new", "--days", "0", stdout=StringIO(), stderr=StringIO())
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 101])
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "\udcff"])
 def test_a_key_needs_a_name(name: str) -> None:
     with pytest.raises(CommandError, match="The name of a key can"):
         call_command("createkey", name)

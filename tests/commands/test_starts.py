@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
+from gateway_app.config.network import http_url
+from gateway_app.management.serving import listening_remedy
+from gateway_app.operations.model_banner import REAL_MODEL
 from gateway_app.operations.model_probe import report_models
 from tests.support.answering_model import AnsweringModel
 from tests.support.server import ROOT, Server, eventually
@@ -46,6 +49,24 @@ def test_a_taken_port_is_reported_with_the_variable_that_chooses_another(server:
     assert "Traceback" not in done.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("Address already in use", "Is another server running? PORT chooses another port."),
+        ("Permission denied", "Ports below 1024 need more rights. PORT chooses another port."),
+        ("Cannot assign requested address", "API_SERVER_HOST must be an address of this machine."),
+        ("Name or service not known", "API_SERVER_HOST must be an address of this machine."),
+    ],
+)
+def test_the_remedy_fits_the_reason_why_the_server_cannot_listen(reason: str, remedy: str) -> None:
+    assert listening_remedy(reason, "PORT") == remedy
+
+
+def test_an_address_of_ipv6_is_printed_as_a_url() -> None:
+    assert http_url("::1", 8642) == "http://[::1]:8642"
+    assert http_url("localhost", 8642) == "http://localhost:8642"
+
+
 def test_a_model_that_cannot_be_reached_is_one_line_and_no_obstacle(make_server: Callable[..., Server]) -> None:
     address = "http://127.0.0.1:1/v1"
     server = make_server(HERMES_PROVIDER="custom", HERMES_MODEL="m-1", HERMES_BASE_URL=address, TEST_MODEL_PROBE="1")
@@ -69,6 +90,13 @@ def test_the_first_start_names_the_next_steps(make_server: Callable[..., Server]
     assert f"  playground   {server.url}/chat, with the admin login\n" in log
     assert "docs/guide/README.md" in log
     assert "HERMES_PROVIDER=ollama\n" in log
+
+
+def test_the_lines_for_a_real_model_work_as_they_are_pasted_into_a_shell() -> None:
+    """A variable that is set but not exported would not reach the server."""
+    lines = ["make() { env; }", *REAL_MODEL]
+    done = subprocess.run(["sh"], input="\n".join(lines), env={}, capture_output=True, text=True, timeout=MAKE_SECS)
+    assert {"HERMES_PROVIDER=ollama", "HERMES_MODEL=the-name-of-your-model"} <= set(done.stdout.splitlines())
 
 
 @pytest.fixture

@@ -14,6 +14,15 @@ from tests.support.staff import response_page
 from tests.support.stored_rows import stored_rows
 
 pytestmark = [needs_chromium, pytest.mark.any_database]
+DENIED_AT = re.compile(r"It is denied at \d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.")
+# How often the page is measured: each time may lay it out.
+COUNT_LAYOUTS = """
+const { get } = Object.getOwnPropertyDescriptor(Element.prototype, "scrollHeight");
+window.layouts = 0;
+Object.defineProperty(Element.prototype, "scrollHeight", {
+  get() { window.layouts += 1; return get.call(this); },
+});
+"""
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -53,6 +62,7 @@ def test_a_call_is_approved_and_its_card_says_so(server: Server, operator: Opera
     card = page.locator(".tool")
     expect(card.locator(".badge")).to_have_text("awaiting approval")
     expect(card.locator("pre").first).to_contain_text("by the operator")
+    expect(card.locator(".decide")).to_contain_text(DENIED_AT)
     card.get_by_role("button", name="Approve once").click()
     expect(card.locator(".badge")).to_have_text("completed")
     expect(card.locator("pre").last).to_have_text("by the operator")
@@ -78,6 +88,29 @@ def test_a_tool_shows_its_time_and_its_progress(server: Server, operator: Operat
     expect(card.locator("h3 .num")).to_have_text(re.compile(r"[1-9]\.\d s"))
     server.open_gate("browser-tool")
     expect(card.locator(".badge")).to_have_text("completed")
+
+
+def test_a_queued_turn_shows_what_it_waits_for_until_it_runs(server: Server, operator: Operator) -> None:
+    first = ask(server, {"gate": "browser-first"})
+    steps = ({"say": "second"}, {"gate": "browser-second"})
+    page = operator.goto(f"/live/{ask(server, *steps, previous_response_id=first)}")
+    expect(page.locator("#wait")).to_contain_text("turn 1 of its session")
+    expect(page.locator("#wait a")).to_have_attribute("href", f"/live/{first}")
+    server.open_gate("browser-first")
+    expect(page.locator("#log .text")).to_have_text("second")
+    expect(page.locator("#wait")).to_have_count(0)
+    server.open_gate("browser-second")
+
+
+def test_a_response_with_many_calls_is_laid_out_once_per_frame(server: Server, operator: Operator) -> None:
+    calls = [{"call": "calculate", "arguments": {"expression": f"{number}+1"}} for number in range(60)]
+    response_id = ask(server, *calls)
+    server.ended(response_id)
+    operator.page.add_init_script(COUNT_LAYOUTS)
+    page = operator.goto(f"/live/{response_id}")
+    expect(page.locator("#scrubber")).to_be_visible()
+    expect(page.locator(".tool")).to_have_count(60)
+    assert page.evaluate("window.layouts") < 60  # there are more than 300 events
 
 
 def test_an_ended_response_can_be_wound_back_from_commit_to_commit(server: Server, operator: Operator) -> None:
@@ -183,6 +216,7 @@ def test_the_playground_shows_tools_and_can_stop(server: Server, operator: Opera
     page = operator.goto("/chat?new")
     page.fill("#text", script({"call": "guarded", "arguments": {"text": "from the chat"}}))
     page.click("#send")
+    expect(page.locator(".tool .decide")).to_contain_text(DENIED_AT)
     page.get_by_role("button", name="Approve once").click()
     expect(page.locator(".tool pre").last).to_have_text("from the chat")
     expect(page.locator(".end .badge")).to_have_text("completed")

@@ -117,9 +117,9 @@ def test_the_dashboard_shows_the_whole_cluster(admin_client: Client, admin_user:
     assert "running, silent" in page
     assert "SIGTERM" in page
     owners = page[page.index("Queued by owner") :]
-    assert "<strong>bob</strong>: 3</a>" in owners
-    assert "<strong>admin</strong>: 1</a>" in owners
-    assert owners.index("<strong>bob") < owners.index("<strong>admin")
+    assert "<strong><bdi>bob</bdi></strong>: 3</a>" in owners
+    assert "<strong><bdi>admin</bdi></strong>: 1</a>" in owners
+    assert owners.index("<bdi>bob") < owners.index("<bdi>admin")
 
 
 def test_what_a_queued_turn_waits_for_and_the_end_of_an_approval_are_on_the_dashboard(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import Operator, needs_chromium
 from tests.support.server import Server, eventually, script, text
@@ -71,11 +71,17 @@ def test_a_second_tab_shows_running_turns_of_the_first(server: Server, operator:
     ask_in(first, {"say": "grow"}, {"gate": "tabs-grow"}, {"say": "n"})
     expect(second.locator(".from-assistant .text").last).to_have_text("grow")
     expect(second.locator("#send")).to_be_disabled()
+    with server.http() as client:
+        asked = {"input": script({"say": "waited"}), "background": True}
+        headers = {"X-Hermes-Session-Id": first.url.rsplit("/", 1)[1]}
+        client.post("/v1/responses", json=asked, headers=headers)
+    expect(second.get_by_text("Queued: the live view shows what it waits for.")).to_be_visible()
     server.open_gate("tabs-grow")
-    expect(second.locator(".from-assistant .text").last).to_have_text("grown")
-    expect(second.locator(".end .badge")).to_have_text(["completed", "completed"])
+    expect(second.locator(".from-assistant .text")).to_have_text(["first", "grown", "waited"])
+    expect(second.locator(".end .badge")).to_have_text(["completed"] * 3)
+    expect(second.locator(".queued")).to_have_count(0)
     ask_in(second, {"say": "back"})
-    expect(first.locator(".from-assistant .text")).to_have_text(["first", "grown", "back"])
+    expect(first.locator(".from-assistant .text")).to_have_text(["first", "grown", "waited", "back"])
     assert questions(first) == questions(second)
     second.close()
 
@@ -103,6 +109,46 @@ def test_two_tabs_that_send_at_once_show_one_order(server: Server, operator: Ope
     assert len(questions(first)) == 3
     first.close()
     second.close()
+
+
+def test_open_pages_of_a_login_that_ended_ask_for_a_new_one(browser: Browser, server: Server) -> None:
+    operator = Operator(browser, server).log_in()
+    chat = operator.goto("/chat?new")
+    ask_in(chat, {"say": "hello"})
+    expect(chat.locator(".end .badge")).to_have_text("completed")
+    with server.http() as client:
+        asked = {"input": script({"say": "on "}, {"gate": "login"}), "background": True}
+        response_id = client.post("/v1/responses", json=asked).json()["id"]
+    live = operator.open()
+    live.goto(f"{server.url}/live/{response_id}")
+    expect(live.locator("#log .text")).to_have_text("on ")
+    operator.context.clear_cookies(name="sessionid")
+    live.click("#cancel")
+    expect(live.locator("#trouble")).to_contain_text("logged out")
+    expect(live.locator("#connection")).to_be_hidden()
+    expect(chat.locator("#trouble")).to_contain_text("logged out")  # it looks for turns
+    server.open_gate("login")
+    operator.console_errors.clear()
+    operator.leave()
+
+
+def test_the_playground_renews_a_token_that_ended_early(server: Server, operator: Operator) -> None:
+    page = operator.open()
+    page.goto(f"{server.url}/chat?new")
+    answers = [401]
+
+    def refuse_once(route: Route) -> None:
+        if answers:
+            route.fulfill(status=answers.pop(), json={"error": {"message": "It ended."}})
+        else:
+            route.continue_()
+
+    page.route("**/v1/responses", refuse_once)
+    ask_in(page, {"say": "renewed"})
+    expect(page.locator(".from-assistant .text")).to_have_text("renewed")
+    assert answers == []
+    page.close()
+    operator.console_errors.clear()
 
 
 def linked(page: Page, fact: str) -> Locator:

@@ -21,6 +21,7 @@ WIDE = ViewportSize(width=1280, height=800)
 PHONE = ViewportSize(width=390, height=800)
 APP = "/admin/responses_app"
 TOOL_EVENTS = f"{APP}/toolevent/"
+CHAT = "playground-frame001"
 IN_INDIA = timedelta(hours=5, minutes=30)  # the zone of the reader
 HEADED = ("/", "/chat?new", "/platforms", "/admin/", RESPONSES, "/docs")
 # Remembers the theme at the moment when the browser could paint for the first time.
@@ -49,10 +50,22 @@ def waiting(server: Server) -> str:
 
 @pytest.fixture(scope="module")
 def ended(server: Server) -> str:
-    steps = (call("effect", text="x" * 300), {"say": "done " + "y" * 300})
-    failed = server.openai().responses.create(model="hermes-agent", input=script({"fail": "z" * 300}))
-    assert failed.status == "failed"
-    return server.openai().responses.create(model="hermes-agent", input=script(*steps)).id
+    """A branch, with headings and long words."""
+    text = "done " + "y" * 300 + "\n\n## Steps\n\n#### First\n\n## Result"
+    create = server.openai().responses.create
+    root = create(input="one").id
+    create(input="two", previous_response_id=root)
+    steps = (call("effect", text="x" * 300), {"say": text})
+    return create(input=script(*steps), previous_response_id=root).id
+
+
+@pytest.fixture(scope="module")
+def failed(server: Server) -> str:
+    """In a chat of the playground."""
+    headers = {"X-Hermes-Session-Id": CHAT}
+    body = server.openai().responses.create(input=script({"fail": "z" * 300}), extra_headers=headers)
+    assert body.status == "failed"
+    return body.id
 
 
 @pytest.fixture(scope="module")
@@ -210,12 +223,15 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> Axe:
 @needs_node
 @pytest.mark.parametrize("kind", ["own pages", "lists", "forms"])
 def test_no_page_has_faults_that_axe_finds_or_scrolls_sideways(
-    kind: str, server: Server, operator: Operator, axe: Axe, waiting: str, ended: str
+    kind: str, server: Server, operator: Operator, axe: Axe, waiting: str, ended: str, failed: str
 ) -> None:
     [(event,)] = stored_rows(server, "toolevent", "id", response_id=waiting)
     session = f"{SESSIONS}{session_of(server, ended)}/change/"
     paths = {
-        "own pages": ("/", "/chat?new", "/platforms", "/docs", f"/live/{waiting}", f"/live/{ended}"),
+        "own pages": (
+            *("/", f"/chat/{CHAT}", "/platforms", "/docs"),
+            *(f"/live/{waiting}", f"/live/{ended}", f"/live/{failed}"),
+        ),
         "lists": (
             *("/admin/", f"{RESPONSES}?q=hello", RESPONSES, SESSIONS, TOOL_EVENTS),
             *(f"{APP}/profile/", f"{APP}/apikey/"),
@@ -227,7 +243,11 @@ def test_no_page_has_faults_that_axe_finds_or_scrolls_sideways(
     }
     found: dict[str, list[str]] = {}
     for path in paths[kind]:
-        found |= faults(operator.goto(path), path, axe)
+        page = operator.goto(path)
+        expect(page.locator("[data-markdown]:not(.markdown)")).to_have_count(0)
+        if path.startswith(("/live/", "/chat/")):
+            expect(page.locator(".log .decide button, .log .end").first).to_be_visible()
+        found |= faults(page, path, axe)
     assert found == {}
 
 

@@ -152,8 +152,8 @@ def test_the_demonstration_model_is_named_with_what_to_do(admin_client: Client, 
         notice = admin_client.get(path).content.decode().partition('id="demo-model"')[2]
         lines = notice.partition("<pre>")[2].partition("</pre>")[0].split("\n")
         assert lines[:3] == [
-            "HERMES_PROVIDER=ollama",
-            "HERMES_MODEL=the-name-of-your-model",
+            "export HERMES_PROVIDER=ollama",
+            "export HERMES_MODEL=the-name-of-your-model",
             "make run",
         ], path
         assert all(line in model_banner() for line in lines), path

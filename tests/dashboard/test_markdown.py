@@ -179,7 +179,7 @@ def expect_copied(page: Page, source: str) -> None:
 
 
 def check_shown(page: Page, text: Any) -> None:
-    expect(text.locator("h4")).to_have_text("A heading")
+    expect(text.locator("h3, h4")).to_have_text("A heading")
     expect(text.locator("strong")).to_have_text("bold")
     expect(text.locator("li")).to_have_text(["one", "two"])
     expect(text.locator("pre code")).to_have_text('print("<b>hello</b>")')
@@ -219,6 +219,7 @@ def test_the_playground_shows_markdown_and_the_question_as_typed(blank: Page) ->
     page.press("#text", "Enter")
     expect(page.locator(".from-user .text")).to_have_text(asked)
     expect(page.locator(".end .badge")).to_have_text("completed")
+    expect(page.locator(".text[dir=auto]")).to_have_count(2)  # the direction of its first letter
     check_shown(page, page.locator(".from-assistant .text"))
     page.reload()
     check_shown(page, page.locator(".from-assistant .text"))
@@ -270,9 +271,28 @@ def test_a_text_that_grows_letter_by_letter_ends_like_the_whole_text(blank: Page
     assert result["isSame"]
 
 
+def test_headings_are_one_step_below_those_that_they_belong_to(blank: Page) -> None:
+    source = "## a\n\n#### b\n\n# c\n\n###### d\n\nlast"
+    shown = blank.evaluate(
+        """async (source) => {
+          const { MarkdownText } = await import("/static/dashboard/markdown.js");
+          const root = document.createElement("div");
+          document.getElementById("turns").append(root);
+          const text = new MarkdownText(root);
+          for (const line of source.split("\\n")) { text.append(`${line}\\n`); await text.draw(); }
+          await text.end();
+          const found = [...root.querySelectorAll("h3, h4, h5, h6")].map((each) => each.tagName);
+          root.remove();
+          return found;
+        }""",
+        source,
+    )
+    assert shown == ["H4", "H5", "H4", "H5"]
+
+
 def test_without_scripts_the_source_is_on_the_page(server: Server, answered: str) -> None:
     with logged_in(server) as staff:
         page = staff.page(response_page(answered))
-    found = re.search(r'<div class="hs-text" data-markdown>(# A heading.*?)</div>', page, re.DOTALL)
+    found = re.search(r'<div class="hs-text" dir="auto" data-markdown>(# A heading.*?)</div>', page, re.DOTALL)
     assert found is not None
     assert html.unescape(found[1]) == ANSWER

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
+from django.core.exceptions import ImproperlyConfigured
 
 from gateway_app.operations.first_start import LOGIN_FILE, ensure_admin
 
@@ -15,7 +16,7 @@ def test_no_login_is_made_that_cannot_be_used(tmp_path: Path, settings: Any) -> 
     """As on a full disk, or in a start that is killed there: the file comes before the login."""
     settings.HERMES_HOME = tmp_path
     (tmp_path / LOGIN_FILE).mkdir()
-    with pytest.raises(OSError, match=LOGIN_FILE):
+    with pytest.raises(ImproperlyConfigured, match=LOGIN_FILE):
         ensure_admin()
     assert not get_user_model().objects.exists()
 

@@ -83,6 +83,14 @@ def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
     assert shown == "a-key-from-a-file"
 
 
+def test_a_secret_that_can_not_be_read_stops_the_start_with_the_remedy(tmp_path: Path) -> None:
+    """As after a start with another account; root could read any file, but not a folder."""
+    (tmp_path / "secret_key").mkdir()
+    [line] = check_settings(tmp_path).stderr.splitlines()
+    assert line.startswith(f"FAIL settings  {tmp_path}/secret_key cannot be read: ")
+    assert "chown" in line
+
+
 def test_serving_an_unmigrated_database_says_what_to_do(tmp_path: Path) -> None:
     server = Server(tmp_path)
     done = server.managed("serve")
@@ -106,7 +114,9 @@ def test_a_folder_that_can_not_be_written_does_not_cost_the_start(tmp_path: Path
     server = Server(tmp_path, **env, TMPDIR=str(tmp_path))
     try:
         server.start()
-        assert "DEGRADED: /proc/hermes-" in server.log.splitlines()[0]
+        [line] = [line for line in server.log.splitlines() if "DEGRADED: /proc/hermes-" in line]
+        assert "(chown)" in line
+        assert next(iter(env)) in line
         [folder] = tmp_path.glob("hermes-site-*")
         assert folder.stat().st_mode & 0o777 == 0o700
         assert str(folder) in server.log

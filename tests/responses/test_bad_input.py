@@ -1,5 +1,6 @@
 """Every malformed request is a 4xx that names the field, and stores nothing."""
 
+import json
 from typing import Any
 
 import httpx
@@ -145,7 +146,7 @@ def test_unknown_fields_are_kept_and_named(server: Server) -> None:
     assert answer.status_code == 200
     assert answer.headers["x-hermes-ignored"] == "client_metadata"
     [(request, ignored)] = stored_rows(server, "response", "request", "ignored", id=answer.json()["id"])
-    assert '"client_metadata": {"a": 1}' in request
+    assert json.loads(request)["client_metadata"] == {"a": 1}
     assert ignored == '["client_metadata"]'
 
 

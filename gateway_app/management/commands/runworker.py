@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.utils.module_loading import import_string
 
+from gateway_app.config.network import http_url
 from gateway_app.management.serving import check_start, run_server
 from gateway_app.operations.model_banner import model_banner
 from gateway_app.runtime.cluster_dispatch import QUEUE
@@ -43,6 +44,6 @@ class Command(runworker.Command):
         )
 
     def _greet(self, models: str) -> None:
-        address = f"http://{settings.API_SERVER_HOST}:{settings.HERMES_WORKER_PORT}"
+        address = http_url(settings.API_SERVER_HOST, settings.HERMES_WORKER_PORT)
         self.stdout.write(f"A worker of Hermes Site {settings.HERMES_VERSION}, at {address}/health")
         self.stdout.write(models)

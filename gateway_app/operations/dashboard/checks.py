@@ -89,7 +89,7 @@ WORDS = {
     "mcp": Words(
         "MCP servers",
         "At least one of {servers} is down.",
-        "Its error is in the list of MCP servers below.",
+        "Its error is in the list of MCP servers above.",
     ),
     "platforms": Words(
         "Messaging platforms",

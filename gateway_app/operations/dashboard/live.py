@@ -19,11 +19,13 @@ from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Decision, Response
 from responses_app.protocol.errors import ApiError, InvalidRequest
 from responses_app.protocol.items import Item
+from responses_app.protocol.status import Status
 from responses_app.services.history.branches import read_parents
 from responses_app.services.history.chain import input_of
 from responses_app.services.keys import actor_names
 from responses_app.services.lifecycle.approvals import decide
 from responses_app.services.lifecycle.cancel import request_cancel
+from responses_app.services.lifecycle.waiting import Wait, read_waits
 from responses_app.services.lookup import any_response
 
 
@@ -52,6 +54,7 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
             "input": [_card(item) for item in input_of(row.pk)],
             "earlier": turns.get(row.turn - 1),
             "later": turns.get(row.turn + 1),
+            "wait": _wait(row),
             "parent": read_parents([row]).get(row.pk),
             "retries": Response.objects.filter(retry_of=row.pk)
             .order_by("created_at")
@@ -61,6 +64,13 @@ def live_page(request: HttpRequest, response_id: str) -> HttpResponseBase:
             "server_ms": round(time.time() * 1000),
         },
     )
+
+
+def _wait(row: Response) -> Wait | None:
+    """Of a queued one; the card of a call shows that it waits for approval."""
+    if row.status != Status.QUEUED:
+        return None
+    return read_waits([row]).get(row.pk)
 
 
 def _card(item: Item) -> dict[str, Any]:

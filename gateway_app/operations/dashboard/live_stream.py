@@ -7,7 +7,7 @@ from gateway_app.operations.dashboard.staff import VIEW, may_view, user_of_cooki
 from responses_app.database import database
 from responses_app.protocol.errors import Unauthenticated
 from responses_app.requests.headers import read_cursor
-from responses_app.services.lookup import any_response
+from responses_app.services.lookup import any_log
 from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.pump import pump
 from responses_app.streaming.renderers import TimedLogView
@@ -30,7 +30,7 @@ class LiveConsumer(HttpConsumer):
                 f"Log in as staff with the permission {VIEW} to watch a response."
             )
         self.end_when_revoked(Credential(_viewers, cookies))
-        row = await database.read(any_response, self.path_args["response_id"])
+        row = await database.read(any_log, self.path_args["response_id"])
         seen = read_cursor(self.header("last-event-id"), "Last-Event-ID")
         await self.start_stream([])
         if seen is None:

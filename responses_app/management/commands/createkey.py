@@ -48,3 +48,5 @@ def _check_name(what: str, name: str, longest: int) -> None:
         raise CommandError(f"{what} can't be empty.")
     if len(name) > longest:
         raise CommandError(f"{what} can have at most {longest} characters, not {len(name)}.")
+    if not name.isprintable():
+        raise CommandError(f"{what} can have printable characters only, not {name!r}.")

@@ -54,8 +54,10 @@ class Command(BaseCommand):
             for count in erasure.erase_rows():
                 progress.add(count)
         erasure.erase_files()
-        receipt["user_erased"] = erasure.erase_user()
+        # The user goes last: without it, a command that was killed could not be run again.
         purge(paced.begin)
+        clean_files()
+        receipt["user_erased"] = erasure.erase_user()
         clean_files()
         receipt["erased"] = {kind: erasure.erased[kind] for kind in found}
         receipt["finished_at"] = timezone.now().isoformat()

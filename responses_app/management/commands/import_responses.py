@@ -10,6 +10,7 @@ from typing import IO, Any
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from responses_app.management.collecting import rare_collections
 from responses_app.management.examples import add_examples
 from responses_app.management.owners import find_owner
 from responses_app.management.pacing import PacedTransactions
@@ -52,7 +53,11 @@ class Command(BaseCommand):
         restore = Restore(user, is_rehearsal=dry_run, open_transaction=PacedTransactions().begin)
         outcomes: Counter[Outcome] = Counter()
         refused = 0
-        with Progress(self.stderr, "read", _count(file)) as progress, _opened(file) as lines:
+        with (
+            rare_collections(),
+            Progress(self.stderr, "read", _count(file)) as progress,
+            _opened(file) as lines,
+        ):
             for batch in _batches(lines):
                 for number, line, outcome in _restored(restore, batch):
                     if isinstance(outcome, BadRecord):

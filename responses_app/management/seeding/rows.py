@@ -269,7 +269,7 @@ def _segment(response_id: str, turn: PlannedTurn, frames: bytes) -> Segment:
         last_position=template.last_position,
         first_sequence=0,
         next_sequence=template.last_sequence + 1,
-        data=frames,
+        pieces=(frames,),
         is_final=True,
         commit_marks=",".join(marks),
     )

@@ -14,7 +14,8 @@ _WORDS = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
 
 def words_in(text: str) -> list[str]:
     """Each word once, in the order of the text."""
-    found = dict.fromkeys(_WORDS.findall(_plain(text)))
+    # One by one: a list of all words of a long text takes many times its size.
+    found = dict.fromkeys(match[0] for match in _WORDS.finditer(_plain(text)))
     return [word for word in found if len(word) <= MAX_WORD_CHARS]
 
 

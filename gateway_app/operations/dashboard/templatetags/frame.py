@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from gateway_app.operations.dashboard.staff import PLAYGROUND, VIEW, is_staff
+from responses_app.admin.bidirectional import escaped
 from responses_app.admin.times import relative_time, time_element
 
 register = template.Library()
@@ -75,3 +76,9 @@ def reader_time(at: datetime | None) -> SafeString | str:
 @register.filter
 def time_ago(at: datetime | None) -> SafeString | str:
     return relative_time(at)
+
+
+@register.filter
+def in_order(text: str) -> str:
+    """Without characters that would show the text in another order than it has."""
+    return escaped(text)

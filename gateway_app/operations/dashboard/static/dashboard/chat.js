@@ -2,7 +2,8 @@
 import { LogPanel, TERMINAL, element } from "./log.js";
 import { copyButton } from "./markdown.js";
 import { api } from "./public_api.js";
-import { follow, refusal } from "./stream.js";
+import { following, scrollToEnd } from "./scrolling.js";
+import { follow, loggedOut, refusal } from "./stream.js";
 import { pause } from "./timing.js";
 
 const page = document.getElementById("chat");
@@ -37,22 +38,6 @@ function setAway(turn, isAway) {
   find("connection").hidden = !away.size;
 }
 
-function scrollDown() {
-  find("turns").lastElementChild?.scrollIntoView({ block: "end" });
-  window.scrollTo(0, document.documentElement.scrollHeight);
-}
-
-function isAtBottom() {
-  return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
-}
-
-// Changes the page; a reader at its end stays there.
-function following(change) {
-  const follows = isAtBottom();
-  change();
-  if (follows) scrollDown();
-}
-
 // One turn: its section of the page, and the position up to which its log was read.
 class Turn {
   constructor(section, id = null) {
@@ -63,8 +48,16 @@ class Turn {
     const root = element("div", "log");
     section.append(root);
     const announce = (text) => (find("announce").textContent = text);
-    this.panel = new LogPanel(root, { announce, redraw: following });
+    const status = (name) => this.showQueued(name === "queued");
+    this.panel = new LogPanel(root, { announce, status, redraw: following });
     if (id) this.setId(id);
+  }
+
+  showQueued(isQueued) {
+    this.section.querySelector(".queued")?.remove();
+    if (!isQueued) return;
+    const note = element("p", "note queued", "Queued: the live view shows what it waits for.");
+    this.section.querySelector(".log").before(note);
   }
 
   setId(id) {
@@ -120,18 +113,27 @@ class Turn {
 
   lookForApprovals() {
     clearTimeout(this.looking);
-    if (!this.isOver) this.looking = setTimeout(() => this.showApprovals(), APPROVAL_LOOK_MS);
+    if (!this.isOver) this.looking = setTimeout(() => this.findApprovals(), APPROVAL_LOOK_MS);
   }
 
-  async showApprovals() {
+  async findApprovals() {
     if (this.isOver || !this.id || !this.panel.openCalls.length) return;
     const path = `/v1/responses/${encodeURIComponent(this.id)}/approval`;
-    const { pending } = await (await api(path)).json();
+    try {
+      const { pending } = await (await api(path)).json();
+      this.showApprovals(path, pending);
+    } catch (error) {
+      if (error.isFinal) return;
+    }
+    this.lookForApprovals(); // also while the server is away, which the stream shows
+  }
+
+  showApprovals(path, pending) {
     for (const call of pending) {
       const card = this.panel.tool(call.call_id, call.tool);
       if (card.state === "awaiting_approval") continue;
       card.began(call.requested_at * 1000, "awaiting_approval");
-      card.ask(call.reason, call.choices.map((value) => [value, LABELS[value] || value]), async (choice) => {
+      card.ask(call.reason, call.expires_at, call.choices.map((value) => [value, LABELS[value] || value]), async (choice) => {
         try {
           await api(path, { method: "POST", body: JSON.stringify({ choice, request_id: call.request_id }) });
         } catch (error) {
@@ -142,7 +144,6 @@ class Turn {
         return true;
       });
     }
-    this.lookForApprovals();
   }
 }
 
@@ -179,7 +180,9 @@ function addSection(text) {
   const section = element("section", "turn");
   const asked = element("article", "card from-user");
   const copying = copyButton("Copy the message", () => text);
-  asked.append(element("h3", "", "user"), copying, element("p", "text", text));
+  const question = element("p", "text", text);
+  question.dir = "auto";
+  asked.append(element("h3", "", "user"), copying, question);
   section.append(asked);
   find("turns").append(section);
   return section;
@@ -189,7 +192,7 @@ async function send(text) {
   trouble();
   if (!session) newSession();
   const turn = new Turn(addSection(text));
-  scrollDown();
+  scrollToEnd();
   setRunning(turn, true);
   try {
     const body = JSON.stringify({ model: find("model").value, input: text, stream: true });
@@ -211,7 +214,8 @@ async function lookForTurns() {
   const numbered = [...turns.values()].filter((turn) => turn.number !== UNNUMBERED);
   const newest = Math.max(0, ...numbered.map((turn) => turn.number));
   const answer = await fetch(`${page.dataset.page}/${session}/turns?after=${newest}`);
-  if (!answer.ok) return;
+  if (answer.redirected) trouble(loggedOut().message);
+  if (!answer.ok || answer.redirected) return;
   const { data } = await answer.json();
   // A turn that is being sent may be among them. Without its id, it can't be recognised.
   const isSending = [...running].some((turn) => !turn.id);
@@ -280,4 +284,4 @@ const newest = earlier.pop();
 if (newest) finish(newest);
 watchTurns();
 for (const turn of earlier) await turn.follow().catch((error) => trouble(error.message));
-scrollDown();
+scrollToEnd();

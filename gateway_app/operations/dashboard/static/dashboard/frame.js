@@ -60,6 +60,7 @@
     if (event.key === KEY) setTheme(event.newValue); // another tab has changed it
   });
   document.addEventListener("htmx:afterSwap", showReadersTimes);
+  document.addEventListener("timesadded", showReadersTimes);
   document.addEventListener("DOMContentLoaded", () => {
     offerThemes();
     showReadersTimes();

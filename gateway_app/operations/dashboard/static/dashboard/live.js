@@ -1,12 +1,15 @@
 // Follows one response from its first event. After its end, a slider shows any earlier moment.
 import { LogPanel, seconds } from "./log.js";
-import { follow, refusal } from "./stream.js";
+import { following } from "./scrolling.js";
+import { errorOf, follow, loggedOut } from "./stream.js";
+import { pause } from "./timing.js";
 
 const page = document.getElementById("live");
 const find = (id) => document.getElementById(id);
 const csrf = page.querySelector("[name=csrfmiddlewaretoken]").value;
 const clockAhead = Date.now() - Number(page.dataset.serverMs); // of this machine before the server's
 const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
+const WAIT_LOOK_MS = 5000;
 const log = []; // {at, event}
 let shownEvents = 0;
 let position = null; // of the last event in the log
@@ -18,6 +21,8 @@ async function post(url, fields) {
   try {
     const answer = await fetch(url, { method: "POST", body, headers: { "X-CSRFToken": csrf } });
     if (answer.ok) return true;
+    const isPage = answer.headers.get("content-type")?.startsWith("text/html"); // of a CSRF failure
+    if (answer.status === 401 || isPage) throw loggedOut();
     const refusal = await answer.json().catch(() => null);
     throw new Error(refusal?.error?.message || `The server answered ${answer.status}.`);
   } catch (error) {
@@ -28,8 +33,21 @@ async function post(url, fields) {
 }
 
 function setStatus(status) {
+  if (status !== "queued") find("wait")?.remove();
   find("status").textContent = status.replaceAll("_", " ");
   find("status").className = `badge ${status}`;
+}
+
+// What a queued turn waits for changes while others end.
+async function watchWait() {
+  while (find("wait")) {
+    await pause(WAIT_LOOK_MS);
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer?.ok) continue; // the stream shows that the server is away
+    const seen = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const wait = seen.getElementById("wait");
+    if (wait) find("wait")?.replaceWith(wait);
+  }
 }
 
 function askApproval(card, event) {
@@ -37,7 +55,7 @@ function askApproval(card, event) {
   const allowed = page.dataset.decisions.split(" ").filter(Boolean); // empty without the permission to decide
   const offered = event.choices ? allowed.filter((value) => event.choices.includes(value)) : allowed;
   const choices = offered.map((value) => [value, LABELS[value] || value]);
-  card.ask(event.reason, choices, (choice) => post(page.dataset.approval, { choice, call_id: event.call_id }));
+  card.ask(event.reason, event.expires_at, choices, (choice) => post(page.dataset.approval, { choice, call_id: event.call_id }));
 }
 
 const panel = find("log") && new LogPanel(find("log"), {
@@ -46,17 +64,6 @@ const panel = find("log") && new LogPanel(find("log"), {
   announce: (text) => { if (!isOver) find("announce").textContent = text; },
   redraw: following,
 });
-
-function isAtBottom() {
-  return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 60;
-}
-
-// Changes the page; a reader at its end stays there.
-function following(change) {
-  const follows = isAtBottom();
-  change();
-  if (follows) window.scrollTo(0, document.documentElement.scrollHeight);
-}
 
 function add(entry) {
   log.push(entry);
@@ -139,7 +146,7 @@ async function open(signal) {
   const headers = position === null ? {} : { "Last-Event-ID": position };
   const answer = await fetch(page.dataset.events, { headers, signal });
   if (answer.ok) return answer;
-  throw refusal(`The server answered ${answer.status}.`, answer.status);
+  throw answer.status === 401 ? loggedOut() : await errorOf(answer);
 }
 
 function take(frame) {
@@ -169,8 +176,8 @@ function setAway(isAway) {
 async function watch() {
   try {
     await follow({ open, take, isOver: () => isOver, away: setAway });
-  } catch {
-    find("trouble").textContent = "The log can't be read any more: it was deleted, or you are logged out.";
+  } catch (error) {
+    find("trouble").textContent = error.message;
     find("trouble").hidden = false;
   }
 }
@@ -183,6 +190,7 @@ find("cancel")?.addEventListener("click", async () => {
 if (panel) {
   panel.clock = () => Date.now() - clockAhead;
   watch();
+  watchWait();
 } else {
   clearInterval(ticking);
 }

@@ -17,11 +17,15 @@ export function seconds(ms) {
   return secs < 60 ? `${secs.toFixed(1)} s` : `${Math.floor(secs / 60)} min ${Math.floor(secs % 60)} s`;
 }
 
+// Characters that change the order of what is shown: a call would read as another one.
+const BIDIRECTIONAL = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const inOrder = (text) => text.replace(BIDIRECTIONAL, (found) => `\\u${found.charCodeAt().toString(16).padStart(4, "0")}`);
+
 function pretty(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return inOrder(JSON.stringify(JSON.parse(text), null, 2));
   } catch {
-    return text;
+    return inOrder(text);
   }
 }
 
@@ -38,7 +42,7 @@ class ToolCard {
     const head = element("h3");
     this.badge = element("span", "badge");
     this.time = element("span", "num");
-    head.append(element("code", "", name), this.badge, element("span", "spring"), this.time);
+    head.append(element("code", "", inOrder(name)), this.badge, element("span", "spring"), this.time);
     this.input = element("pre");
     this.input.tabIndex = 0;
     this.input.setAttribute("aria-label", `Arguments of ${name}`);
@@ -79,8 +83,9 @@ class ToolCard {
     if (this.since != null && now != null) this.time.textContent = seconds(now - this.since);
   }
 
-  // choices: [[value, label], ...]; the callback gets the value.
-  ask(reason, choices, callback) {
+  // expiresAt: when it ends as a denial, in seconds; choices: [[value, label], ...]; the callback
+  // gets the value.
+  ask(reason, expiresAt, choices, callback) {
     const buttons = choices.map(([value, label]) => {
       const button = element("button", value === "deny" ? "danger" : "", label);
       button.type = "button";
@@ -90,8 +95,19 @@ class ToolCard {
       });
       return button;
     });
-    this.decide.replaceChildren(element("span", "", reason), ...buttons);
+    this.decide.replaceChildren(element("span", "", inOrder(reason)), ...buttons);
+    if (expiresAt == null) return; // a log of an older version
+    this.decide.append(deadline(expiresAt));
+    document.dispatchEvent(new Event("timesadded"));
   }
+}
+
+function deadline(expiresAt) {
+  const line = element("small", "deadline", "It is denied at ");
+  const time = element("time");
+  time.dateTime = new Date(expiresAt * 1000).toISOString();
+  line.append(time, ".");
+  return line;
 }
 
 export class LogPanel {
@@ -163,7 +179,7 @@ export class LogPanel {
       if (card.state === "in_progress" || card.since != null) card.ended("completed");
     } else if ("arguments" in item || "input" in item) {
       shown.tool = this.tool(item.call_id || item.id, item.name || item.type);
-      shown.tool.input.textContent = item.arguments || item.input || "";
+      shown.tool.input.textContent = inOrder(item.arguments || item.input || "");
     } else {
       this.note(`[${item.type}]`);
     }
@@ -197,12 +213,13 @@ export class LogPanel {
     const shown = this.items.get(index);
     if (!shown) return;
     if (shown.tool) {
-      shown.tool.input.append(delta);
+      shown.tool.input.append(inOrder(delta));
       return;
     }
     let text = shown.texts.get(part);
     if (!text) {
       const root = element("div", "text");
+      root.dir = "auto";
       shown.root.append(root);
       text = new MarkdownText(root, this.hooks.redraw);
       shown.texts.set(part, text);
@@ -254,7 +271,7 @@ const STEPS = {
   },
   "hermes.tool.progress": (panel, event) => {
     const card = panel.tool(event.call_id, "tool");
-    card.setOutput(card.output.textContent + event.text);
+    card.setOutput(card.output.textContent + inOrder(event.text));
   },
   "hermes.tool.finished": (panel, event) => panel.tool(event.call_id, event.name).ended(event.status, event.duration_ms),
   "hermes.approval.requested": (panel, event, at) => {

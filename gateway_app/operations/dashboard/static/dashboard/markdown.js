@@ -6,6 +6,8 @@ const COPIED_MS = 1500;
 const SMOOTH_MS = 60; // of two frames; slower ones are spread out
 const SLOWER = 3;
 const LONG_CHARS = 50_000;
+const HEADING = ":scope > h2, :scope > h3"; // of a message or a turn
+const HEADING_LEVEL = 3; // where a text has none
 const REFERENCES = /^ {0,3}\[[^\]\n]+\]:/m; // they may change text before them
 
 // One worker for all texts of the page. It is replaced when a text takes too long.
@@ -15,13 +17,13 @@ class Parser {
   }
 
   // The HTML of a text; null if it is to stay as it is.
-  parse(text) {
-    const parsed = this.waiting.then(() => this.ask(text));
+  parse(source) {
+    const parsed = this.waiting.then(() => this.ask(source));
     this.waiting = parsed;
     return parsed;
   }
 
-  async ask(text) {
+  async ask(source) {
     this.worker ??= await started(); // a busy machine may need long for that
     if (!this.worker) return null;
     return new Promise((resolve) => {
@@ -31,7 +33,7 @@ class Parser {
         resolve(null);
       }, PARSE_MS);
       this.worker.onmessage = ({ data }) => { clearTimeout(timer); resolve(data); };
-      this.worker.postMessage(text);
+      this.worker.postMessage(source);
     });
   }
 }
@@ -54,6 +56,7 @@ export class MarkdownText {
     this.redraw = redraw;
     this.source = root.textContent;
     this.settledAt = 0; // where in the source the last block begins
+    this.levels = []; // of the headings before it
     this.open = []; // the nodes of that block
     this.isDrawn = false;
     this.isPlain = false;
@@ -71,6 +74,7 @@ export class MarkdownText {
     await this.draw();
     if (this.isPlain || !REFERENCES.test(this.source)) return;
     this.settledAt = 0;
+    this.levels = [];
     await this.draw();
   }
 
@@ -93,7 +97,10 @@ export class MarkdownText {
   }
 
   async drawOnce() {
-    const parsed = await parser.parse(this.source.slice(this.settledAt));
+    const heading = this.root.closest("article")?.querySelector(HEADING);
+    const below = heading ? Number(heading.tagName.slice(1)) : HEADING_LEVEL;
+    const text = this.source.slice(this.settledAt);
+    const parsed = await parser.parse({ text, below, levels: this.levels });
     const began = performance.now();
     this.redraw(() => this.show(parsed));
     await frame();
@@ -116,6 +123,7 @@ export class MarkdownText {
     this.open = [...open.childNodes];
     this.root.append(nodes(parsed.settled), open);
     this.settledAt += parsed.openAt;
+    this.levels = parsed.levels;
   }
 
   stayPlain() {

@@ -3,7 +3,7 @@ import "./vendor/markdown-it.umd.min.js";
 
 const MAX_NESTING = 100; // markdown-it drops what is nested deeper
 const MAX_TAGS = 50_000; // a page with more of them becomes slow
-const HEADINGS_BELOW = 3; // a message is under an h3 of its page
+const LOWEST_HEADING = 6;
 const WEB_LINK = /^(?:https?:\/\/|mailto:)/i;
 const SHOWN_IMAGE = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-z0-9+/=]+$/i;
 
@@ -43,14 +43,19 @@ Object.assign(markdown.renderer.rules, {
     const words = escapeHtml(name || source);
     return token.meta.isLinked ? words : `<a ${leads(source)}>${words}</a>`;
   },
-  heading_open: (tokens, index) => `<${heading(tokens[index])}>`,
-  heading_close: (tokens, index) => `</${heading(tokens[index])}>\n`,
+  heading_open(tokens, index, settings, env) {
+    const own = Number(tokens[index].tag.slice(1));
+    env.levels = [...env.levels.filter((level) => level < own), own];
+    return `<${heading(env)}>`;
+  },
+  heading_close: (tokens, index, settings, env) => `</${heading(env)}>\n`,
   th_open: (tokens, index) => cell(tokens[index]),
   td_open: (tokens, index) => cell(tokens[index]),
 });
 
-function heading(token) {
-  return `h${Math.min(6, Number(token.tag.slice(1)) + HEADINGS_BELOW)}`;
+// One step below the heading that it belongs to, whatever its number is: a screen reader lists them.
+function heading(env) {
+  return `h${Math.min(LOWEST_HEADING, env.below + env.levels.length)}`;
 }
 
 // The policy of the pages allows no style attributes.
@@ -67,16 +72,18 @@ function lineStart(text, line) {
 
 // The last block may still change while the text grows; those before it are settled.
 // Null is a text that stays as it was written.
-function render(text) {
-  const env = {};
+// below: the number of the heading that the text is under; levels: of the headings before the text
+function render({ text, below, levels }) {
+  const env = { below, levels };
   const tokens = markdown.parse(text, env);
   if (tokens.some((token) => token.level >= MAX_NESTING - 1)) return null;
   const last = tokens.findLastIndex((token) => token.level === 0 && token.nesting >= 0);
-  if (last < 0) return { settled: "", open: "", openAt: 0 };
+  if (last < 0) return { settled: "", open: "", openAt: 0, levels };
   const settled = markdown.renderer.render(tokens.slice(0, last), markdown.options, env);
+  const settledLevels = env.levels;
   const open = markdown.renderer.render(tokens.slice(last), markdown.options, env);
   if (settled.split("<").length + open.split("<").length > MAX_TAGS) return null;
-  return { settled, open, openAt: lineStart(text, tokens[last].map[0]) };
+  return { settled, open, openAt: lineStart(text, tokens[last].map[0]), levels: settledLevels };
 }
 
 onmessage = ({ data }) => postMessage(render(data));

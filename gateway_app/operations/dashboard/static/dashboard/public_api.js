@@ -1,5 +1,5 @@
 // Requests of the playground to the public API, with a token that lasts an hour.
-import { refusal } from "./stream.js";
+import { errorOf, loggedOut } from "./stream.js";
 
 const page = document.getElementById("chat");
 const csrf = page.querySelector("[name=csrfmiddlewaretoken]").value;
@@ -11,7 +11,8 @@ async function bearer() {
   if (!token || Date.now() > tokenEnds - RENEW_MS) {
     const headers = { "X-CSRFToken": csrf };
     const answer = await fetch(page.dataset.tokenUrl, { method: "POST", headers });
-    if (!answer.ok) throw new Error("You are logged out. Open this page again to log in.");
+    if (answer.status === 401 || answer.status === 403) throw loggedOut();
+    if (!answer.ok) throw await errorOf(answer);
     const given = await answer.json();
     token = given.token;
     tokenEnds = Date.now() + given.expires_in * 1000;
@@ -19,10 +20,17 @@ async function bearer() {
   return token;
 }
 
-export async function api(path, options = {}) {
+async function ask(path, options) {
   const own = { Authorization: `Bearer ${await bearer()}`, "Content-Type": "application/json" };
-  const answer = await fetch(path, { ...options, headers: { ...own, ...options.headers } });
+  return fetch(path, { ...options, headers: { ...own, ...options.headers } });
+}
+
+export async function api(path, options = {}) {
+  let answer = await ask(path, options);
+  if (answer.status === 401) {
+    token = null; // it ended early: with the login, or with the rights of the user
+    answer = await ask(path, options);
+  }
   if (answer.ok) return answer;
-  const body = await answer.json().catch(() => null);
-  throw refusal(body?.error?.message || `The server answered ${answer.status}.`, answer.status);
+  throw await errorOf(answer);
 }

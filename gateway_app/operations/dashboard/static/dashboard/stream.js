@@ -5,10 +5,18 @@ const RETRY_MS = 500;
 const MAX_RETRY_MS = 5000;
 const SILENT_MS = 30_000; // the server sends a comment every 10 s
 
-export const refusal = (message, status) => Object.assign(new Error(message), { status });
+const LOGGED_OUT = "You are logged out. Open this page again to log in.";
 
-// What the server refuses: it would refuse it again.
-const isFinal = (error) => error.status && error.status < 500;
+// isFinal: the server would refuse it again
+export const refusal = (message, status, isFinal = status < 500) => Object.assign(new Error(message), { status, isFinal });
+export const loggedOut = () => refusal(LOGGED_OUT, 401);
+
+// The error that an answer of the server is, in the server's words.
+export async function errorOf(answer) {
+  const body = await answer.json().catch(() => null);
+  const isFinal = answer.status < 500 || answer.headers.get("x-should-retry") === "false";
+  return refusal(body?.error?.message || `The server answered ${answer.status}.`, answer.status, isFinal);
+}
 
 function parsed(frame) {
   const found = { id: null, event: "message", data: "" };
@@ -57,8 +65,9 @@ export async function follow({ open, take, isOver, away }) {
     const received = connection(open);
     for (;;) {
       const { done, value } = await received.next().catch((error) => {
-        if (isFinal(error)) throw error;
-        return { done: true };
+        if (!error.isFinal) return { done: true };
+        away(false);
+        throw error;
       });
       if (done) break;
       away(false);
