@@ -228,12 +228,12 @@ class _Turn:
         self._is_refused = False
         self._pending = answer.calls()
         self._called += len(self._served())
-        self._call = follow(self._call, answer)
         self._notes = finished.notes
         if finished.is_cut_short or not self._pending:
-            self._end(
-                finished, is_empty=not any(item_text(item).strip() for item in answer.items())
-            )
+            is_empty = not any(item_text(item).strip() for item in answer.items())
+            self._end(finished, is_empty=is_empty)
+        if self.end is None:
+            self._call = follow(self._call, answer)
 
     async def run_tools(
         self, run_tool: RunTool, ask_consent: AskConsent

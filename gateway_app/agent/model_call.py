@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from gateway_app.agent.approval_items import OWN_LABEL
@@ -43,6 +43,7 @@ MAX_ITERATIONS = 90  # of one turn; each asks the model once
 
 # Models name a tool as their training data did: with a namespace, and Kimi with the call's number.
 _NAMESPACED = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
+MAX_WIRE_NAMES = 1_000  # short ones that are kept: each request names all tools
 MAX_WIRE_NAME_CHARS = 64  # upstreams refuse a conversation with a longer one
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -108,9 +109,9 @@ class ModelCall:
         return [*[tool.spec for tool in self.tools], *self.client_tools]
 
     def wire_name(self, name: str) -> str:
-        is_clients = any(tool["name"] == name for tool in self.client_tools)
-        if is_clients:
-            return name
+        for tool in self.client_tools:
+            if tool["name"] == name:
+                return name
         return wire_name(name)
 
     def offered_names(self) -> list[str]:
@@ -256,11 +257,17 @@ def wire_name(name: str) -> str:
 
     A tool that the model made up may have any name: in a conversation it must be one they accept.
     """
-    safe = _UNSAFE_IN_NAMES.sub("_", name.replace(".", "-"))
-    if len(safe) <= MAX_WIRE_NAME_CHARS:
-        return safe
+    if len(name) <= MAX_WIRE_NAME_CHARS:
+        return _safe_name(name)
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{safe[: MAX_WIRE_NAME_CHARS - 9]}_{digest}"
+    shortened = _safe_name(name[: MAX_WIRE_NAME_CHARS - 9])
+    return f"{shortened}_{digest}"
+
+
+@lru_cache(MAX_WIRE_NAMES)
+def _safe_name(name: str) -> str:
+    """As long as the name."""
+    return _UNSAFE_IN_NAMES.sub("_", name.replace(".", "-"))
 
 
 class Provider(Protocol):

@@ -46,6 +46,17 @@ class Usage:
             is_estimated=True,
         )
 
+    def stored(self) -> dict[str, int]:
+        """For a log, which ``read`` takes."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+            "is_estimated": self.is_estimated,
+        }
+
     def as_wire(self) -> UsageBody:
         return {
             "input_tokens": self.input_tokens,

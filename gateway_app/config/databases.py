@@ -12,6 +12,11 @@ from gateway_app.config.home import make_private, temporary_home, why_not_writab
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
 POOLERS = ("none", "transaction")
+# A server that a partition cut off would keep the sessions for two hours, and then take no others.
+SERVER_KEEPALIVES = (
+    "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+)
+PREPARE_THRESHOLD = 5  # psycopg's own; Django turns it off, as some poolers lose what is prepared
 MAX_WAITING = 500  # requests for a connection of the pool; each holds a thread
 
 Database = dict[str, Any]
@@ -39,6 +44,7 @@ def _sqlite(database: Database) -> tuple[Database, str]:
     if reason:
         database["NAME"] = str(temporary_home(folder) / file.name)
     make_private(Path(database["NAME"]))
+    database["ENGINE"] = "responses_app.sqlite3"
     database["OPTIONS"] = {
         # A deferred transaction that reads and then writes fails at once, whatever the timeout.
         "transaction_mode": "IMMEDIATE",
@@ -56,6 +62,7 @@ def _postgresql(database: Database, timeout_secs: float, pool_size: int) -> Data
         "connect_timeout": max(2, math.ceil(timeout_secs)),  # libpq's minimum is 2 s
         "tcp_user_timeout": math.ceil(1000 * timeout_secs),
         "keepalives_idle": 30,
+        "prepare_threshold": PREPARE_THRESHOLD,
     }
     pool = {
         "min_size": 0,
@@ -73,4 +80,6 @@ def _pooled(database: Database, pooler: str) -> Database:
     if pooler == "transaction":
         database["DISABLE_SERVER_SIDE_CURSORS"] = True
         database["OPTIONS"]["prepare_threshold"] = None
+    else:
+        database["OPTIONS"].setdefault("options", SERVER_KEEPALIVES)
     return database

@@ -19,6 +19,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def http_url(host: str, port: int) -> str:
+    """The address of a server that listens there; of IPv6 in brackets."""
+    if ":" in host:
+        host = f"[{host}]"
+    return f"http://{host}:{port}"
+
+
 def read_allowed_hosts(given: str, host: str, public_url: str) -> list[str]:
     """The host names that a request may use: the comma-separated list, and the public one."""
     allowed = [name for name in given.split(",") if name]

@@ -31,7 +31,13 @@ def kept_secret(path: Path, prefix: str = "", random_bytes: int = 32) -> str:
             pass  # another process was first; its secret is read below
         finally:
             draft.unlink()
-    secret = path.read_text().strip()
+    try:
+        secret = path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{path} cannot be read: {error.strerror}. "
+            "Give it to the account that runs the server (chown)."
+        ) from error
     if not secret:
         raise ImproperlyConfigured(
             f"{path} is empty. Restore the secret from a backup, "

@@ -1,6 +1,7 @@
 """How long a model's server may be silent: a server of one's own may take its time."""
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 # A small machine reads a long prompt for minutes, and some servers send a call only when it is
@@ -8,11 +9,13 @@ from urllib.parse import urlsplit
 NEARBY_SECS = 1800.0
 PUBLIC_READ_SECS = 60.0
 PUBLIC_STALE_SECS = 180.0
+MAX_ADDRESSES = 256  # of servers; each request asks about those of its models
 # None of these exists in the public DNS. `host.docker.internal` and Kubernetes' names are among
 # them.
 _NEARBY_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
 
+@lru_cache(MAX_ADDRESSES)
 def is_nearby(url: str) -> bool:
     """Is the server on this machine or in a private network, by the looks of its address?
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
+from twisted.web.http_headers import Headers
 
 from gateway_app.server import refusals
 from gateway_app.server.body_admission import Head, check_key, recent_principal
@@ -130,6 +131,14 @@ class GatewayChannel(WriteLimitedChannel):
             self._read_deadline = self.callLater(settings.HERMES_HEAD_SECS, self.timeoutConnection)
         elif part is Part.BODY:
             self._read_deadline = self.callLater(settings.HERMES_BODY_SECS, self.timeoutConnection)
+
+    def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
+        """In one piece: Twisted checks and counts each part of each line."""
+        lines = [b"%b %b %b" % (version, code, reason)]
+        for name, values in headers.getAllRawHeaders():
+            for value in values:
+                lines.append(b"%b: %b" % (name, value))
+        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n")
 
     def lineLengthExceeded(self, line: bytes) -> None:
         if hasattr(self, "_command"):

@@ -35,6 +35,9 @@ class GatewayFactory(HTTPFactory):
         self.timeOut = settings.HERMES_IDLE_SECS
         self.unauthenticated = ByteBudget(settings.HERMES_UNAUTHENTICATED_BYTES)
 
+    def startFactory(self) -> None:
+        """Twisted's access log would be formatted for each request, and goes nowhere here."""
+
     def buildProtocol(self, addr: Any) -> Any:
         channel = super().buildProtocol(addr)
         channel.requestFactory = GatewayRequest

@@ -16,7 +16,23 @@ class PromptTransport(tcp.Server):
     _tempDataBuffer: list[bytes]
     _is_waiting = False  # the event loop watches the socket
 
+    _is_held = False
+    _wants_to_write = False
+
+    def hold(self) -> None:
+        """What is written from here on is sent together, by ``release``."""
+        self._is_held = True
+
+    def release(self) -> None:
+        self._is_held = False
+        if self._wants_to_write:
+            self._wants_to_write = False
+            self.startWriting()
+
     def startWriting(self) -> None:
+        if self._is_held:
+            self._wants_to_write = True
+            return
         if self._is_waiting:
             return
         if not self._may_send() or not self._send():

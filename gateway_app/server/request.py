@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from gateway_app.server import refusals
 from gateway_app.server.limits import UNAUTHENTICATED_BODY_BYTES
+from gateway_app.server.prompt_transport import PromptTransport
 from responses_app.http.cors import Headers
 from responses_app.http.principals import Principal
 from responses_app.protocol.errors import ApiError, BodyTooLarge, InternalError
@@ -117,6 +118,18 @@ class GatewayRequest(WebRequest):
             return False
         key = headers[b"sec-websocket-key"].strip()
         return HANDSHAKE_KEY.fullmatch(key) is not None
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        """The head of a response, its first piece and its end are sent at once if they come together."""
+        transport = getattr(self.channel, "transport", None)
+        if not isinstance(transport, PromptTransport):
+            super().handle_reply(message)
+            return
+        transport.hold()
+        try:
+            super().handle_reply(message)
+        finally:
+            transport.release()
 
     def write_piece(self, piece: bytes) -> None:
         """A part of the body of a response that has started; nothing if the client is gone."""

@@ -5,14 +5,20 @@ Django builds the SQL of a query anew each time, which takes longer than the dat
 
 import inspect
 from asyncio import _get_running_loop
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
+import orjson
 from django.core.exceptions import SynchronousOnlyOperation, ValidationError
-from django.db import DEFAULT_DB_ALIAS, connections, models
+from django.db import DEFAULT_DB_ALIAS, models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 from django.db.models.sql.compiler import SQLCompiler
+
+from responses_app.models.statements import run_statement, thread_database
 
 Field: TypeAlias = "models.Field[Any, Any]"
 
@@ -22,12 +28,10 @@ _NUMBER = 2_147_480_000  # fits the smallest integer column
 
 
 @dataclass(frozen=True)
-class _Statement:
+class Statement:
     sql: str
     values: list[Any]  # adapted to the database; a placeholder where an argument belongs
     arguments: list[int | None]  # for each value the number of its argument
-    compiler: SQLCompiler
-    converters: dict[int, Any]
 
     def bound(self, given: Sequence[Any]) -> list[Any]:
         bound = list(self.values)
@@ -38,23 +42,43 @@ class _Statement:
         return bound
 
 
-class CompiledQuery:
-    """The rows of ``build(*arguments)``; the arguments are texts or integers, as it declares them."""
+@dataclass(frozen=True)
+class _Query(Statement):
+    compiler: SQLCompiler
+    converters: dict[int, Any]
 
-    def __init__(self, build: Callable[..., "models.QuerySet[Any, Any]"]) -> None:
+
+class CompiledQuery:
+    """The rows of ``build(*arguments)``; the arguments are texts or integers, as it declares them.
+
+    Unless they are converted, SQLite's rows have numbers for truth values, and texts for times.
+    """
+
+    def __init__(
+        self, build: Callable[..., "models.QuerySet[Any, Any]"], *, is_converted: bool = True
+    ) -> None:
         self._build = build
-        self._statements: dict[str, _Statement] = {}  # by the kind of database
+        self._is_converted = is_converted
+        self._statements: dict[str, _Query] = {}  # by the kind of database
+
+    @contextmanager
+    def executed(self, *arguments: str | int) -> Iterator[CursorWrapper]:
+        """For rows that are fetched in parts, as the database returns them."""
+        database = thread_database()
+        statement = self.statement(database)
+        with database.cursor() as cursor:
+            cursor.execute(statement.sql, statement.bound(arguments))
+            yield cursor
 
     def rows(self, *arguments: str | int) -> list[tuple[Any, ...]]:
         if _get_running_loop() is not None:
             # Django raises this too, once it has made a connection for the task that asks.
             raise SynchronousOnlyOperation("The event loop waits for no query.")
-        database = connections[DEFAULT_DB_ALIAS]
+        database = thread_database()
         statement = self.statement(database)
-        with database.cursor() as cursor:
-            cursor.execute(statement.sql, statement.bound(arguments))
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-        if found and statement.converters:
+        found: list[tuple[Any, ...]]
+        found, _ = run_statement(database, statement.sql, statement.bound(arguments))
+        if found and statement.converters and self._is_converted:
             converted = statement.compiler.apply_converters(found, statement.converters)
             found = [tuple(row) for row in converted]
         return found
@@ -68,32 +92,26 @@ class CompiledQuery:
     def instance(self, *arguments: str | int) -> Any:
         """The first row of a query for whole models; None if there is no row."""
         for row in self.rows(*arguments):
-            model = self.statement(connections[DEFAULT_DB_ALIAS]).compiler.query.model
+            model = self.statement(thread_database()).compiler.query.model
             assert model is not None
             names = [field.attname for field in model._meta.concrete_fields]
             return model.from_db(DEFAULT_DB_ALIAS, names, row)
         return None
 
-    def statement(self, database: BaseDatabaseWrapper) -> "_Statement":
+    def statement(self, database: BaseDatabaseWrapper) -> _Query:
         found = self._statements.get(database.vendor)
         if found is None:
             found = self._statements[database.vendor] = self._compile(database)
         return found
 
-    def _compile(self, database: BaseDatabaseWrapper) -> _Statement:
-        placeholders: dict[str | int, int] = {}
-        for number, parameter in enumerate(inspect.signature(self._build).parameters.values()):
-            if parameter.annotation is int:
-                placeholders[_NUMBER + number] = number
-            else:
-                placeholders[_TEXT.format(number=number)] = number
+    def _compile(self, database: BaseDatabaseWrapper) -> _Query:
+        placeholders = placeholders_of(self._build)
         compiler = self._build(*placeholders).query.get_compiler(connection=database)
         sql, values = compiler.as_sql()
-        arguments = [_argument(value, placeholders) for value in values]
-        assert set(placeholders.values()) <= set(arguments), "an argument is not in the statement"
+        arguments = bind_arguments(values, placeholders)
         selected = [column for column, _, _ in compiler.select]
         converters = compiler.get_converters(selected)
-        return _Statement(sql, list(values), arguments, compiler, converters)
+        return _Query(sql, list(values), arguments, compiler, converters)
 
 
 def column_name(field: Field, database: BaseDatabaseWrapper) -> str:
@@ -117,17 +135,46 @@ class Column:
                 continue  # the field takes no such value
             if adapted is sample:
                 self.unchanged.add(type(sample))
+        is_time = isinstance(field, models.DateTimeField)
+        # SQLite has no types for times and for JSON: they are text, times in UTC.
+        is_sqlite = database.vendor == "sqlite"
+        self._is_time_text = is_time and is_sqlite and database.timezone is UTC
+        self._is_json_text = is_sqlite and isinstance(field, models.JSONField)
 
     def adapted(self, value: Any, database: BaseDatabaseWrapper) -> Any:
-        if type(value) in self.unchanged:
+        kind = type(value)
+        if kind in self.unchanged:
             return value
-        return self.field.get_db_prep_save(value, database)
+        if self._is_time_text and kind is datetime and value.tzinfo is UTC:
+            return str(value.replace(tzinfo=None))
+        if self._is_json_text and kind in (dict, list, tuple):
+            with suppress(orjson.JSONEncodeError):  # numbers that only Python's own encoder takes
+                return orjson.dumps(value).decode()
+        adapted = self.field.get_db_prep_save(value, database)
+        if adapted is value and isinstance(value, str):
+            self.unchanged.add(kind)  # a choice of a list
+        return adapted
 
 
-def _argument(value: Any, placeholders: dict[str | int, int]) -> int | None:
-    if isinstance(value, str | int):
-        return placeholders.get(value)
-    return None
+def placeholders_of(build: Callable[..., Any]) -> dict[str | int, int]:
+    """One for each argument, with its number."""
+    placeholders: dict[str | int, int] = {}
+    for number, parameter in enumerate(inspect.signature(build).parameters.values()):
+        if parameter.annotation is int:
+            placeholders[_NUMBER + number] = number
+        else:
+            placeholders[_TEXT.format(number=number)] = number
+    return placeholders
+
+
+def bind_arguments(values: Sequence[Any], placeholders: dict[str | int, int]) -> list[int | None]:
+    """For each value the number of the argument that it stands for."""
+    arguments: list[int | None] = []
+    for value in values:
+        is_plain = isinstance(value, str | int)
+        arguments.append(placeholders.get(value) if is_plain else None)
+    assert set(placeholders.values()) <= set(arguments), "an argument is not in the statement"
+    return arguments
 
 
 class CompiledUpdate:
@@ -144,11 +191,10 @@ class CompiledUpdate:
         increments: Mapping[str, int] | None = None,
     ) -> int:
         """How many rows it changed; ``increments`` are added to their columns."""
-        database = connections[DEFAULT_DB_ALIAS]
+        database = thread_database()
         sql, parameters = self._prepared(database, arguments, values, increments or {})
-        with database.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            return int(cursor.rowcount)
+        _, count = run_statement(database, sql, parameters)
+        return count
 
     def returning(
         self,
@@ -158,11 +204,10 @@ class CompiledUpdate:
         increments: Mapping[str, int],
     ) -> Any:
         """The new value of a column of the row that it changed; None if there is no row."""
-        database = connections[DEFAULT_DB_ALIAS]
+        database = thread_database()
         sql, parameters = self._prepared(database, arguments, values, increments)
-        with database.cursor() as cursor:
-            cursor.execute(f"{sql} RETURNING {database.ops.quote_name(column)}", parameters)
-            changed = cursor.fetchall()
+        returning = f"{sql} RETURNING {database.ops.quote_name(column)}"
+        changed, _ = run_statement(database, returning, parameters)
         if not changed:
             return None
         return changed[0][0]

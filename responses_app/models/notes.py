@@ -20,6 +20,12 @@ class NoteQuerySet(models.QuerySet["Note"]):
             return notes.filter(session_id=session_id)
         return notes.filter(session_key=session_key)
 
+    def visible_in(self, owner_id: int, session_id: int, session_key: str) -> "NoteQuerySet":
+        """Of both kinds, in their order: what a turn of this session begins with."""
+        entry = models.Q(kind=NoteKind.TODO, session_id=session_id)
+        memory = models.Q(kind=NoteKind.MEMORY, session_key=session_key)
+        return self.filter(entry | memory, owner_id=owner_id).order_by("pk")
+
 
 class Note(models.Model):
     """What a model wrote down with its tools ``todo`` and ``memory``."""

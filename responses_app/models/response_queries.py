@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -12,6 +13,7 @@ from django.db.models.lookups import GreaterThan, LessThanOrEqual
 from django.utils import timezone
 
 from responses_app.models.compiled import CompiledUpdate
+from responses_app.models.compiled_move import CompiledMove
 from responses_app.models.segments import FORMAT_VERSION, EventSegment
 from responses_app.protocol.status import LEGAL_ORIGINS, TERMINAL, Status
 
@@ -48,7 +50,7 @@ def work_states() -> dict[str, Q]:
     }
 
 
-def _newest_format() -> Coalesce:
+def newest_format() -> Coalesce:
     """The format of the last segment: a version that does not know it appends nothing."""
     log = EventSegment.objects.filter(response=OuterRef("pk")).order_by("-first_position")
     return Coalesce(Subquery(log.values("format_version")[:1]), FORMAT_VERSION)
@@ -97,15 +99,7 @@ class ResponseQuerySet(models.QuerySet["Response"]):
         The old attempt is compared too: with only the lease in the condition, two PostgreSQL
         workers that both waited for the row lock would both win.
         """
-        mine = self.claimable(owner).filter(pk=response_id, attempt=attempt)
-        claimed = mine.update(
-            attempt=attempt + 1,
-            lease_owner=owner,
-            lease_until=Now() + lease,
-            parked_until=None,
-            started_at=Coalesce(F("started_at"), Now()),
-        )
-        return claimed == 1
+        return _claim(lease).execute(response_id, attempt, owner) == 1
 
     def renew(self, owner: str, attempts: dict[str, int], lease: timedelta) -> dict[str, bool]:
         """Extend the leases of an owner; returns for each response whether to cancel it.
@@ -149,10 +143,10 @@ class ResponseQuerySet(models.QuerySet["Response"]):
 
     def in_known_format(self) -> "ResponseQuerySet":
         """Without logs of a newer version, which could not read what this one appends."""
-        return self.filter(LessThanOrEqual(_newest_format(), FORMAT_VERSION))
+        return self.filter(LessThanOrEqual(newest_format(), FORMAT_VERSION))
 
     def in_newer_format(self) -> "ResponseQuerySet":
-        return self.filter(GreaterThan(_newest_format(), FORMAT_VERSION))
+        return self.filter(GreaterThan(newest_format(), FORMAT_VERSION))
 
     def _free(self, *, is_crash: bool) -> int:
         lost = Case(When(lease_until__isnull=False, then=int(is_crash)), default=0)
@@ -219,6 +213,25 @@ def _make_move(to: Status) -> CompiledUpdate:
 
 
 _moves = {to: _make_move(to) for to in LEGAL_ORIGINS}
+
+
+@lru_cache(maxsize=8)
+def _claim(lease: timedelta) -> CompiledMove:
+    def rows(response_id: str, attempt: int, owner: str) -> models.QuerySet[Any, Any]:
+        claimable = apps.get_model("responses_app", "Response").objects.claimable(owner)
+        mine: models.QuerySet[Any, Any] = claimable.filter(pk=response_id, attempt=attempt)
+        return mine
+
+    def values(_response_id: str, _attempt: int, owner: str) -> dict[str, Any]:
+        return {
+            "attempt": F("attempt") + 1,
+            "lease_owner": owner,
+            "lease_until": Now() + lease,
+            "parked_until": None,
+            "started_at": Coalesce(F("started_at"), Now()),
+        }
+
+    return CompiledMove(rows, values)
 
 
 def _newest_access(response_ids: list[str], times: Mapping[str, datetime] | None) -> Greatest:

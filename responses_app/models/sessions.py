@@ -31,7 +31,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
             found = _session_with_id.instance(owner_id, public_id)
         if found is not None:
             return found
-        session = self.model(
+        session: Session = _session_insert.new(
             owner_id=owner_id, public_id=public_id or new_session_id(), source=source
         )
         if _session_insert.insert_if_new(session):
@@ -60,12 +60,14 @@ class SessionQuerySet(models.QuerySet["Session"]):
             raise SessionNotFound(str(public_id))
         return int(turn)
 
-    def add_usage(self, pk: int, usage: UsageBody) -> None:
+    def add_usage(self, pk: int, usage: UsageBody) -> int:
+        """Returns how many turns the session has; 0 if it is gone."""
         added = {
             "input_tokens": usage["input_tokens"],
             "output_tokens": usage["output_tokens"],
         }
-        _session_update.execute([pk], {"last_active_at": timezone.now()}, added)
+        changes = {"last_active_at": timezone.now()}
+        return int(_session_update.returning("turn_count", [pk], changes, added) or 0)
 
 
 class Session(models.Model):

@@ -20,6 +20,7 @@ class ToolStatus(models.TextChoices):
 
 UNKNOWN_TOOL = "unknown"  # the name in the ledger of a tool that the server does not have
 OPEN_CALLS = (ToolStatus.RUNNING, ToolStatus.AWAITING_APPROVAL)
+UNSTARTED_CALLS = (ToolStatus.AWAITING_APPROVAL, ToolStatus.DENIED)
 
 
 class Decision(models.TextChoices):
@@ -165,6 +166,10 @@ class ToolEvent(models.Model):
     @property
     def is_over(self) -> bool:
         return self.status not in OPEN_CALLS
+
+    @property
+    def has_started(self) -> bool:
+        return self.status not in UNSTARTED_CALLS
 
     @property
     def image_urls(self) -> tuple[str, ...]:

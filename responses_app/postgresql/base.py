@@ -8,6 +8,7 @@ from psycopg_pool import ConnectionPool
 
 from responses_app.postgresql import driver
 from responses_app.postgresql.driver import LimitedConnection
+from responses_app.postgresql.limits import session_options
 from responses_app.postgresql.outage import outage
 from responses_app.postgresql.pool import RequestPool
 
@@ -19,13 +20,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
     is_limited = False
     is_pooled = False
     may_probe = False
+    lock_wait_secs: float | None = None  # where no other thread uses the session
     _connection_pools: dict[str, ConnectionPool[Any]] = {}
 
-    def limit_waits(self, *, is_pooled: bool = False, may_probe: bool = False) -> None:
+    def limit_waits(
+        self,
+        *,
+        is_pooled: bool = False,
+        may_probe: bool = False,
+        lock_wait_secs: float | None = None,
+    ) -> None:
         """Before this thread's first query."""
         self.is_limited = True
         self.is_pooled = is_pooled
         self.may_probe = may_probe
+        is_behind_pooler = self.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]
+        if not is_behind_pooler:  # which gives the settings of a session to another
+            self.lock_wait_secs = lock_wait_secs
 
     @property
     def pool(self) -> ConnectionPool[Any] | None:
@@ -42,6 +53,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> LimitedConnection:
         if self.is_limited and not self.may_probe:
             outage.check()
+        if self.lock_wait_secs is not None:
+            limits = session_options(self.lock_wait_secs, conn_params.get("options", ""))
+            conn_params = conn_params | {"options": limits}
         connection: LimitedConnection = super().get_new_connection(conn_params)
         if self.is_limited:
             connection.limit_secs = settings.HERMES_DATABASE_TIMEOUT

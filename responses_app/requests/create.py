@@ -1,6 +1,7 @@
 """``POST /v1/responses``: from a JSON object to an admission."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.utils.module_loading import import_string
 from responses_app.http.principals import Principal
 from responses_app.protocol.context_limits import ContextLimits
 from responses_app.protocol.errors import InvalidRequest
+from responses_app.protocol.items import Item
 from responses_app.requests import options
 from responses_app.requests.client_options import PLAIN_OPTIONS, ClientOptions
 from responses_app.requests.fields import (
@@ -36,9 +38,10 @@ from responses_app.requests.model_name import model_name, resolve_model
 from responses_app.requests.structures import metadata
 from responses_app.requests.tool_choice import check_choice, is_hosted_choice, tool_choice
 from responses_app.requests.tools import added_tools, hosted_tool_names, tools
-from responses_app.services.lifecycle.admission import Admission
+from responses_app.services.lifecycle.admission import Admission, location
 from responses_app.services.profiles import find_profile
 
+_imported = cache(import_string)
 SERVICE_TIERS = ("auto", "default", "flex", "priority", "scale", "fast", "ultrafast")
 _passed_on = short_text(MAX_ID_CHARS).described("Passed on to the model.")
 
@@ -114,6 +117,7 @@ def read_create(
     tools_mode = chosen.tools_mode(echo.get("tools"), echo.get("tool_choice"), profile)
     ignored = [*_unsent_fields(model, given), *_ignored_fields(given, echo)]
     ignored += ignored_in_items(past, HISTORY) + ignored_in_items(items, "input")
+    ignored += _unseen_items(model, principal.owner_id, past, items)
     admission = Admission(
         owner_id=principal.owner_id,
         requested_by=principal.actor,
@@ -134,8 +138,6 @@ def read_create(
         is_stored=echo.get("store", True),
         is_background=echo.get("background", False),
     )
-    unseen = _unseen_items(admission)
-    admission = replace(admission, ignored=admission.ignored + unseen)
     return CreateRequest(admission, other.get("stream", False))
 
 
@@ -146,7 +148,7 @@ def without_input(body: dict[str, Any]) -> dict[str, Any]:
 
 def context_limits(model: str, requested: list[Any] | None, mode: str) -> ContextLimits:
     """Only the gateway knows its prompt, its tools and the window of the model."""
-    limits_of = import_string(settings.HERMES_CONTEXT_LIMITS)
+    limits_of = _imported(settings.HERMES_CONTEXT_LIMITS)
     limits: ContextLimits = limits_of(model, requested, mode)
     return limits
 
@@ -178,14 +180,15 @@ def _is_included(name: str) -> bool:
     return name == "message.input_image.image_url"
 
 
-def _unseen_items(admission: Admission) -> tuple[str, ...]:
+def _unseen_items(model: str, owner_id: int, past: list[Item], new: list[Item]) -> list[str]:
     """The items that no model gets; only the gateway knows which."""
-    find_unseen = import_string(settings.HERMES_UNSEEN_ITEMS)
-    unseen: set[int] = find_unseen(admission.model, admission.owner_id, admission.items)
+    items = past + new
+    find_unseen = _imported(settings.HERMES_UNSEEN_ITEMS)
+    unseen: set[int] = find_unseen(model, owner_id, items)
     names: list[str] = []
     for index in sorted(unseen):
-        names.append(f"{admission.location(index)} ({admission.items[index]['type']})")
-    return tuple(names)
+        names.append(f"{location(index, len(past))} ({items[index]['type']})")
+    return names
 
 
 def _unsent_fields(model: str, given: dict[str, Any]) -> tuple[str, ...]:
@@ -193,7 +196,7 @@ def _unsent_fields(model: str, given: dict[str, Any]) -> tuple[str, ...]:
     unknown = given.keys() - FIELDS.keys()
     if not unknown:
         return ()
-    unsent: set[str] = import_string(settings.HERMES_UNSENT_FIELDS)(model, unknown)
+    unsent: set[str] = _imported(settings.HERMES_UNSENT_FIELDS)(model, unknown)
     return tuple(sorted(unsent))
 
 

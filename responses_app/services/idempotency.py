@@ -73,7 +73,7 @@ def join_or_note(owner_id: int, identity: RequestIdentity, response_id: str) -> 
         if retried is not None:
             return _join(retried, response_id)
     expires_at = timezone.now() + RETRY_LIFETIME
-    noted = IdempotencyKey(
+    noted = _key_insert.new(
         owner_id=owner_id, digest=identity.digest, response_id=response_id, expires_at=expires_at
     )
     _key_insert.insert(noted)

@@ -1,6 +1,6 @@
 """Notes of models: todo lists of sessions, and memories of owners."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -9,6 +9,7 @@ from responses_app.eventlog import Fenced
 from responses_app.models import Note, NoteKind, Response, Session
 from responses_app.models.compiled import CompiledQuery
 
+NO_SESSION = 0  # no row has this key
 Change = Callable[[Sequence[str]], Sequence[str]]
 
 
@@ -21,30 +22,22 @@ def read_notes(row: Response) -> dict[str, list[str]]:
 
 def notes_in(owner_id: int, session_id: int | None, session_key: str) -> dict[str, list[str]]:
     """For the turns of a session; None is one that is still to begin."""
-    entries: Iterable[tuple[str]] = ()
-    if session_id is not None:
-        entries = _todo_entries.rows(owner_id, session_id)
-    memories = _memories.rows(owner_id, session_key)
-    return {
-        str(NoteKind.TODO): [text for (text,) in entries],
-        str(NoteKind.MEMORY): [text for (text,) in memories],
-    }
+    found: dict[str, list[str]] = {str(kind): [] for kind in NoteKind}
+    for kind, text in _visible_notes.rows(owner_id, session_id or NO_SESSION, session_key):
+        found[kind].append(text)
+    return found
 
 
 def read_notes_of_kind(row: Response, kind: str) -> list[str]:
     return read_notes(row).get(kind, [])
 
 
-def _todo_of(owner_id: int, session_id: int) -> QuerySet[Note, Any]:
-    return Note.objects.in_scope(NoteKind.TODO, owner_id, session_id, "").values_list("text")
+def _visible(owner_id: int, session_id: int, session_key: str) -> QuerySet[Note, Any]:
+    notes = Note.objects.visible_in(owner_id, session_id, session_key)
+    return notes.values_list("kind", "text")
 
 
-def _memories_of(owner_id: int, session_key: str) -> QuerySet[Note, Any]:
-    return Note.objects.in_scope(NoteKind.MEMORY, owner_id, 0, session_key).values_list("text")
-
-
-_todo_entries = CompiledQuery(_todo_of)
-_memories = CompiledQuery(_memories_of)
+_visible_notes = CompiledQuery(_visible)
 
 
 def change_notes(row: Response, kind: str, change: Change) -> list[str]:

@@ -1,5 +1,6 @@
 """What was read a moment ago is not read again, and never hides a change of this process."""
 
+import asyncio
 import threading
 
 import pytest
@@ -10,7 +11,8 @@ from django.db import connection, transaction
 from responses_app.eventlog.store import EventStore
 from responses_app.http.principals import authenticate
 from responses_app.models import ApiKey, Profile
-from responses_app.models.recent import RecentlyRead
+from responses_app.models import recent as recent_module
+from responses_app.models.recent import FRESH_SECS, RENEWED_SECS, RecentlyRead
 from responses_app.protocol.errors import Unauthenticated
 from responses_app.services.keys import revoke_key
 from responses_app.services.profiles import find_profile, models_of_key
@@ -103,3 +105,29 @@ async def test_the_event_loop_answers_what_is_known_and_a_thread_the_rest(store:
     for _ in range(2):
         assert await store.database.look_up(query) == "stored"
     assert [name.startswith("database-reader") for name in threads] == [False, True, False]
+
+
+async def test_what_is_in_use_is_read_again_before_a_request_has_to_wait(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(recent_module, "monotonic", lambda: clock[0])
+    recent: RecentlyRead[str, int] = RecentlyRead()
+    reads: list[str] = []
+
+    def read() -> int:
+        reads.append(threading.current_thread().name)
+        return len(reads)
+
+    def query() -> int:
+        return recent.get("used", read)
+
+    assert recent.get("idle", lambda: 0) == 0
+    assert await store.database.look_up(query) == 1
+    clock[0] = RENEWED_SECS + 0.01
+    assert await store.database.look_up(query) == 1
+    await asyncio.gather(*store.database._background)
+    assert [name.startswith("database-reader") for name in reads] == [False, True]
+    clock[0] = FRESH_SECS + 0.01
+    assert await store.database.look_up(query) == 2
+    assert recent.get("idle", lambda: 1) == 1

@@ -6,16 +6,19 @@ import gc
 import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from typing import Any
 
+import aiohttp
 import httpx2
 import pytest
 
 from gateway_app.agent.events import ModelFailed
 from tests.support.addresses import LOOPBACK
-from tests.support.model_stub import Answer, Finish, Gate, Text
+from tests.support.model_stub import Answer, Finish, Gate, ModelStub, Text
 from tests.support.providers import CALL, Providers, failed_round, record_round
 
 MODE = "chat_completions"
+REQUESTS = (httpx2.Request, aiohttp.Payload)
 LONG_TEXT = "x" * 8_000_000  # more than the buffers of both sides hold
 
 
@@ -73,16 +76,58 @@ async def test_credentials_of_an_address_and_of_a_proxy_are_sent_apart(
 
 
 async def test_a_request_is_not_kept_while_its_answer_is_read(providers: Providers) -> None:
-    gate = threading.Event()
-    providers.stub.play(Text("a"), Gate(gate), Text("b"), Finish())
-    async with aclosing(providers.provider(MODE).stream(CALL)) as events:
-        await anext(events)
-        gc.collect()
-        kept = [found for found in gc.get_objects() if isinstance(found, httpx2.Request)]
-        gate.set()
-        rest = [event async for event in events]
-    assert rest
-    assert kept == []
+    """Neither the first, which the SDK builds, nor the next, which repeats its head."""
+    provider = providers.provider(MODE)
+    for _ in range(2):
+        gate = threading.Event()
+        providers.stub.play(Text("a"), Gate(gate), Text("b"), Finish())
+        async with aclosing(provider.stream(CALL)) as events:
+            await anext(events)
+            gc.collect()
+            kept = [found for found in gc.get_objects() if isinstance(found, REQUESTS)]
+            gate.set()
+            rest = [event async for event in events]
+        assert rest
+        assert kept == []
+
+
+async def test_a_request_that_repeats_a_head_is_sent_as_the_first(providers: Providers) -> None:
+    options = {"query": {"version": "1"}, "extra_headers": {"X-Team": "blue"}}
+    provider = providers.provider(MODE, options=options)
+    for _ in range(2):
+        await record_round(provider)
+    first, second = providers.stub.asked
+    assert (first.path, first.body, first.headers) == (second.path, second.body, second.headers)
+    assert first.connection == second.connection
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(307, b"", {"Location": "http://models.example.com/v1"}),
+        Answer(429, b'{"error": {"message": "slower"}}', {"Retry-After": "3"}),
+        Answer(400, b"no JSON"),
+    ],
+)
+async def test_a_request_that_repeats_a_head_fails_as_the_first(providers: Providers, answer: Answer) -> None:
+    failures: list[dict[str, Any]] = []
+    provider = providers.provider(MODE)
+    for has_answered in (False, True):
+        if has_answered:
+            await record_round(provider)
+        providers.stub.play(answer)
+        with pytest.raises(ModelFailed) as failed:
+            await record_round(provider, retries=0)
+        failures.append(vars(failed.value))
+    assert failures[0] == failures[1]
+
+
+async def test_a_server_that_goes_away_after_an_answer_is_reported(providers: Providers) -> None:
+    with ModelStub() as stub:
+        provider = providers.provider(MODE, base_url=stub.url)
+        await record_round(provider)
+    with pytest.raises(ModelFailed, match="cannot be reached: the server closed the connection"):
+        await record_round(provider, retries=0)
 
 
 async def test_the_time_between_two_reads_is_no_silence(providers: Providers) -> None:

@@ -33,6 +33,16 @@ from responses_app.streaming.renderers import LogView
 Frames = list[bytes]
 Fields = dict[str, Any]
 _MARK = "\ue000"
+# They repeat what the chunks before them have sent, which may be long: these are not parsed.
+_REPEATING = (
+    events.TEXT_DONE,
+    events.REFUSAL_DONE,
+    events.PART_DONE,
+    events.REASONING_DONE,
+    events.SUMMARY_DONE,
+    events.SUMMARY_PART_DONE,
+)
+_WITHOUT_CHUNK = tuple([b"event: %b\n" % kind.encode() for kind in _REPEATING])
 
 
 class ChatView(LogView):
@@ -55,10 +65,10 @@ class ChatView(LogView):
         for segment in segments:
             for frame in split_frames(segment.data):
                 text = encoded_text(frame)
-                if text is None or self._is_over or self._dropped:
-                    frames += self._frames(decode_frame(frame))
-                else:
+                if text is not None and not self._is_over and not self._dropped:
                     frames.append(b"%b%b%b" % (self._before_text, text, self._behind_text))
+                elif not frame.startswith(_WITHOUT_CHUNK):
+                    frames += self._frames(decode_frame(frame))
         return b"".join(frames)
 
     def _frames(self, event: Event) -> Frames:

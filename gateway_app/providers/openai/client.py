@@ -18,6 +18,7 @@ from gateway_app.config.presets.facts import Preset
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.upstream_limits import is_nearby
 from gateway_app.providers.openai.errors import MAX_MESSAGE_CHARS, refusal
+from gateway_app.providers.openai.requests import Requests
 from gateway_app.providers.openai.sse import (
     MAX_ANSWER_BYTES,
     Batch,
@@ -27,13 +28,11 @@ from gateway_app.providers.openai.sse import (
     cut_off,
     parse,
 )
-from gateway_app.providers.openai.transport import BODY, ResponseBody, Transport
+from gateway_app.providers.openai.transport import ResponseBody, Transport
 from gateway_app.providers.openai.watchdog import Watchdog
 
 Opening = AbstractAsyncContextManager[ResponseBody]
 
-# Makes the SDK hand over an answer unread, as its ``with_streaming_response`` does.
-UNREAD = {"X-Stainless-Raw-Response": "stream"}
 # An answer that is not read to its end costs the connection; waiting for a slow server costs more.
 DRAIN_SECS = 0.25
 MIN_REDACTED_CHARS = 4  # a shorter key is no secret, and its letters are in every message
@@ -102,8 +101,9 @@ class UpstreamClient:
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
-        self.sdk = _sdk(upstream)
-        self._base_address = str(self.sdk.base_url)  # ends with a slash
+        transport = Transport(upstream.address)
+        self.sdk = _sdk(upstream, transport)
+        self._requests = Requests(self.sdk, transport)
         self._is_nearby = is_nearby(upstream.address)
         self._has_answered = False
         self._secrets = _secrets_of(upstream)
@@ -117,15 +117,8 @@ class UpstreamClient:
         await self.sdk.close()
 
     def open(self, path: str, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
-        """A POST, past the SDK's methods: they walk through every field they are given.
-
-        Its address is whole, its body encoded and its key, which only retries use, is empty:
-        otherwise the SDK would make all three for each request.
-        """
         content = orjson.dumps({"model": self.upstream.model} | body)
-        options: openai.RequestOptions = {"headers": headers | UNREAD, "idempotency_key": ""}
-        address = self._base_address + path
-        return unread(self.sdk.post(address, cast_to=object, content=content, options=options))
+        return opened(self._requests.post(path, content, headers))
 
     async def events(
         self,
@@ -217,10 +210,10 @@ def _secrets_of(upstream: Upstream) -> list[str]:
     return sorted(secrets, key=len, reverse=True)
 
 
-def _sdk(upstream: Upstream) -> AsyncOpenAI:
+def _sdk(upstream: Upstream, transport: Transport) -> AsyncOpenAI:
     # There is no read timeout here: it would also limit the wait for the first byte.
     http = httpx2.AsyncClient(
-        transport=Transport(upstream.address),
+        transport=transport,
         timeout=httpx2.Timeout(None, connect=upstream.connect_secs, write=upstream.write_secs),
     )
     sdk = AsyncOpenAI(
@@ -238,9 +231,8 @@ def _sdk(upstream: Upstream) -> AsyncOpenAI:
 
 
 @asynccontextmanager
-async def unread(sent: Awaitable[Any]) -> AsyncIterator[ResponseBody]:
-    """The body of an answer of the SDK alone: the rest would keep the request while it is read."""
-    body: ResponseBody = (await sent).http_response.extensions[BODY]
+async def opened(sent: Awaitable[ResponseBody]) -> AsyncIterator[ResponseBody]:
+    body = await sent
     try:
         yield body
     finally:
@@ -282,6 +274,8 @@ async def _batches(
 
 async def _drain(body: ResponseBody) -> None:
     """An answer that was read to its end leaves its connection to the next request."""
+    if body.is_at_end:
+        return
     try:
         async with asyncio.timeout(DRAIN_SECS):
             while await body.read():

@@ -59,6 +59,8 @@ def parse(data: bytes) -> Event:
         event = orjson.loads(data)
     except orjson.JSONDecodeError:
         event = _parse_leniently(data)
+    if b"error" not in data and isinstance(event, dict):  # most events
+        return event
     is_object = isinstance(event, dict)
     if not is_object or event.get("error") or "error" in (event.get("type"), event.get("object")):
         error = error_in(event)

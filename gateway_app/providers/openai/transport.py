@@ -8,9 +8,10 @@ import logging
 import os
 import socket
 import ssl
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -53,38 +54,31 @@ class Transport(httpx2.AsyncBaseTransport):
         self._fresh: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        with _httpx_errors():
-            received = await self._send(request)
-        response = _as_response(received)
-        if response.is_success:
-            return response
-        return await with_limited_error(response)
+        received = await self.send(RequestHead(request), request.content)
+        return await as_response(received)
 
     async def aclose(self) -> None:
         for session in (self._kept, self._fresh):
             if session is not None:
                 await session.close()
 
-    async def _send(self, request: httpx2.Request) -> aiohttp.ClientResponse:
-        limits: dict[str, float | None] = request.extensions.get("timeout", {})
-        headers = dict(request.headers)
-        headers.setdefault("accept-encoding", _ACCEPTED_ENCODINGS)
-        content = request.content
+    async def send(self, head: "RequestHead", content: bytes) -> aiohttp.ClientResponse:
         body = None
         if content:
-            body = _RequestBody(content, limits.get("write"))
-        return await self._session(request.headers).request(
-            request.method,
-            _address(request.url),
-            headers=headers,
-            data=body,
-            allow_redirects=False,
-            proxy=self._proxy,
-            timeout=aiohttp.ClientTimeout(total=None, connect=limits.get("connect")),
-        )
+            body = _RequestBody(content, head.write_secs)
+        with _httpx_errors():
+            return await self._session(head).request(
+                head.method,
+                head.address,
+                headers=head.headers,
+                data=body,
+                allow_redirects=False,
+                proxy=self._proxy,
+                timeout=head.timeout,
+            )
 
-    def _session(self, headers: httpx2.Headers) -> aiohttp.ClientSession:
-        if headers.get("connection") == FRESH_CONNECTION["Connection"]:
+    def _session(self, head: "RequestHead") -> aiohttp.ClientSession:
+        if head.headers.get("connection") == FRESH_CONNECTION["Connection"]:
             if self._fresh is None:
                 self._fresh = _new_session(force_close=True)
             return self._fresh
@@ -93,20 +87,54 @@ class Transport(httpx2.AsyncBaseTransport):
         return self._kept
 
 
+class RequestHead:
+    """Everything of a request but its body; it may be sent again with another one."""
+
+    def __init__(self, request: httpx2.Request) -> None:
+        limits: dict[str, float | None] = request.extensions.get("timeout", {})
+        self.method = request.method
+        # It was encoded before; credentials in it are in a header by now.
+        self.address = URL(str(request.url.copy_with(userinfo=b"")), encoded=True)
+        self.headers = dict(request.headers)  # their names are in lower case
+        self.headers.setdefault("accept-encoding", _ACCEPTED_ENCODINGS)
+        self.headers.pop("content-length", None)
+        self.timeout = aiohttp.ClientTimeout(total=None, connect=limits.get("connect"))
+        self.write_secs = limits.get("write")
+
+    def as_request(self) -> httpx2.Request:
+        """For errors, which name their request."""
+        return httpx2.Request(self.method, str(self.address), headers=self.headers)
+
+
 class ResponseBody(httpx2.AsyncByteStream):
     """The body of a response, decompressed."""
 
     def __init__(self, received: aiohttp.ClientResponse) -> None:
         self._received = received
         self._content = received.content
+        # What has arrived; a response without a body has no such buffer.
+        self._chunks: deque[bytes] = getattr(received.content, "_buffer", deque())
         self.content_type = received.headers.get("content-type", "")
 
     async def read(self) -> bytes:
         """Everything that has arrived; waits for the next bytes, and is empty at the end."""
+        content = self._content
+        chunks = self._chunks
         try:
-            return await self._content.readany()
+            while not (chunks or content.is_eof() or content.exception()):
+                await content._wait("read")
+            if len(chunks) > 1:
+                # aiohttp takes each of them with ten calls; a fast server sends one for each word.
+                whole = b"".join(chunks)
+                chunks.clear()
+                chunks.append(whole)
+            return await content.readany()
         except (aiohttp.ClientError, OSError) as error:
             raise _as_httpx(error) from error
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._content.at_eof()
 
     def fail(self, failure: Exception) -> None:
         """End the read that waits now, and every later one."""
@@ -143,7 +171,8 @@ class _RequestBody(aiohttp.Payload):
                 await writer.drain()
 
 
-def _as_response(received: aiohttp.ClientResponse) -> httpx2.Response:
+async def as_response(received: aiohttp.ClientResponse) -> httpx2.Response:
+    """For the SDK; an error is read."""
     body = ResponseBody(received)
     extensions: dict[str, Any] = {"http_version": b"HTTP/1.1", BODY: body}
     if received.connection is not None:  # it is given back as soon as the body has arrived
@@ -152,7 +181,10 @@ def _as_response(received: aiohttp.ClientResponse) -> httpx2.Response:
         extensions["reason_phrase"] = received.reason.encode()
     headers = httpx2.Headers(received.raw_headers)
     headers.pop("content-encoding", None)
-    return httpx2.Response(received.status, headers=headers, stream=body, extensions=extensions)
+    response = httpx2.Response(received.status, headers=headers, stream=body, extensions=extensions)
+    if response.is_success:
+        return response
+    return await with_limited_error(response)
 
 
 async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
@@ -175,12 +207,6 @@ async def with_limited_error(response: httpx2.Response) -> httpx2.Response:
         content=bytes(body[:MAX_ERROR_BYTES]),
         extensions=response.extensions,
     )
-
-
-@lru_cache(maxsize=64)
-def _address(url: httpx2.URL) -> URL:
-    """It was encoded before; credentials in it are in a header by now."""
-    return URL(str(url.copy_with(userinfo=b"")), encoded=True)
 
 
 def proxy_for(base_url: str) -> str | None:

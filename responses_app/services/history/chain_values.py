@@ -125,6 +125,9 @@ class ContextSize:
             compaction_at = response_id
         return ContextSize(tokens, compaction_at)
 
+    def columns(self) -> dict[str, Any]:
+        return {"context_tokens": self.context_tokens, "compaction_at": self.compaction_at}
+
 
 def inherited_instructions(previous_id: str | None) -> str | None:
     """The nearest instructions of a chain; an empty text clears those before it.

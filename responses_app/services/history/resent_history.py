@@ -36,8 +36,9 @@ def running_hashes(start: str, items: Iterable[Item]) -> Iterator[str]:
     for item in items:
         essence = _essence(item)
         if essence is not None:
-            encoded = orjson.dumps(essence, option=orjson.OPT_SORT_KEYS)
-            current = hashlib.sha256(current.encode() + encoded).hexdigest()
+            hashed = hashlib.sha256(current.encode())
+            hashed.update(orjson.dumps(essence, option=orjson.OPT_SORT_KEYS))
+            current = hashed.hexdigest()
         yield current
 
 

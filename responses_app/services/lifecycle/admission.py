@@ -19,6 +19,13 @@ def _nothing(response_id: str) -> None:
     """Most APIs store nothing beside the response."""
 
 
+def location(index: int, history_items: int) -> str:
+    """Where an item is in a request that begins with so many items of history."""
+    if index < history_items:
+        return f"conversation_history[{index}]"
+    return f"input[{index - history_items}]"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Admission:
     """A valid request, whichever API it came through."""
@@ -62,9 +69,7 @@ class Admission:
 
     def location(self, index: int) -> str:
         """Where an item is in the request."""
-        if index < self.history_items:
-            return f"conversation_history[{index}]"
-        return f"input[{index - self.history_items}]"
+        return location(index, self.history_items)
 
     @property
     def may_repeat_history(self) -> bool:

@@ -15,7 +15,13 @@ from responses_app.protocol.ids import item_id
 from responses_app.protocol.items import Item
 from responses_app.protocol.response_object import ResponseBody, initial_body
 from responses_app.protocol.status import Status
-from responses_app.services.history.placement import FREE, Placement, find_placement, make_room
+from responses_app.services.history.placement import (
+    FREE,
+    Placement,
+    Room,
+    find_placement,
+    make_room,
+)
 from responses_app.services.history.transcript import count_messages
 from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.approvals import Decider, decide_requests
@@ -65,19 +71,18 @@ def store_admission(
     room = FREE
     if placement.has_server_history:
         room = make_room(placement.session, placement.previous, admission.turn_policy)
-    status = Status.IN_PROGRESS
-    if admission.is_background or room.must_wait:
-        status = Status.QUEUED
+    status = _first_status(admission, room)
     is_claimed = reservation is not None and not room.must_wait and reservation.may_claim()
     columns = _admitted_columns(response_id, admission, placement)
     columns |= {"session_key": session_key, "turn": turn, "status": status}
     if is_claimed:
         columns |= claim_columns()
-    row = Response(id=response_id, **columns)
+    row = _new_row(response_id, columns, placement)
     _response_insert.insert(row)
     body = _initial_body(row, admission, placement)
     numbering = Numbering(response_id, row.attempt)
-    segment = _opening(numbering, body)
+    opening = _opening(body)
+    segment = stamped(numbering.seal(opening))
     request = AdmittedRequest(admission.request, admission.ignored, placement.items)
     if admission.is_stored:
         request = replace(request, items=_identified(response_id, placement.items))
@@ -87,7 +92,7 @@ def store_admission(
         tail.unstored_request = request
     claimed = None
     if is_claimed:
-        claimed = Claimed(row, numbering, _fresh_turn(row, segment, request, placement))
+        claimed = Claimed(row, numbering, _fresh_turn(row, opening, request, placement))
     tail.clients.add(response_id)
     admitted = Admitted(
         response_id,
@@ -103,8 +108,14 @@ def store_admission(
     return Stored(admitted, segment, claimed)
 
 
+def _first_status(admission: Admission, room: Room) -> Status:
+    if admission.is_background or room.must_wait:
+        return Status.QUEUED
+    return Status.IN_PROGRESS
+
+
 def _fresh_turn(
-    row: Response, opening: Segment, request: AdmittedRequest, placement: Placement
+    row: Response, opening: list[Event], request: AdmittedRequest, placement: Placement
 ) -> FreshTurn:
     notes = placement.notes
     if notes is None:
@@ -121,10 +132,7 @@ def _admitted_columns(
         "created_at": now,
         "accessed_at": now,
         "owner_id": admission.owner_id,
-        "session": placement.session,
-        "previous": placement.previous,
         "retry_of": admission.retry_of,
-        "conversation": placement.conversation,
         "is_history_resent": repeated is not None,
         "is_history_in_chat_form": repeated is not None and repeated.is_chat_form,
         "kind": admission.kind,
@@ -148,6 +156,16 @@ def _admitted_columns(
     return columns | chain_columns_at_admission(response_id, admission, placement)
 
 
+def _new_row(response_id: str, columns: dict[str, Any], placement: Placement) -> Response:
+    row: Response = _response_insert.new(id=response_id, **columns)
+    row.session = placement.session
+    if placement.previous is not None:
+        row.previous = placement.previous
+    if placement.conversation is not None:
+        row.conversation = placement.conversation
+    return row
+
+
 def _initial_body(row: Response, admission: Admission, placement: Placement) -> ResponseBody:
     echo = admission.echo
     if placement.conversation is not None:
@@ -161,15 +179,14 @@ def _initial_body(row: Response, admission: Admission, placement: Placement) -> 
     )
 
 
-def _opening(numbering: Numbering, body: ResponseBody) -> Segment:
+def _opening(body: ResponseBody) -> list[Event]:
     second = events.IN_PROGRESS
     if body["status"] == Status.QUEUED:
         second = events.QUEUED
-    opening: list[Event] = [
+    return [
         {"type": events.CREATED, "response": body},
         {"type": second, "response": body},
     ]
-    return stamped(numbering.seal(opening))
 
 
 def _identified(response_id: str, items: list[Item]) -> list[Item]:
@@ -193,5 +210,5 @@ def _insert_input(rows: list[InputItem]) -> None:
 def _input_rows(response_id: str, items: list[Item]) -> list[InputItem]:
     rows = []
     for position, item in enumerate(items):
-        rows.append(InputItem(response_id=response_id, position=position, item=item))
+        rows.append(_input_insert.new(response_id=response_id, position=position, item=item))
     return rows

@@ -1,6 +1,5 @@
 """The columns of a response that a later turn of its chain goes on from."""
 
-from dataclasses import asdict
 from typing import Any
 
 from responses_app.models import Kind, Response
@@ -29,7 +28,7 @@ def chain_columns_at_admission(
         has_instructions=admission.request.get("instructions") is not None,
         brings_history=placement.repeated is not None,
     )
-    return columns | asdict(before.after(admission.owner_id, response_id, placement.items))
+    return columns | before.after(admission.owner_id, response_id, placement.items).columns()
 
 
 def chain_columns_at_end(
@@ -47,7 +46,7 @@ def chain_columns_at_end(
         carried = ContextSize(before.context_tokens, before.compaction_at)
         context_hash = before.context_hash
         chat_context_hash = before.chat_context_hash
-    columns = asdict(carried.after(row.owner_id, row.pk, new_input + output))
+    columns = carried.after(row.owner_id, row.pk, new_input + output).columns()
     if row.conversation_id is not None:
         return columns  # its context is the conversation's items: no client resends a chain
     if row.previous_id is not None and not context_hash:

@@ -4,15 +4,18 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache, lru_cache
 from typing import Any
 
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from responses_app.eventlog import AdmittedRequest, Numbering, Segment, read_last
-from responses_app.models import Response, ResponseQuerySet
+from responses_app.eventlog import AdmittedRequest, Numbering, read_last
+from responses_app.models import Response
 from responses_app.models.compiled import CompiledQuery
+from responses_app.protocol.events import Event
 
 PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
 
@@ -34,6 +37,7 @@ FIELDS = (
     "approvals",
     "reasoning_form",
     "session_id",
+    "turn",
     "conversation_id",
     "is_history_resent",
     "owner_id",
@@ -45,7 +49,7 @@ FIELDS = (
 class FreshTurn:
     """What the admission of a turn knows: it is not read again."""
 
-    opening: Segment
+    opening: list[Event]
     request: AdmittedRequest
     session_instructions: str
     notes: dict[str, list[str]]  # by kind
@@ -64,10 +68,10 @@ def lease() -> timedelta:
 
 def claim(response_id: str) -> Claimed | None:
     """In the writer: the claimed row, or None when it can't be claimed."""
-    before = Response.objects.filter(pk=response_id).values_list("attempt", flat=True).first()
+    before = _attempt.first(response_id)
     if before is None or not Response.objects.claim(response_id, before, PROCESS_ID, lease()):
         return None
-    row = Response.objects.only(*FIELDS).get(pk=response_id)
+    row = _claimed_row(response_id)
     # From here on no older attempt can append.
     numbering = Numbering(response_id, row.attempt)
     last = read_last(response_id)
@@ -94,10 +98,10 @@ def claimable_ids(
     Those of full owners are left out: thousands of them may be older than the first that can start.
     Unless ``is_any``, only unstored ones are found: other processes claim the others.
     """
-    rows = _claimable().exclude(owner_id__in=full_owners)
-    if not is_any:
-        rows = rows.filter(is_stored=False)
-    return list(rows.order_by("created_at").values_list("pk", "owner_id")[:limit])
+    if not full_owners:
+        return _oldest_waiting(limit, is_any=is_any).rows(PROCESS_ID)
+    rows = _waiting(PROCESS_ID, is_any=is_any).exclude(owner_id__in=full_owners)
+    return list(rows[:limit])
 
 
 def has_expired(live: QuerySet[Any, str]) -> bool:
@@ -119,5 +123,42 @@ def _claimable_in(session_id: int, process_id: str) -> QuerySet[Response, Any]:
 _next_in_session = CompiledQuery(_claimable_in)
 
 
-def _claimable() -> ResponseQuerySet:
-    return Response.objects.claimable(PROCESS_ID)
+def _waiting(process_id: str, *, is_any: bool) -> QuerySet[Response, Any]:
+    rows = Response.objects.claimable(process_id)
+    if not is_any:
+        rows = rows.filter(is_stored=False)
+    return rows.order_by("created_at").values_list("pk", "owner_id")
+
+
+@lru_cache(maxsize=256)
+def _oldest_waiting(limit: int, *, is_any: bool) -> CompiledQuery:
+    """A process has as many limits as slots."""
+
+    def oldest(process_id: str) -> QuerySet[Response, Any]:
+        return _waiting(process_id, is_any=is_any)[:limit]
+
+    return CompiledQuery(oldest)
+
+
+def _attempt_of(response_id: str) -> QuerySet[Response, Any]:
+    return Response.objects.filter(pk=response_id).values_list("attempt")
+
+
+def _fields_of(response_id: str) -> QuerySet[Response, Any]:
+    return Response.objects.filter(pk=response_id).values_list(*_columns())
+
+
+@cache
+def _columns() -> list[str]:
+    """The fields in the order of the model, in which it takes them."""
+    columns = [field.attname for field in Response._meta.concrete_fields]
+    return [column for column in columns if column in FIELDS]
+
+
+def _claimed_row(response_id: str) -> Response:
+    [values] = _fields.rows(response_id)
+    return Response.from_db(DEFAULT_DB_ALIAS, _columns(), values)
+
+
+_attempt = CompiledQuery(_attempt_of)
+_fields = CompiledQuery(_fields_of)

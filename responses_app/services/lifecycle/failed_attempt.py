@@ -78,7 +78,7 @@ def end_without_fold(row: Response, status: Status, in_memory: Sequence[Segment]
         numbering.follow(last)
     body = _last_body(row, status, readable_body(log))
     segment = numbering.seal([{"type": TERMINAL_EVENT_OF[status], "response": body}])
-    return settle(row, segment, body)
+    return settle(row, segment, body).segment
 
 
 def _last_body(row: Response, status: Status, readable: ResponseBody) -> ResponseBody:

@@ -6,7 +6,14 @@ from functools import partial
 from django.utils import timezone
 
 from responses_app.database import database
-from responses_app.eventlog import Segment, merge, read_stored_logs, replace_all_with_merged
+from responses_app.eventlog import (
+    Segment,
+    merge,
+    read_part,
+    read_stored_logs,
+    replace_all_with_merged,
+    replace_part,
+)
 from responses_app.models import IdempotencyKey, Kind, Response, ResponseQuerySet
 from responses_app.services.idempotency import forget_expired, has_expired
 from responses_app.services.lifecycle.delete import ERASED_AT_ONCE, erase, erase_all
@@ -42,11 +49,25 @@ async def tidy_some() -> bool:
     compactions = [row.pk for row in rows if row.kind == Kind.COMPACTION]
     if compactions:
         await database.write(partial(_erase_spent, compactions))
+    if rows[0].last_position >= MERGED_EVENTS:
+        await _tidy_long(rows[0].pk)
+        return True
     response_ids = [row.pk for row in rows]
     merged = await database.read(_merged, response_ids)
     words = await database.read(read_words, response_ids)
     await database.write(partial(_store_tidied, merged, words))
     return True
+
+
+async def _tidy_long(response_id: str) -> None:
+    """Part by part: in one transaction it would take its whole size, and hold up all streams."""
+    position = -1
+    while (part := await database.read(read_part, response_id, position)) is not None:
+        if not await database.write(partial(replace_part, part)):
+            return  # the next sweep looks again
+        position = part.last_position
+    words = await database.read(read_words, [response_id])
+    await database.write(partial(_store_tidied, {response_id: []}, words))
 
 
 def _store_tidied(merged: dict[str, list[tuple[Segment, bytes]]], words: dict[str, str]) -> None:

@@ -1,17 +1,18 @@
 """Settle: the moves of a claimed response, each in one transaction with its events."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from responses_app.eventlog import Fenced, Segment, insert_fenced, stamped
 from responses_app.metrics import responses_ended, tokens_spent
 from responses_app.models import Response, Session, ToolEvent
 from responses_app.models.responses import MAX_ERROR_CODE_CHARS
+from responses_app.models.statements import thread_database
 from responses_app.protocol.item_states import StoredState
 from responses_app.protocol.items import OUTPUTS, Item
 from responses_app.protocol.response_object import ResponseBody
@@ -37,6 +38,16 @@ def begin(row: Response, segment: Segment) -> Segment:
     return stored
 
 
+@dataclass(frozen=True)
+class Settled:
+    segment: Segment  # the terminal event as it is stored
+    turns: int  # of the session; 0 if this did not ask
+
+    def may_have_next(self, row: Response) -> bool:
+        """Has the session a turn after this one? One that is admitted later does not wait for it."""
+        return self.turns != row.turn
+
+
 def settle(
     row: Response,
     segment: Segment,
@@ -45,8 +56,8 @@ def settle(
     first_output_at: datetime | None = None,
     known_input: list[Item] | None = None,
     states: list[StoredState] | None = None,
-) -> Segment:
-    """Store the status, the result and the terminal event together; returns the event as stored.
+) -> Settled:
+    """Store the status, the result and the terminal event together.
 
     The input is read where the caller does not know it.
     """
@@ -75,28 +86,34 @@ def settle(
     stored = _store(row, segment)  # before the move: an ended response takes no more events
     if not Response.objects.move(row.pk, row.attempt, Status(body["status"]), **columns):
         raise Fenced(row.pk)
-    transaction.on_commit(partial(_count_end, body, is_estimated=segment.is_usage_estimated))
+    thread_database().on_commit(partial(_count_end, body, is_estimated=segment.is_usage_estimated))
     requests = open_requests(row, body["status"], body["output"])
     ToolEvent.objects.interrupt(row.pk)
     keep_open(row, requests)
     if row.conversation_id is not None and row.is_stored:
         append_response(row.conversation_id, row.pk, new_input, body["output"])
+    turns = 0
     if body["usage"]:
-        Session.objects.add_usage(row.session_id, body["usage"])
+        turns = Session.objects.add_usage(row.session_id, body["usage"])
     run_settling_hook(row, body)
-    return stored
+    return Settled(stored, turns)
 
 
 def _timing(row: Response, first_output_at: datetime | None, now: datetime) -> dict[str, Any]:
     first_output_ms = None
     if first_output_at is not None:
-        first_output_ms = (first_output_at - row.created_at) // MILLISECOND
+        first_output_ms = _ms_between(row.created_at, first_output_at)
     return {
         "first_output_ms": first_output_ms,
-        "total_ms": (now - row.created_at) // MILLISECOND,
+        "total_ms": _ms_between(row.created_at, now),
         "finished_at": now,
         "accessed_at": now,  # a long answer is not the least recently used one when it ends
     }
+
+
+def _ms_between(admitted_at: datetime, at: datetime) -> int:
+    """Another host may have admitted the turn, with a clock that is ahead of this one."""
+    return max(0, (at - admitted_at) // MILLISECOND)
 
 
 def _error_code(body: ResponseBody) -> str | None:

@@ -52,7 +52,12 @@ _REASONS = {
     "insufficient_system_resource": "error",  # DeepSeek
 }
 
-_COUNTS = ("usage", "x_groq", "timings")  # fields of a chunk that may count tokens
+_COUNTS = frozenset(("usage", "x_groq", "timings"))  # fields of a chunk that may count tokens
+
+
+def _counts_tokens(event: Event) -> bool:
+    """Most servers send an empty field with each chunk."""
+    return any(event.get(name) for name in _COUNTS)
 
 
 def open_chat(client: UpstreamClient, body: dict[str, Any], headers: dict[str, Any]) -> Opening:
@@ -89,23 +94,24 @@ class ChatAnswer(Answer):
 
     def text_alone(self, event: Event) -> str | None:
         choices = event.get("choices")
-        if not isinstance(choices, list) or len(choices) != 1:
+        if type(choices) is not list or len(choices) != 1:
             return None
-        for name in _COUNTS:
-            if event.get(name):  # most servers send an empty one with each chunk
-                return None
+        if not _COUNTS.isdisjoint(event) and _counts_tokens(event):
+            return None
         choice = choices[0]
-        if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict):
+        if type(choice) is not dict:
+            return None
+        delta = choice.get("delta")
+        if type(delta) is not dict:
             return None
         for name, value in choice.items():
             if value and name != "delta":  # an index of another choice, a reason, an error
                 return None
-        delta = choice["delta"]
         for name, value in delta.items():
             if value and name not in ("content", "role"):
                 return None
-        text = delta.get("content")
-        if isinstance(text, str) and text:
+        text: Any = delta.get("content")
+        if type(text) is str and text:
             return text
         return None
 

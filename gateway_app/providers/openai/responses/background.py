@@ -23,14 +23,9 @@ from gateway_app.agent.events import (
     UpstreamPosition,
 )
 from gateway_app.agent.model_call import ModelCall, ResumePoint
-from gateway_app.providers.openai.client import (
-    UNREAD,
-    Opening,
-    Upstream,
-    UpstreamClient,
-    unread,
-)
+from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient, opened
 from gateway_app.providers.openai.exchange import Exchange
+from gateway_app.providers.openai.requests import UNREAD, unread
 from gateway_app.providers.openai.responses.answer import ResponsesAnswer
 from gateway_app.providers.openai.responses.item_tracker import OutputItem
 from gateway_app.providers.openai.sse import Event, WholeAnswer, cut_off
@@ -65,7 +60,8 @@ def in_background(body: dict[str, Any]) -> dict[str, Any]:
 def reopen(client: UpstreamClient, response_id: str, cursor: int, headers: Any) -> Opening:
     retrieve = client.sdk.responses.retrieve
     asked = headers | UNREAD
-    return unread(retrieve(response_id, stream=True, starting_after=cursor, extra_headers=asked))
+    sent = retrieve(response_id, stream=True, starting_after=cursor, extra_headers=asked)
+    return opened(unread(sent))
 
 
 class BackgroundAnswer(ResponsesAnswer):
