@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -77,6 +78,12 @@ class Outcome:
 last_outcomes: dict[tuple[str, str], Outcome] = {}  # by provider and model
 
 
+@cache
+def _of_upstream(seconds: Histogram, provider: str, model: str) -> Histogram:
+    """``labels`` takes a lock; the models of a server are few."""
+    return seconds.labels(provider, model)
+
+
 class UpstreamRequest:
     """One request, timed from its start. A caller that stops reading it has not met an error."""
 
@@ -89,7 +96,7 @@ class UpstreamRequest:
     def note_event(self) -> None:
         if not self.has_event:
             self.has_event = True
-            seconds = upstream_first_event_seconds.labels(self._provider, self._model)
+            seconds = _of_upstream(upstream_first_event_seconds, self._provider, self._model)
             seconds.observe(time.monotonic() - self._began)
 
     def __enter__(self) -> "UpstreamRequest":
@@ -101,7 +108,7 @@ class UpstreamRequest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        seconds = upstream_seconds.labels(self._provider, self._model)
+        seconds = _of_upstream(upstream_seconds, self._provider, self._model)
         seconds.observe(time.monotonic() - self._began)
         upstream = (self._provider, self._model)
         if isinstance(error, Exception):

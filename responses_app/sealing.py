@@ -1,9 +1,12 @@
-"""Sealed content: clients keep it, but can't read it, change it or use it for another owner."""
+"""Sealed content: clients keep it, but can't read it, change it or use it for another owner.
+
+What processes send each other through Redis has keys of its own.
+"""
 
 import base64
 import binascii
 import secrets
-from functools import cache
+from functools import cache, lru_cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -47,11 +50,23 @@ def is_sealed(value: str) -> bool:
     return value.startswith(PREFIX)
 
 
+def passing_cipher(salt: bytes) -> AESGCM:
+    """For what a process sends to others. Each process has a salt of its own, and so a key."""
+    return _passing_cipher(settings.SECRET_KEY, salt)
+
+
+@lru_cache(maxsize=256)
+def _passing_cipher(secret: str, salt: bytes) -> AESGCM:
+    return _derived(secret, "passing content", salt)
+
+
 @cache
 def _cipher(secret: str) -> AESGCM:
-    derivation = HKDF(
-        algorithm=SHA256(), length=KEY_BYTES, salt=None, info=f"sealed content {PREFIX}".encode()
-    )
+    return _derived(secret, f"sealed content {PREFIX}", None)
+
+
+def _derived(secret: str, purpose: str, salt: bytes | None) -> AESGCM:
+    derivation = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=salt, info=purpose.encode())
     return AESGCM(derivation.derive(secret.encode()))
 
 

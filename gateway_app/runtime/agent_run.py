@@ -64,7 +64,7 @@ def start_agent(row: Response, context: TurnContext, log: TurnLog) -> AsyncGener
     progress = context.progress
     if context.compaction is not None:
         return run_compaction(providers, context.compaction, retries, progress.spent_on_summaries)
-    workspace = OwnerWorkspace(row, context.agent.workspace(row.owner_id))
+    workspace = OwnerWorkspace(row, context.agent)
     tool_runner = ToolRunner(
         row,
         context.call,

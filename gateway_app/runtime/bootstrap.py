@@ -21,6 +21,7 @@ from gateway_app.runtime.memory import limit_heaps, spare_collections
 from gateway_app.runtime.process_loops import loops_of, unavailable_log, until_it_works
 from gateway_app.runtime.roles import Role, web_role
 from gateway_app.runtime.runner import Runner
+from gateway_app.runtime.shared_secrets import exit_if_disagreeing
 from gateway_app.runtime.signals import end_children, exit_after
 from gateway_app.tools.terminal import NO_SANDBOX, NO_SANDBOX_REMEDY, lacks_sandbox
 from responses_app.database import database
@@ -71,6 +72,7 @@ class Runtime:
 
     async def _run(self, runner: Runner) -> None:
         await until_it_works("register", runner.register)
+        await until_it_works("secrets", exit_if_disagreeing)
         # The first import of a provider takes most of a second.
         await asyncio.to_thread(get_providers, settings.HERMES_MODELS)
         await asyncio.to_thread(_look_for_sandbox)

@@ -25,6 +25,8 @@ QUEUE = "queue"  # the channel layer from which one worker takes each message
 SEND_SECS = 2.0
 PAUSE_SECS = 0.5  # after a failure; meanwhile the sweep finds what waits
 MAX_WAITING = 10_000
+# The client of Redis may swallow a cancellation, and would wait on: the loop looks again by then.
+RECEIVE_SECS = 10.0
 
 
 class GenerationOff(ApiError):
@@ -119,11 +121,16 @@ async def take_turns(runner: Runner, channel: str = CHANNEL) -> None:
     layer = get_channel_layer(QUEUE)
     assert layer is not None
     asyncio.get_running_loop().set_exception_handler(note_unawaited)
-    while True:
+    task = asyncio.current_task()
+    assert task is not None
+    while not task.cancelling():
         await runner.wait_for_slot()
         try:
-            message = await layer.receive(channel)
+            async with asyncio.timeout(RECEIVE_SECS):
+                message = await layer.receive(channel)
             runner.hint(message["response_id"], message["owner_id"])
+        except TimeoutError:
+            continue
         except Exception as error:  # whatever the client of Redis raises, or a message lacks
             queue_log.error(error)
             await asyncio.sleep(PAUSE_SECS)

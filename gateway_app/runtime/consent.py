@@ -1,6 +1,18 @@
 """How a turn asks for the approval of a call: it waits, asks the client, or can do neither."""
 
-from responses_app.models import ApprovalMode, Approver, Response
+from datetime import datetime
+from typing import Any
+
+from responses_app.http.principals import may_client_decide
+from responses_app.models import (
+    ApprovalMode,
+    Approver,
+    Decision,
+    Response,
+    ToolEvent,
+    decisions_for,
+)
+from responses_app.services.lifecycle.tool_ledger import Intent
 
 CANT_WAIT = (
     "Denied: this call needs an approval, and a response that is not stored can't wait for one."
@@ -29,3 +41,20 @@ def denial_of(row: Response, approver: str) -> str:
 def asks_in_output(row: Response, approver: str) -> bool:
     """Does the turn end with a request to its client?"""
     return row.approvals == ApprovalMode.REQUEST and approver == Approver.CLIENT
+
+
+def request_fields(
+    row: Response, asked: Intent | ToolEvent, expires_at: datetime
+) -> dict[str, Any]:
+    """Of the event that asks for a decision."""
+    choices = list(decisions_for(can_keep_consent=asked.can_keep_consent))
+    client_choices: list[Decision] = []
+    if may_client_decide(row, asked.approver):
+        client_choices = choices
+    return {
+        "reason": asked.approval_reason,
+        "expires_at": expires_at.timestamp(),
+        "approver": str(asked.approver),
+        "choices": choices,
+        "client_choices": client_choices,
+    }

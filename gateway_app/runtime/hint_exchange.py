@@ -1,4 +1,4 @@
-"""The exchange of hints with other processes, over one group of the channel layer."""
+"""The exchange of hints with other processes, over groups of the channel layer."""
 
 import asyncio
 import logging
@@ -7,10 +7,14 @@ from typing import Any, cast
 from channels.layers import get_channel_layer
 
 from gateway_app.runtime.layer_channels import new_channel
+from gateway_app.runtime.roles import Role
 from gateway_app.runtime.runner import Runner
-from responses_app.eventlog.hints import GROUP, Hint, hints, send_hint
+from responses_app.eventlog.carried_segments import unseal_segments
+from responses_app.eventlog.hints import GROUP, WORKERS, Hint, hints, send_hint
+from responses_app.eventlog.segments import Segment
 from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
+from responses_app.sealing import NotSealedHere
 from responses_app.services.lifecycle.claim import PROCESS_ID
 from responses_app.streaming.revocation import revocation
 
@@ -33,7 +37,10 @@ async def send_hints() -> None:
 
 
 async def follow_hints(runner: Runner) -> None:
-    channel = await _subscribe()
+    group = GROUP
+    if runner.claims.role == Role.WORKER:
+        group = WORKERS
+    channel = await _subscribe(group)
     while True:
         try:
             message = await _layer().receive(channel)
@@ -50,11 +57,11 @@ async def _take(message: dict[str, Any], runner: Runner) -> None:
         await revocation.check()
 
 
-async def _subscribe() -> str:
+async def _subscribe(group: str) -> str:
     while True:
         try:
             channel = await new_channel(_layer())
-            await _layer().group_add(GROUP, channel)
+            await _layer().group_add(group, channel)
             return channel
         except Exception as error:  # whatever the client of Redis raises
             layer_log.error(error)
@@ -62,10 +69,20 @@ async def _subscribe() -> str:
 
 
 def _apply(hint: Hint, runner: Runner) -> None:
-    event_store.remote_logs.note(hint["stored"])
+    event_store.remote_logs.note(hint["stored"], _carried(hint))
     for response_id in hint["cancelled"]:
         if runner.claims.takes_stored or response_id in runner.runs:
             runner.cancel(response_id)
+
+
+def _carried(hint: Hint) -> list[Segment]:
+    if "segments" not in hint:
+        return []
+    try:
+        return unseal_segments(hint["segments"])
+    except NotSealedHere as error:
+        message_log.error(error)
+        return []
 
 
 def _layer() -> Any:

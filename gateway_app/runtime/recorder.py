@@ -1,7 +1,6 @@
 """Turns the events of the agent into the output of the response."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from gateway_app.agent import events as types
@@ -231,7 +230,7 @@ class Recorder:
             "type": MODEL_FINISHED,
             "reason": event.reason,
             "message": event.message,
-            "usage": asdict(event.usage),
+            "usage": event.usage.stored(),
         }
         if event.upstream_ids:
             finished["upstream_ids"] = list(event.upstream_ids)
@@ -249,7 +248,7 @@ class Recorder:
         if event.context.items:
             self._builder.compacted(self._seal(event.context))
         self._builder.close("incomplete")  # without a summary the turn goes on
-        self._builder.add({"type": CONTEXT_COMPACTED, "usage": asdict(event.usage)})
+        self._builder.add({"type": CONTEXT_COMPACTED, "usage": event.usage.stored()})
 
     def _truncation(self, event: types.Truncation) -> None:
         truncated: Event = {"type": CONTEXT_TRUNCATED, "kept_items": event.kept_items}

@@ -64,6 +64,12 @@ def read_attempts(response_id: str) -> EarlierAttempts:
     return attempts_in(response_id, read_whole(response_id))
 
 
+def first_attempt(response_id: str, opening: list[Event]) -> EarlierAttempts:
+    """A turn that was claimed as it was admitted: its log has the events of the admission alone."""
+    builder = OutputBuilder(response_id, opening)
+    return EarlierAttempts([], builder, Usage(), OpenRound(), [], None)
+
+
 def attempts_in(response_id: str, segments: list[Segment]) -> EarlierAttempts:
     events = list(decode_log(segments))
     builder = OutputBuilder(response_id, events)

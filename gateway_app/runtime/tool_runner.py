@@ -27,7 +27,6 @@ from gateway_app.runtime.notes import notes_of
 from gateway_app.runtime.tool_progress import ToolProgress
 from gateway_app.runtime.visible_results import ResultCap
 from responses_app.database import database
-from responses_app.http.principals import may_client_decide
 from responses_app.metrics import tool_seconds
 from responses_app.models import (
     UNKNOWN_TOOL,
@@ -36,7 +35,6 @@ from responses_app.models import (
     Response,
     ToolEvent,
     ToolStatus,
-    decisions_for,
 )
 from responses_app.protocol.closing import INTERRUPTED
 from responses_app.protocol.events import (
@@ -62,7 +60,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Events that each call has at most once, over all attempts.
-NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_FINISHED))
+NOTED_ONCE = frozenset((APPROVAL_REQUESTED, APPROVAL_RESOLVED, TOOL_STARTED, TOOL_FINISHED))
 
 
 class ToolRunner:
@@ -88,9 +86,9 @@ class ToolRunner:
         self._workspace = workspace
         self._note = note
         self._known = known
-        self._noted = noted  # types of NOTED_ONCE, with call ids
+        self._noted = set(noted)  # types of NOTED_ONCE, with call ids
         self._approved = approved  # by the client, in another turn: see requested_calls
-        self._offered = model_call.offered_names()  # also those of the client's tools
+        self._model_call = model_call
 
     async def run(self, call: ToolCall) -> ToolResult | None:
         """The output of a call; a failure is an output too. None while it waits for approval."""
@@ -102,6 +100,8 @@ class ToolRunner:
                 "Error: another call of this turn has the same id; this one was not run.",
                 is_error=True,
             )
+        if known.has_started:
+            self._note_call(TOOL_STARTED, call)
         if known.is_over:
             status = ToolStatus(known.status)
             return self._over(call, status, known.output, known.secs, known.image_urls)
@@ -228,22 +228,12 @@ class ToolRunner:
     def _note_request(
         self, call: ToolCall, asked: Intent | ToolEvent, expires_at: datetime
     ) -> None:
-        choices = list(decisions_for(can_keep_consent=asked.can_keep_consent))
-        client_choices: list[Decision] = []
-        if may_client_decide(self._row, asked.approver):
-            client_choices = choices
-        self._note_call(
-            APPROVAL_REQUESTED,
-            call,
-            reason=asked.approval_reason,
-            expires_at=expires_at.timestamp(),
-            approver=str(asked.approver),
-            choices=choices,
-            client_choices=client_choices,
-        )
+        fields = consent.request_fields(self._row, asked, expires_at)
+        self._note_call(APPROVAL_REQUESTED, call, **fields)
 
     def _note_call(self, kind: str, call: ToolCall, **fields: Any) -> None:
         if (kind, call.call_id) not in self._noted:
+            self._noted.add((kind, call.call_id))
             event = {"type": kind, "call_id": call.call_id, "name": call.name} | fields
             self._note(cast(Event, event))
 
@@ -272,7 +262,7 @@ class ToolRunner:
             return ""  # the call fails when it runs, and the model gets the reason
 
     def _unknown(self, name: str) -> str:
-        offered = ", ".join(self._offered) or "none"
+        offered = ", ".join(self._model_call.offered_names()) or "none"
         return f"Error: there is no tool named {name!r}. The tools are: {offered}."
 
     async def _execute(

@@ -55,6 +55,8 @@ async def read_turn_context(
         return context
     takes_files = context.agent.takes_files()
     call, deviations = await call_with_file_texts(context.call, takes_files=takes_files)
+    if call is context.call:
+        return context
     return replace(context, call=call, deviations=deviations)
 
 

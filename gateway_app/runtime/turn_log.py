@@ -2,16 +2,21 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from django.utils import timezone
 
 from gateway_app.agent.events import Usage
-from gateway_app.runtime.resumption import EarlierAttempts, attempts_in, read_attempts
+from gateway_app.runtime.resumption import (
+    EarlierAttempts,
+    attempts_in,
+    first_attempt,
+    read_attempts,
+)
 from responses_app.database import database
-from responses_app.eventlog import AdmittedRequest, Fenced, Segment, stamped
+from responses_app.eventlog import AdmittedRequest, Fenced, Numbering, Segment, stamped
 from responses_app.eventlog.store import event_store
 from responses_app.protocol.builder import OutputBuilder
 from responses_app.protocol.events import ATTEMPT_STARTED, USAGE_ESTIMATED, Event
@@ -110,7 +115,7 @@ class TurnLog:
         if self._tail.is_volatile:
             earlier = attempts_in(self._row.pk, self._tail.whole())
         elif self.fresh is not None:
-            earlier = replace(attempts_in(self._row.pk, [self.fresh.opening]), events=[])
+            earlier = first_attempt(self._row.pk, self.fresh.opening)
         else:
             earlier = await database.read_with_retry(read_attempts, self._row.pk)
         self.builder = earlier.builder
@@ -198,11 +203,18 @@ class TurnLog:
             known_input = self.fresh.request.items
 
         def store() -> tuple[Segment, str | None]:
-            stored = settle(
+            settled = settle(
                 self._row, segment, body, deviations, first_output_at, known_input, states
             )
-            return stored, next_in_session(self._row.session_id)
+            following: str | None = None
+            if settled.may_have_next(self._row):
+                following = next_in_session(self._row.session_id)
+            return settled.segment, following
 
+        # A cycle of objects may hold this one for long: it has none of the text any more.
+        self.builder = OutputBuilder(self._row.pk, ())
+        self._numbering = Numbering(self._row.pk, self._row.attempt)
+        self._open_message = None
         try:
             await database.write_with_retry(store, self._publish_end, self._row.pk)
         except Fenced:

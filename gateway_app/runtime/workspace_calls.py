@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gateway_app.agent.core_prompt import WORKSPACE_TOOLS
 from gateway_app.agent.tools import ToolCall, ToolResult
+from gateway_app.runtime.agents import Agent
 from gateway_app.runtime.pins import pins
 from gateway_app.runtime.stop_causes import ContinuedElsewhere
 from gateway_app.runtime.workspaces import (
@@ -25,9 +26,9 @@ _owners_here: set[int] = set()  # a folder of this process has their files
 class OwnerWorkspace:
     """The folder of one turn's owner and profile."""
 
-    def __init__(self, row: Response, path: Path) -> None:
+    def __init__(self, row: Response, agent: Agent) -> None:
         self._row = row
-        self._path = path
+        self._agent = agent
 
     async def run(self, run: RunCall, call: ToolCall) -> ToolResult | None:
         """Before the call has a row: a turn whose files another process has goes on there."""
@@ -40,7 +41,7 @@ class OwnerWorkspace:
         location = await self._locate(tool_name)
         if not location.is_here:
             raise FilesElsewhere(location.reason)
-        return self._path
+        return self._agent.workspace(self._row.owner_id)
 
     async def _locate(self, tool_name: str) -> FileLocation:
         owner_id = self._row.owner_id

@@ -8,7 +8,8 @@ import logging
 import socket
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -19,6 +20,7 @@ from gateway_app.config.secrets import kept_secret
 from gateway_app.models import RuntimeProcess, WorkspaceHome
 from gateway_app.runtime.roles import Role
 from responses_app.models import Response
+from responses_app.models.compiled import CompiledQuery
 from responses_app.services.workspaces import workspaces_folder
 
 logger = logging.getLogger(__name__)
@@ -97,19 +99,16 @@ def folder_elsewhere(owner_id: int) -> str:
     """The folder of an owner whose turns other processes run; empty if this one may run them."""
     if not is_pinning():
         return ""
-    other = WorkspaceHome.objects.filter(pk=owner_id).exclude(workspaces=known_folder_name())
-    present = other.filter(workspaces__in=_present().values("workspaces"))
-    return present.values_list("workspaces", flat=True).first() or ""
+    found = _elsewhere(_claiming_role(), settings.HERMES_WORKSPACE_SECS)
+    return found.first(owner_id, known_folder_name()) or ""
 
 
 def owners_elsewhere() -> list[int]:
     """For the sweep: the owners of open responses that other processes run."""
     if not is_pinning():
         return []
-    waiting = Response.objects.open().values("owner_id")
-    others = WorkspaceHome.objects.exclude(workspaces=known_folder_name())
-    present = others.filter(workspaces__in=_present().values("workspaces"), owner_id__in=waiting)
-    return list(present.values_list("owner_id", flat=True))
+    found = _waiting_elsewhere(_claiming_role(), settings.HERMES_WORKSPACE_SECS)
+    return [row[0] for row in found.rows(known_folder_name())]
 
 
 def host_elsewhere(owner_id: int) -> str:
@@ -121,9 +120,44 @@ def host_elsewhere(owner_id: int) -> str:
 
 
 def _present() -> QuerySet[RuntimeProcess]:
-    """The processes that run turns, and those that may just be starting again."""
-    limit = timedelta(seconds=settings.HERMES_WORKSPACE_SECS)
-    recent = RuntimeProcess.objects.filter(heartbeat_at__gte=Now() - limit)
+    return _present_as(_claiming_role(), settings.HERMES_WORKSPACE_SECS)
+
+
+def _claiming_role() -> str:
+    """Of the processes that run turns; empty where all do but those for pages."""
     if settings.HERMES_DISPATCH == "workers":
-        return recent.filter(role=Role.WORKER)
+        return Role.WORKER
+    return ""
+
+
+def _present_as(role: str, secs: float) -> QuerySet[RuntimeProcess]:
+    """The processes that run turns, and those that may just be starting again."""
+    recent = RuntimeProcess.objects.filter(heartbeat_at__gte=Now() - timedelta(seconds=secs))
+    if role:
+        return recent.filter(role=role)
     return recent.exclude(role=Role.PAGES)
+
+
+# -- compiled statements ----------------------------------------------------------------
+def _homes_elsewhere(folder: str, role: str, secs: float) -> QuerySet[WorkspaceHome]:
+    others = WorkspaceHome.objects.exclude(workspaces=folder)
+    return others.filter(workspaces__in=_present_as(role, secs).values("workspaces"))
+
+
+@lru_cache(maxsize=8)
+def _elsewhere(role: str, secs: float) -> CompiledQuery:
+    def folder_of(owner_id: int, here: str) -> QuerySet[WorkspaceHome, Any]:
+        homes = _homes_elsewhere(here, role, secs).filter(pk=owner_id)
+        return homes.values_list("workspaces")[:1]
+
+    return CompiledQuery(folder_of)
+
+
+@lru_cache(maxsize=8)
+def _waiting_elsewhere(role: str, secs: float) -> CompiledQuery:
+    def owners(here: str) -> QuerySet[WorkspaceHome, Any]:
+        waiting = Response.objects.open().values("owner_id")
+        homes = _homes_elsewhere(here, role, secs).filter(owner_id__in=waiting)
+        return homes.values_list("owner_id")
+
+    return CompiledQuery(owners)

@@ -2,8 +2,9 @@
 
 import time
 
+import orjson
 from django.db.models import QuerySet
-from django.http import QueryDict
+from django.http import HttpResponse, QueryDict
 from rest_framework.response import Response
 
 from responses_app.api.base import ApiRequest, ApiView
@@ -15,6 +16,7 @@ from responses_app.api.payloads import (
     response_payloads,
 )
 from responses_app.api.query_params import read_choice, read_text
+from responses_app.api.renderers import JSONRenderer
 from responses_app.models import Response as StoredResponse
 from responses_app.models import Session
 from responses_app.postgresql.threads import release_connection
@@ -49,7 +51,7 @@ class ResponsesView(ApiView):
 
 
 class ResponseView(ApiView):
-    def get(self, request: ApiRequest, response_id: str) -> Response:
+    def get(self, request: ApiRequest, response_id: str) -> HttpResponse:
         # A consumer serves streams; a wrong value of their parameters is an error here as well.
         read_flag(request.query_params.get("stream"), "stream")
         read_cursor(request.query_params.get("starting_after"), "starting_after")
@@ -74,7 +76,7 @@ class InputItemsView(ApiView):
 
 
 class CancelView(ApiView):
-    def post(self, request: ApiRequest, response_id: str) -> Response:
+    def post(self, request: ApiRequest, response_id: str) -> HttpResponse:
         row = find_response(request.user.pk, response_id, must_be_stored=False)
         if row.is_open:
             release_connection()
@@ -90,10 +92,12 @@ class StreamedView(ApiView):
     """For a path that consumers serve alone: the streaming router finds its methods."""
 
 
-def _current(row: StoredResponse) -> Response:
+def _current(row: StoredResponse) -> HttpResponse:
     headers = {SESSION_HEADER: row.session.public_id}
     headers |= usage_headers(is_estimated=row.is_usage_estimated)
-    return Response(response_payload(row), headers=headers)
+    # A response of REST framework is in a cycle with its view: a long body would stay with it.
+    content = orjson.dumps(response_payload(row))
+    return HttpResponse(content, content_type=JSONRenderer.media_type, headers=headers)
 
 
 def _wait_until_settled(response_id: str) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.utils import InterfaceError, OperationalError
 
+from responses_app.postgresql.limits import transaction_statement
 from responses_app.protocol.errors import StorageUnavailable
 
 T = TypeVar("T")
@@ -15,13 +15,6 @@ T = TypeVar("T")
 # The connection, the server or the disk; not the statement.
 OUTAGE_ERRORS = (OperationalError, InterfaceError)
 LOCK_CONFLICTS = ("55P03", "40P01")  # PostgreSQL's lock timeout and deadlock
-
-
-MIN_IDLE_SECS = 2.0  # a thread of a loaded machine may be this late with its next statement
-_LIMITS = (
-    "SELECT set_config('lock_timeout', '{lock_ms}', true), "
-    "set_config('idle_in_transaction_session_timeout', '{idle_ms}', true)"
-)
 
 
 def unavailable(error: Exception) -> StorageUnavailable:
@@ -36,7 +29,8 @@ def run_query(query: Callable[..., T], *args: Any) -> T:
             connection.ensure_connection()
             # The thread lives long, and opening a connection costs more than most queries.
             connection.close_at = None
-            return query(*args)
+            with connection.wrap_database_errors:  # Django closes its cursors without it
+                return query(*args)
         except OUTAGE_ERRORS as error:
             if is_last_try or connection.is_usable():
                 raise unavailable(error) from error
@@ -52,16 +46,11 @@ def wait_for_locks(secs: float) -> None:
 
 
 def limit_lock_waits(secs: float) -> None:
-    """Set how long the rest of this PostgreSQL transaction waits for a locked row.
-
-    A process that is frozen in it would hold its own locks for ever: after a lease, when others take
-    its work, the server ends it. A setting of the session would be lost under a pooler in
-    transaction mode.
-    """
-    if connection.vendor == "postgresql":
-        idle_ms = round(1000 * max(settings.HERMES_LEASE_SECS, MIN_IDLE_SECS))
+    """Set how long the rest of this PostgreSQL transaction waits for a locked row."""
+    is_limited = getattr(connection, "lock_wait_secs", None) == secs  # by the session
+    if connection.vendor == "postgresql" and not is_limited:
         with connection.cursor() as cursor:
-            cursor.execute(_LIMITS.format(lock_ms=round(1000 * secs), idle_ms=idle_ms))
+            cursor.execute(transaction_statement(secs))
 
 
 def is_lock_conflict(error: Exception) -> bool:
@@ -72,10 +61,8 @@ def is_lock_conflict(error: Exception) -> bool:
 def current_transaction_id() -> int | None:
     """The id by which ``was_committed`` finds this transaction.
 
-    None where nothing was written, and on SQLite, where a COMMIT that fails has stored nothing.
+    None where nothing was written. SQLite needs none: a COMMIT that fails has stored nothing.
     """
-    if connection.vendor != "postgresql":
-        return None
     with connection.cursor() as cursor:
         cursor.execute("SELECT txid_current_if_assigned()")
         return cursor.fetchone()[0]  # type: ignore[no-any-return]

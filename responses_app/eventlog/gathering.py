@@ -2,15 +2,26 @@
 
 import asyncio
 import threading
+from dataclasses import dataclass
 
 from responses_app.eventlog.jobs import Call, Job
 
-# After a batch as large as this, or if more came during its commit, there is a pause.
-BUSY_JOBS = 8
-TICK_SECS = 0.005
 # Appends that no reader waits for gather this long, or until there are so many bytes of them.
 UNREAD_SECS = 0.05
 UNREAD_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Pace:
+    """There is a pause after a batch of so many jobs, or if more came during its commit."""
+
+    busy_jobs: int
+    pause_secs: float
+
+
+ALONE = Pace(busy_jobs=8, pause_secs=0.005)
+# Each commit also costs other processes a message and a query.
+SHARED = Pace(busy_jobs=1, pause_secs=0.005)
 
 
 class Gathering:
@@ -47,14 +58,14 @@ class Gathering:
         self._is_pausing = False
         self.is_due = True
 
-    def pause(self, committed: list[Job], waiting: list[Job]) -> None:
+    def pause(self, committed: list[Job], waiting: list[Job], pace: Pace) -> None:
         """In the thread, after a commit: not if a call waits already."""
         has_more = self.is_due and len(waiting) > 1
-        if len(committed) < BUSY_JOBS and not has_more:
+        if len(committed) < pace.busy_jobs and not has_more:
             return
         with self._arrival:
             self._is_pausing = not any(isinstance(job, Call) for job in waiting)
-            self._arrival.wait_for(self._is_over, TICK_SECS)
+            self._arrival.wait_for(self._is_over, pace.pause_secs)
             self._is_pausing = False
 
     def _is_over(self) -> bool:

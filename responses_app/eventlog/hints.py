@@ -1,23 +1,26 @@
 """Hints to other processes: which logs have grown, which turns to cancel, that a key was revoked.
 
 They are collected on the event loop and sent together. A hint that is lost only delays: every process
-polls once a second.
+polls once a second. Hints also carry what was stored, so that its readers need no query.
 """
 
 import asyncio
 import logging
-from typing import TypedDict
+from functools import cached_property
+from typing import NotRequired, TypedDict
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
 
+from responses_app.eventlog.carried_segments import MAX_BYTES, SegmentSealer
 from responses_app.eventlog.segments import Segment
 from responses_app.eventlog.tails import Tail
 
 logger = logging.getLogger(__name__)
 
-GROUP = "hints"
+GROUP = "hints"  # of the processes that have readers
+WORKERS = "hints.workers"  # they have none: they get no positions, which most hints consist of
 SEND_SECS = 2.0
 MAX_IDS = 10_000  # more than run at once in a process; while Redis is away, newer positions replace older ones
 
@@ -26,6 +29,7 @@ class Hint(TypedDict):
     stored: dict[str, int]  # the newest position of each log
     cancelled: list[str]
     is_key_revoked: bool
+    segments: NotRequired[bytes]  # sealed; of logs in `stored`, and not of all
 
 
 class Hints:
@@ -34,19 +38,32 @@ class Hints:
     def __init__(self) -> None:
         self.is_on = False
         self._stored: dict[str, int] = {}
+        self._segments: list[Segment] = []
+        self._segment_bytes = 0
         self._cancelled: dict[str, None] = {}
         self._is_key_revoked = False
         self._arrival = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @cached_property
+    def _sealer(self) -> SegmentSealer:
+        """Not made with this module: two processes that fork after its import would share nonces."""
+        return SegmentSealer()
+
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.is_on = True
 
-    def note_stored(self, response_id: str, position: int) -> None:
-        if response_id in self._stored or len(self._stored) < MAX_IDS:
-            self._stored[response_id] = position
-            self._arrival.set()
+    def note_stored(self, segment: Segment) -> None:
+        """After its commit."""
+        response_id = segment.response_id
+        if response_id not in self._stored and len(self._stored) >= MAX_IDS:
+            return
+        self._stored[response_id] = segment.last_position
+        self._segment_bytes += segment.size
+        if self._segment_bytes <= MAX_BYTES:
+            self._segments.append(segment)
+        self._arrival.set()
 
     def note_cancelled(self, response_id: str) -> None:
         if self.is_on and len(self._cancelled) < MAX_IDS:
@@ -75,7 +92,11 @@ class Hints:
             cancelled=list(self._cancelled),
             is_key_revoked=self._is_key_revoked,
         )
+        if self._segments:
+            taken["segments"] = self._sealer.seal(self._segments)
         self._stored = {}
+        self._segments = []
+        self._segment_bytes = 0
         self._cancelled = {}
         self._is_key_revoked = False
         return taken
@@ -85,12 +106,14 @@ hints = Hints()
 
 
 async def send_hint(hint: Hint, sender: str) -> None:
-    """To every process; raises what the client of Redis raises, at the latest after some seconds."""
+    """To every process that needs it; raises what the client of Redis raises, after some seconds at most."""
     layer = get_channel_layer()
     assert layer is not None
     message = {"type": "hint", "sender": sender, **hint}
     async with asyncio.timeout(SEND_SECS):
         await layer.group_send(GROUP, message)
+        if hint["cancelled"] or hint["is_key_revoked"]:
+            await layer.group_send(WORKERS, message)
 
 
 def announce_revocation() -> None:
@@ -108,16 +131,9 @@ def announce_revocation() -> None:
 class SharedTail(Tail):
     """A tail whose log has readers in other processes."""
 
-    @property
-    def is_followed(self) -> bool:
-        return True
+    is_always_followed = True
 
     def publish(self, segment: Segment) -> None:
         super().publish(segment)
         if not self.is_volatile:
-            hints.note_stored(segment.response_id, segment.last_position)
-
-    def take_over(self, segments: list[Segment]) -> None:
-        """Events that another process has stored."""
-        for segment in segments:
-            super().publish(segment)
+            hints.note_stored(segment)

@@ -10,7 +10,7 @@ precede: a claim continues after the newest event that is stored when it runs.
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -18,9 +18,11 @@ from typing import Any
 from django.db import connection, transaction
 
 from responses_app.eventlog.availability import OUTAGE_ERRORS, is_lock_conflict, limit_lock_waits
-from responses_app.eventlog.inserting import insert_fenced
+from responses_app.eventlog.inserting import STATEMENT_BYTES, insert_fenced
 from responses_app.eventlog.segments import Segment, concatenated, stamped
 from responses_app.models import Response
+from responses_app.models.statements import thread_database
+from responses_app.protocol.frame_pieces import LONG_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,10 @@ Delivery = Callable[[], object]
 
 class Fenced(Exception):
     """The response has ended or a newer attempt owns it; the caller stops writing."""
+
+
+class CallFailed(Exception):
+    """A call has failed without a savepoint: nothing of its batch can be committed with it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +61,7 @@ class Call:
     response_id: str = ""  # it never overtakes an append to this response
     blocked_at: float = 0.0
     due_at: float = 0.0
+    needs_savepoint: bool = False  # a call of its batch has failed
     future: Future[Any] = field(default_factory=Future)
 
     def __post_init__(self) -> None:
@@ -93,15 +100,11 @@ def calls_of(jobs: list[Job]) -> list[Call]:
 
 def size_of(jobs: list[Job]) -> int:
     """The bytes of their events."""
-    size = 0
-    for job in jobs:
-        if isinstance(job, Append):
-            size += len(job.segment.data)
-    return size
+    return sum(job.segment.size for job in appends_of(jobs))
 
 
 def coalesced(jobs: list[Job]) -> list[Job]:
-    """Appends to one response become one segment; the calls follow."""
+    """Appends to one response become one segment, or several where they are long; the calls follow."""
     groups: dict[tuple[str, int], list[Append]] = {}
     calls: list[Job] = []
     for job in jobs:
@@ -112,12 +115,27 @@ def coalesced(jobs: list[Job]) -> list[Job]:
             calls.append(job)
     merged: list[Job] = []
     for group in groups.values():
-        last = group[-1]
-        if len(group) > 1:
-            whole = concatenated([job.segment for job in group])
-            last = Append(whole, last.on_written, last.on_refused)
-        merged.append(last)
+        if len(group) == 1:
+            merged += group
+        else:
+            merged += _joined(group)
     return merged + calls
+
+
+def _joined(group: list[Append]) -> list[Append]:
+    """A reader takes a whole segment at once, and a fold too: long ones are not made longer."""
+    joined: list[Append] = []
+    run: list[Segment] = []
+    size = 0
+    for job in group:
+        size += job.segment.size
+        if run and size > LONG_BYTES:
+            joined.append(replace(group[-1], segment=concatenated(run)))
+            run = []
+            size = job.segment.size
+        run.append(job.segment)
+    joined.append(replace(group[-1], segment=concatenated(run)))
+    return joined
 
 
 def pieces_of(jobs: list[Job], error: Exception) -> list[list[Job]]:
@@ -134,8 +152,26 @@ def pieces_of(jobs: list[Job], error: Exception) -> list[list[Job]]:
 
 
 # -- a batch ----------------------------------------------------------------------------
+def is_one_statement(jobs: list[Job]) -> bool:
+    """Whether PostgreSQL stores a batch by one statement, which needs no transaction around it.
+
+    If the connection breaks then, the statement is tried again as it is, and finds the rows that it
+    has stored. It waits for no locked response.
+    """
+    ids: set[str] = set()
+    for job in jobs:
+        if isinstance(job, Call):
+            return False
+        ids.add(job.segment.response_id)
+    return len(ids) == len(jobs) and size_of(jobs) <= STATEMENT_BYTES
+
+
 def perform(jobs: list[Job]) -> Performed:
-    """All jobs in the transaction of the caller; each call in a savepoint of its own."""
+    """All jobs in the transaction of the caller.
+
+    Savepoints cost two statements for each call, and hardly any call fails. So a batch has none at
+    first. If one of its calls fails, it is tried again with a savepoint for each.
+    """
     performed = Performed()
     appends = appends_of(jobs)
     calls = calls_of(jobs)
@@ -150,8 +186,10 @@ def perform(jobs: list[Job]) -> Performed:
     for call in calls:
         if call.response_id in waiting:
             performed.blocked.append(call)
-        else:
+        elif call.needs_savepoint:
             _run(call, performed)
+        else:
+            _run_together(call, calls, performed)
     return performed
 
 
@@ -209,9 +247,22 @@ def _open_attempts(missing: list[Append]) -> set[tuple[str, int]]:
     return set(Response.objects.open().filter(pk__in=ids).values_list("pk", "attempt"))
 
 
+def _run_together(call: Call, calls: list[Call], performed: Performed) -> None:
+    try:
+        with thread_database().wrap_database_errors:
+            result = call.work()
+    except Exception as error:
+        if isinstance(error, OUTAGE_ERRORS) and not is_lock_conflict(error):
+            raise  # the connection or the disk, not this job: the batch as a whole decides
+        for other in calls:
+            other.needs_savepoint = True
+        raise CallFailed from error
+    performed.deliveries.append(partial(_finish, call, result))
+
+
 def _run(call: Call, performed: Performed) -> None:
     try:
-        with transaction.atomic():
+        with transaction.atomic(), connection.wrap_database_errors:
             result = call.work()
     except OUTAGE_ERRORS as error:
         if not is_lock_conflict(error):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from responses_app.eventlog.segments import Segment, concatenated
+from responses_app.protocol.frame_pieces import compressed
 
 MARKS_END = b"\n"  # commit marks have no newline
 
@@ -21,7 +22,7 @@ class _Block:
 
     def unpacked(self) -> Segment:
         marks, _, data = zlib.decompress(self.packed).partition(MARKS_END)
-        return replace(self.outline, data=data, commit_marks=marks.decode())
+        return replace(self.outline, pieces=(data,), commit_marks=marks.decode())
 
 
 class PackedLog:
@@ -31,8 +32,8 @@ class PackedLog:
     def add(self, segments: list[Segment]) -> None:
         """Add the next segments of the log as one block."""
         whole = concatenated(segments)
-        packed = zlib.compress(whole.commit_marks.encode() + MARKS_END + whole.data)
-        self._blocks.append(_Block(replace(whole, data=b"", commit_marks=""), packed))
+        packed = compressed((whole.commit_marks.encode(), MARKS_END, *whole.pieces))
+        self._blocks.append(_Block(replace(whole, pieces=(), commit_marks=""), packed))
 
     def after(self, position: int) -> list[Segment]:
         """The events after a position up to the end of its block; later blocks stay packed."""

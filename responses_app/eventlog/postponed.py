@@ -27,7 +27,7 @@ class Postponed:
         size = 0
         for jobs in list(self._appends.values()):
             for job in jobs:
-                size += len(job.segment.data)
+                size += job.segment.size
         return size
 
     @property
@@ -36,6 +36,21 @@ class Postponed:
         waiting: list[Job] = [jobs[0] for jobs in list(self._appends.values())]
         waiting += self._calls
         return min((job.blocked_at for job in waiting), default=0.0)
+
+    def add_all(self, jobs: list[Job]) -> None:
+        """Another session has locked their rows: they wait apart from the other jobs."""
+        for job in jobs:
+            self.add(job)
+
+    def add_held(self, jobs: list[Job]) -> list[Job]:
+        """Add those that must not overtake a job that waits here; returns the others."""
+        free: list[Job] = []
+        for job in jobs:
+            if self.holds(job):
+                self.add(job)
+            else:
+                free.append(job)
+        return free
 
     def add(self, job: Job) -> None:
         """Try the job again after a pause that grows with the time it has waited."""

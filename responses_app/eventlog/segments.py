@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from responses_app.protocol.events import INTERNAL_PREFIX, TERMINAL_TYPES, USAGE_ESTIMATED, Event
-from responses_app.protocol.sse import (
-    FRAME_END,
-    INTERNAL_FRAME_PREFIX,
-    encode_frame,
-    split_frames,
+from responses_app.protocol.frame_pieces import (
+    LONG_BYTES,
+    FrameEncoder,
+    Pieces,
+    framed,
+    gathered,
 )
+from responses_app.protocol.sse import FRAME_END, INTERNAL_FRAME_PREFIX, split_frames
 from responses_app.protocol.text_frames import TextFrames
 
 # No JSON has a raw newline: this is in no other frame.
@@ -27,9 +29,18 @@ class Segment:
     last_position: int
     first_sequence: int
     next_sequence: int
-    data: bytes
+    pieces: Pieces  # the frames: in one piece, unless an event is long
     is_final: bool = False
     commit_marks: str = ""
+
+    @property
+    def data(self) -> bytes:
+        """All frames; a copy where they are in pieces."""
+        return b"".join(self.pieces)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.pieces))
 
     @property
     def event_count(self) -> int:
@@ -43,7 +54,7 @@ class Segment:
     @property
     def is_usage_estimated(self) -> bool:
         """Of a final segment: whether an upstream left tokens of the response uncounted."""
-        return USAGE_ESTIMATED_FRAME in self.data
+        return any(USAGE_ESTIMATED_FRAME in piece for piece in self.pieces)
 
     @property
     def is_public(self) -> bool:
@@ -69,7 +80,7 @@ class Segment:
             self,
             first_position=position + 1,
             first_sequence=self.first_sequence + skipped_sequences,
-            data=b"".join(frames[skip:]),
+            pieces=(b"".join(frames[skip:]),),
         )
 
     def timed_frames(self) -> Iterator[tuple[int, float, bytes]]:
@@ -90,6 +101,51 @@ class Segment:
             return frames
         return [frame for frame in frames if not frame.startswith(INTERNAL_FRAME_PREFIX)]
 
+    def public_pieces(self) -> Pieces:
+        """The public frames, without a copy of a long text."""
+        if self.is_public:
+            return self.pieces
+        if len(self.pieces) == 1:
+            return tuple(self.public_frames())
+        public: list[bytes] = []
+        for frame in framed(self.pieces):
+            if not frame[0].startswith(INTERNAL_FRAME_PREFIX):
+                public += frame
+        return tuple(public)
+
+    def rows(self) -> list["Segment"]:
+        """As it is stored: each long event in a row of its own, which is read and written alone."""
+        if len(self.pieces) == 1:
+            return [self]
+        rows: list[Segment] = []
+        for frame in framed(self.pieces):
+            row = self._row(rows, frame)
+            if rows and row.size + rows[-1].size < LONG_BYTES:
+                row = concatenated([rows.pop(), row])
+            rows.append(row)
+        rows[-1] = replace(rows[-1], is_final=self.is_final)
+        return rows
+
+    def _row(self, before: list["Segment"], frame: Pieces) -> "Segment":
+        """One event behind those in the rows."""
+        position = self.first_position
+        sequence = next_sequence = self.first_sequence
+        if before:
+            position = before[-1].last_position + 1
+            sequence = next_sequence = before[-1].next_sequence
+        if not frame[0].startswith(INTERNAL_FRAME_PREFIX):
+            next_sequence += 1
+        return replace(
+            self,
+            first_position=position,
+            last_position=position,
+            first_sequence=sequence,
+            next_sequence=next_sequence,
+            pieces=frame,
+            is_final=False,
+            commit_marks=commit_mark(position, round(self.committed_at * 1000)),
+        )
+
 
 class Numbering:
     """Assigns positions and sequence numbers to the events of one attempt."""
@@ -99,6 +155,7 @@ class Numbering:
         self.attempt = attempt
         self.next_position = 0
         self.next_sequence = 0
+        self._encoder = FrameEncoder()
 
     def follow(self, last: Segment) -> None:
         self.next_position = last.last_position + 1
@@ -108,14 +165,14 @@ class Numbering:
         """The events as a segment, with the next numbers."""
         first_position = self.next_position
         first_sequence = self.next_sequence
-        frames: list[bytes] = []
+        pieces: list[bytes] = []
         for event in events:
             if event["type"].startswith(INTERNAL_PREFIX):
-                frames.append(encode_frame(event, None))
+                pieces += self._encoder.pieces(event, None)
             else:
-                frames.append(encode_frame(event, self.next_sequence))
+                pieces += self._encoder.pieces(event, self.next_sequence)
                 self.next_sequence += 1
-        self.next_position += len(frames)
+        self.next_position += len(events)
         last_position = self.next_position - 1
         return Segment(
             response_id=self.response_id,
@@ -124,7 +181,7 @@ class Numbering:
             last_position=last_position,
             first_sequence=first_sequence,
             next_sequence=self.next_sequence,
-            data=b"".join(frames),
+            pieces=gathered(pieces),
             is_final=events[-1]["type"] in TERMINAL_TYPES,
             commit_marks=commit_mark(last_position, int(time.time() * 1000)),
         )
@@ -145,7 +202,7 @@ class Numbering:
             self.next_position - 1,
             first_sequence,
             self.next_sequence,
-            b"".join(encoded),
+            (b"".join(encoded),),
             False,
             commit_mark(self.next_position - 1, int(time.time() * 1000)),
         )
@@ -165,12 +222,15 @@ def concatenated(group: Sequence[Segment]) -> Segment:
     """Neighbouring segments as one."""
     last = group[-1]
     marks = [segment.commit_marks for segment in group if segment.commit_marks]
+    pieces: list[bytes] = []
+    for segment in group:
+        pieces += segment.pieces
     return replace(
         group[0],
         last_position=last.last_position,
         next_sequence=last.next_sequence,
         is_final=last.is_final,
-        data=b"".join([segment.data for segment in group]),
+        pieces=gathered(pieces),
         commit_marks=",".join(marks),
     )
 

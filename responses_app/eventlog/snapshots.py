@@ -16,7 +16,7 @@ from django.db import connection
 from responses_app.eventlog.reading import (
     READ_SEGMENTS,
     LogErased,
-    is_last_page,
+    next_limit,
     read_finals,
     read_last,
     read_on,
@@ -25,9 +25,8 @@ from responses_app.eventlog.segments import Segment
 from responses_app.protocol.events import Event
 from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import Snapshot
-from responses_app.protocol.sse import decode_frame, split_frames
+from responses_app.protocol.sse import decode_frame, decode_last_frame, split_frames
 
-PAGE_SEGMENTS = 1000  # of a log that is folded from its start
 KEPT_FOLDS = 512
 KEPT_BYTES = 32 * 1024 * 1024  # of all folds, as JSON
 IDLE_SECS = 60.0  # a client that polls reads again sooner
@@ -64,9 +63,9 @@ class _Entry(Generic[F]):
                 self.position = segment.last_position
                 if segment.is_final:
                     return True
-            if found is None or is_last_page(limit, found):
+            if found is None or not found.has_more:
                 return found is None
-            limit = PAGE_SEGMENTS
+            limit = next_limit(limit, found)
 
 
 class FoldCache(Generic[F]):
@@ -194,7 +193,7 @@ def current_body(response_id: str) -> ResponseBody | None:
 
 def final_body(final: Segment) -> ResponseBody:
     """A terminal event carries the whole response: nothing before it need be folded."""
-    body: ResponseBody = decode_frame(split_frames(final.data)[-1])["response"]
+    body: ResponseBody = decode_last_frame(final.data)["response"]
     return body
 
 

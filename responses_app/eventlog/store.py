@@ -6,12 +6,13 @@ from functools import partial
 
 from responses_app.database import Database, database
 from responses_app.eventlog import snapshots
+from responses_app.eventlog.gathering import SHARED
 from responses_app.eventlog.hints import SharedTail, hints
 from responses_app.eventlog.jobs import Append, Fenced
 from responses_app.eventlog.positions import position_of_sequence
 from responses_app.eventlog.reading import (
     READ_SEGMENTS,
-    is_last_page,
+    Page,
     next_limit,
     read_last,
     read_on,
@@ -31,14 +32,15 @@ class EventStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.tails = Tails()
-        self.watcher = Watcher(database)
         self.remote_logs = RemoteLogs(database, self.tails)
+        self.watcher = Watcher(database, self.remote_logs)
         self._is_closing = False
         self._read_timeouts: set[asyncio.Timeout] = set()
 
     def share(self) -> None:
         """Before the first response: other processes read the logs of this one, and it reads theirs."""
         self.tails.kind = SharedTail
+        self.database.writer.pace = SHARED
         hints.start()
 
     # -- writing ------------------------------------------------------------------------
@@ -99,6 +101,7 @@ class EventStore:
         ):
             async for segments in self._follow(tail, response_id, position, alarm):
                 yield segments
+                del segments  # they may be long: gone before the next ones are read
 
     async def _follow(
         self, tail: Tail, response_id: str, position: int, alarm: Alarm
@@ -109,18 +112,20 @@ class EventStore:
         while True:
             version = tail.version
             segments: Sequence[Segment] | None = None
+            page: Page | None = None
             if must_query or tail.newest_position > position or tail.is_erased:
                 segments = tail.after(position)
                 if not segments:
-                    segments, is_unavailable = await self._query(tail, response_id, position, limit)
-                    if segments is None:
+                    page, is_unavailable = await self._query(tail, response_id, position, limit)
+                    if page is None:
                         return
                     # A log may grow with every read. After two pages that reach its end, hints and
                     # the poll announce what comes, for all readers at once.
-                    is_followed = was_last_page and is_last_page(limit, segments)
-                    must_query = is_unavailable or (bool(segments) and not is_followed)
-                    was_last_page = is_last_page(limit, segments)
-                    limit = next_limit(limit, segments)
+                    is_followed = was_last_page and not page.has_more
+                    must_query = is_unavailable or (bool(page) and not is_followed)
+                    was_last_page = not page.has_more
+                    limit = next_limit(limit, page)
+                    segments = page
             if segments:
                 position = segments[-1].last_position
                 alarm.reset()
@@ -134,14 +139,14 @@ class EventStore:
                     raise ResponseInterrupted(response_id)
                 is_last_read = must_query = True
                 continue
-            if alarm.is_due:
+            if alarm.has_rung:
                 alarm.reset()
                 yield ()
             await tail.wait(version, alarm)
 
     async def _query(
         self, tail: Tail, response_id: str, position: int, limit: int
-    ) -> tuple[list[Segment] | None, bool]:
+    ) -> tuple[Page | None, bool]:
         """``read_on``, and whether the database was unavailable: then the reader waits for it."""
         version = tail.version
         timeout = asyncio.timeout(None)
@@ -152,14 +157,16 @@ class EventStore:
             async with timeout:
                 found = await self.database.read(read_on, response_id, position, limit)
         except TimeoutError:
-            return [], True
+            return Page(), True
         except StorageUnavailable as error:
             self.database.unavailable_log.error(error)
             self.watcher.retry(tail)
-            return [], True
+            return Page(), True
         finally:
             self._read_timeouts.discard(timeout)
         if found:
+            if tail.newest is not None and not tail.is_written_here:
+                tail.take_over(found)  # otherwise each of its other readers would query, too
             tail.note_stored(found[-1].last_position)
         elif found is not None and tail.version == version:
             tail.note_read(position)

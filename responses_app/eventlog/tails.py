@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,8 @@ class Tail:
     response that is not stored: its events are nowhere else.
     """
 
+    is_always_followed = False
+
     def __init__(self, *, is_volatile: bool = False) -> None:
         self.is_volatile = is_volatile
         self.unstored_request: AdmittedRequest | None = None
@@ -43,6 +45,7 @@ class Tail:
         self.version = 0
         self.readers = 0
         self._followers = 0  # readers that send on each event, not the end alone
+        self.is_followed = self.is_always_followed  # if not, a commit may take several events
         self.left_at = 0.0  # when the last reader left, by the clock of this process
         self._segments: deque[Segment] = deque()
         self._packed = PackedLog()  # of a volatile tail: what is older than the segments
@@ -51,6 +54,25 @@ class Tail:
 
     def publish(self, segment: Segment) -> None:
         """Only after the commit, in order, on the event loop."""
+        self._extend(segment)
+
+    def take_over(self, segments: Sequence[Segment]) -> None:
+        """Events that another process has stored; those that are here, or lie behind a gap, are left out."""
+        for segment in segments:
+            known = self.known_position
+            if segment.first_position <= known < segment.last_position:
+                segment = segment.after(known)
+            if segment.first_position == known + 1:
+                self._extend(segment)
+
+    @property
+    def known_position(self) -> int:
+        """Up to here this tail has the log, or its readers have read it."""
+        if self._segments:
+            return self._segments[-1].last_position
+        return self.newest_position
+
+    def _extend(self, segment: Segment) -> None:
         if self._segments and segment.first_position != self._segments[-1].last_position + 1:
             assert not self.is_volatile, "the events of a volatile tail are nowhere else"
             self._segments.clear()
@@ -133,18 +155,17 @@ class Tail:
     def reading(self, *, follows_events: bool = True) -> Iterator[None]:
         """Counts as a reader for as long as the block lasts."""
         self.readers += 1
-        self._followers += follows_events
+        self._count_follower(follows_events)
         try:
             yield
         finally:
-            self._followers -= follows_events
+            self._count_follower(-follows_events)
             self.readers -= 1
             self.left_at = time.monotonic()
 
-    @property
-    def is_followed(self) -> bool:
-        """Does a reader wait for each event? If not, a commit may take several."""
-        return self._followers > 0
+    def _count_follower(self, change: int) -> None:
+        self._followers += change
+        self.is_followed = self.is_always_followed or self._followers > 0
 
     @property
     def newest(self) -> Segment | None:
@@ -180,6 +201,7 @@ class Alarm:
         self._loop = asyncio.get_running_loop()
         self._idle_secs = idle_secs
         self._since = self._loop.time()
+        self.has_rung = False  # since the last reset
         self._waiter: asyncio.Future[None] | None = None
         self._timer = self._loop.call_later(idle_secs, self._ring)
 
@@ -191,10 +213,7 @@ class Alarm:
 
     def reset(self) -> None:
         self._since = self._loop.time()
-
-    @property
-    def is_due(self) -> bool:
-        return self._loop.time() - self._since >= self._idle_secs
+        self.has_rung = False
 
     def new_waiter(self) -> "asyncio.Future[None]":
         self._waiter = self._loop.create_future()
@@ -205,13 +224,14 @@ class Alarm:
         now = self._loop.time()
         if due_at <= now:
             due_at = now + self._idle_secs
+            self.has_rung = True
             if self._waiter is not None:
                 _release(self._waiter)
         self._timer = self._loop.call_at(due_at, self._ring)
 
 
 def _cost(segment: Segment) -> int:
-    return len(segment.data) + SEGMENT_COST
+    return segment.size + SEGMENT_COST
 
 
 def _release(waiter: asyncio.Future[None]) -> None:

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from responses_app.database import Database
 from responses_app.eventlog.positions import newest_positions
+from responses_app.eventlog.remote_logs import RemoteLogs
 from responses_app.eventlog.tails import Tail
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
@@ -76,8 +77,9 @@ class AccessNotes:
 
 
 class Watcher:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, remote_logs: RemoteLogs) -> None:
         self._database = database
+        self._remote_logs = remote_logs
         self._tails: dict[str, Tail] = {}
         self._retrying: set[Tail] = set()
         self._notes = AccessNotes()
@@ -175,10 +177,9 @@ class Watcher:
             self._retrying.clear()
             return
         newest = await self._database.read(newest_positions, list(watched))
+        self._remote_logs.note(newest)
         for response_id, tail in watched.items():
-            if response_id in newest:
-                tail.note_stored(newest[response_id])
-            else:
+            if response_id not in newest:
                 tail.note_erased()
         self._retrying -= retrying
         for tail in retrying:

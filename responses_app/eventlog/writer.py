@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from functools import partial
+from itertools import chain
 
 from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 
@@ -19,10 +20,12 @@ from responses_app.eventlog.availability import (
     wait_for_locks,
     was_committed,
 )
-from responses_app.eventlog.gathering import Gathering
+from responses_app.eventlog.gathering import ALONE, Gathering
 from responses_app.eventlog.inserting import is_stored
 from responses_app.eventlog.jobs import (
+    LOCK_WAIT_SECS,
     Append,
+    CallFailed,
     Delivery,
     Job,
     Performed,
@@ -31,6 +34,7 @@ from responses_app.eventlog.jobs import (
     calls_of,
     coalesced,
     deliver_all,
+    is_one_statement,
     perform,
     pieces_of,
     refusal,
@@ -39,6 +43,7 @@ from responses_app.eventlog.jobs import (
 from responses_app.eventlog.postponed import Postponed
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.metrics import commit_seconds
+from responses_app.models.statements import keep_thread_database
 from responses_app.postgresql.threads import limit_waits
 
 logger = logging.getLogger(__name__)
@@ -58,23 +63,25 @@ class Writer:
         self._jobs: list[Job] = []
         self._arrival = threading.Condition()
         self._gathering = Gathering(self._arrival)
+        self.pace = ALONE
         self._is_stopping = False
         self._retained: list[Job] = []
         self.postponed = Postponed()
         self._undecided: Undecided | None = None
         self._has_begun = False
+        self._is_limited = False  # whether each statement waits for locks only for a while
         self._is_unavailable = False
         self._stall: Exception | None = None  # why a part of the current batch was set aside
         self._unavailable_log = ThrottledLog(logger, UNAVAILABLE)
         self.pending_bytes = 0
         self.is_congested = False
-        self._arrived_at = 0.0  # of the first job that waits
+        self._arrived_at = 0.0  # of the first job that waits; 0.0 if none does
         self._oldest_at = 0.0  # of the oldest job that was taken and is not committed
 
     @property
     def lag_secs(self) -> float:
         """How long the oldest write has waited for its commit."""
-        since = self._oldest_arrival(has_arrived=bool(self._jobs))
+        since = self._oldest_arrival()
         return time.monotonic() - since if since else 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -103,14 +110,15 @@ class Writer:
                 self._arrived_at = time.monotonic()
             self._jobs.append(job)
             if isinstance(job, Append):
-                self.pending_bytes += len(job.segment.data)
+                self.pending_bytes += job.segment.size
                 self.is_congested = self.pending_bytes > PENDING_BYTES
             if self._gathering.wakes(job, self.pending_bytes, self.loop):
                 self._arrival.notify()
 
     # -- in the thread ------------------------------------------------------------------
     def _run(self) -> None:
-        limit_waits(may_probe=True)
+        keep_thread_database()
+        self._is_limited = limit_waits(may_probe=True, lock_wait_secs=LOCK_WAIT_SECS)
         try:
             while (jobs := self._next_batch()) is not None:
                 self._deliver(self._commit_safely(jobs))
@@ -119,8 +127,9 @@ class Writer:
                     continue
                 if self.postponed.has_jobs:
                     self._deliver(self._retry_postponed())
-                if not self._is_stopping:
-                    self._gathering.pause(jobs, self._jobs)
+                is_busy = self._gathering.is_due or len(jobs) >= self.pace.busy_jobs
+                if is_busy and not self._is_stopping:
+                    self._gathering.pause(jobs, self._jobs, self.pace)
         finally:
             connections.close_all()
 
@@ -132,27 +141,25 @@ class Writer:
             arrived = self._jobs
             self._jobs = []
             self._gathering.take()
-            self._oldest_at = self._oldest_arrival(has_arrived=bool(arrived))
+            self._oldest_at = self._oldest_arrival()
+            self._arrived_at = 0.0
         # What was tried before stays as it was: a lost commit may have stored just these rows.
         jobs = self._retained
         self._retained = []
         if self.postponed.has_jobs:
             jobs += self.postponed.take_appends()
-        for job in coalesced(arrived):
-            if self.postponed.has_jobs and self.postponed.holds(job):
-                self.postponed.add(job)
-            else:
-                jobs.append(job)
+        new = coalesced(arrived)
+        if self.postponed.has_jobs:
+            new = self.postponed.add_held(new)
+        jobs += new
         has_work = bool(jobs) or self._undecided is not None or self.postponed.has_jobs
         if self._is_stopping and not has_work:
             return None
         return jobs
 
-    def _oldest_arrival(self, *, has_arrived: bool) -> float:
+    def _oldest_arrival(self) -> float:
         """When the oldest write that is not committed arrived; 0.0 when there is none."""
-        times = [self._oldest_at]
-        if has_arrived:
-            times.append(self._arrived_at)
+        times = [self._oldest_at, self._arrived_at]
         if self.postponed.has_jobs:
             times.append(self.postponed.oldest_at)
         return min(filter(None, times), default=0.0)
@@ -163,9 +170,7 @@ class Writer:
             return 0
         if self.postponed.has_jobs and (due_at := self.postponed.next_due()) is not None:
             return max(0.0, due_at - time.monotonic())
-        if self._is_stopping:
-            return 0
-        return None
+        return 0 if self._is_stopping else None
 
     def _commit_safely(self, jobs: list[Job]) -> list[Delivery]:
         """Every job gets a result and the thread goes on, also after an unexpected error."""
@@ -192,12 +197,14 @@ class Writer:
             return []
         try:
             return self._transact(jobs)
+        except CallFailed:  # now each call has a savepoint
+            return self._commit(jobs)
         except Exception as error:
             if isinstance(error, DatabaseError) and not self._has_begun:
                 # Each of them alone would fail too, after the same wait.
                 return self._set_aside(jobs, error)
             if is_lock_conflict(error) and (len(jobs) == 1 or not calls_of(jobs)):
-                self._postpone(jobs)
+                self.postponed.add_all(jobs)
                 return []
             if len(jobs) == 1:
                 return self._fail_alone(jobs[0], error)
@@ -215,10 +222,17 @@ class Writer:
             # A connection that failed is replaced by one that waits as long as usual.
             wait_for_locks(PROBE_SECS)
         try:
-            with commit_seconds.time(), transaction.atomic():
-                self._has_begun = True
-                performed = perform(jobs)
-                transaction_id = current_transaction_id()
+            with commit_seconds.time():
+                if self._is_limited and is_one_statement(jobs):
+                    connection.ensure_connection()
+                    self._has_begun = True
+                    performed = perform(jobs)
+                else:
+                    with transaction.atomic():
+                        self._has_begun = True
+                        performed = perform(jobs)
+                        if connection.vendor == "postgresql":
+                            transaction_id = current_transaction_id()
         except DatabaseError as error:
             connection.close_if_unusable_or_obsolete()
             is_outage = isinstance(error, OUTAGE_ERRORS) and not is_lock_conflict(error)
@@ -227,13 +241,13 @@ class Writer:
             self._unavailable_log.error(error)
             tried = [job for job in jobs if job not in performed.blocked]
             self._undecided = Undecided(tried, performed.deliveries, transaction_id)
-            self._postpone(performed.blocked)
+            self.postponed.add_all(performed.blocked)
             return []
         if self._is_unavailable:
             logger.warning("The database takes writes again.")
             self._is_unavailable = False
             wait_for_locks(LOCK_SECS)
-        self._postpone(performed.blocked)
+        self.postponed.add_all(performed.blocked)
         return performed.deliveries
 
     def _commit_in_pieces(self, pieces: list[list[Job]]) -> list[Delivery]:
@@ -244,17 +258,9 @@ class Writer:
             if self._undecided is not None:
                 self._stall = ConnectionError("the connection broke")
             if self._stall is not None:
-                rest: list[Job] = []
-                for later in pieces[number:]:
-                    rest += later
+                rest = list(chain.from_iterable(pieces[number:]))
                 return deliveries + self._set_aside(rest, self._stall)
-            free: list[Job] = []
-            for job in piece:
-                if self.postponed.holds(job):
-                    self.postponed.add(job)
-                else:
-                    free.append(job)
-            deliveries += self._commit(free)
+            deliveries += self._commit(self.postponed.add_held(piece))
         return deliveries
 
     def _set_aside(self, jobs: list[Job], error: Exception) -> list[Delivery]:
@@ -264,11 +270,6 @@ class Writer:
         self._stall = error
         self._retained += appends_of(jobs)
         return [refusal(call, unavailable(error)) for call in calls_of(jobs)]
-
-    def _postpone(self, jobs: list[Job]) -> None:
-        """Another session has locked their rows: they wait apart from the other jobs."""
-        for job in jobs:
-            self.postponed.add(job)
 
     def _retry_postponed(self) -> list[Delivery]:
         locked = unavailable(TimeoutError("another session has locked the rows of this write"))
@@ -288,9 +289,7 @@ class Writer:
     def _deliver(self, deliveries: list[Delivery]) -> None:
         assert self.loop is not None
         with self._arrival:
-            self.pending_bytes = 0
-            if waiting := self._retained + self._jobs:
-                self.pending_bytes += size_of(waiting)
+            self.pending_bytes = size_of(self._retained + self._jobs)
             if self.postponed.has_jobs:
                 self.pending_bytes += self.postponed.size
             self.is_congested = self.pending_bytes > PENDING_BYTES

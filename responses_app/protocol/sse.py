@@ -38,6 +38,15 @@ def decode_frame(frame: bytes) -> Event:
     return event
 
 
+def decode_last_frame(data: bytes) -> Event:
+    """The last event of some frames, which may be long: nothing is copied."""
+    end = len(data) - len(FRAME_END)
+    start = data.rfind(FRAME_END, 0, end)
+    start = data.index(_DATA, max(start, 0)) + len(_DATA)
+    event: Event = orjson.loads(memoryview(data)[start:end])
+    return event
+
+
 def decode_frames(chunks: Iterable[bytes]) -> Iterator[Event]:
     for chunk in chunks:
         for frame in split_frames(chunk):

@@ -1,6 +1,7 @@
 """Text of models and tools: cleaned, and collected piece by piece."""
 
 MIN_PIECES = 64
+CHARS_PER_PIECE = 256  # of the joined text; a piece takes about 60 bytes
 _REPLACEMENT = "\ufffd"
 _SURROGATES = range(0xD800, 0xE000)
 _REPLACED = dict.fromkeys((0, *_SURROGATES), _REPLACEMENT)
@@ -41,5 +42,5 @@ class TextBuffer:
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
             # The longer the text, the rarer it is joined: linear time for any length.
-            self._limit = max(MIN_PIECES, len(self._pieces[0]) // MIN_PIECES)
+            self._limit = max(MIN_PIECES, len(self._pieces[0]) // CHARS_PER_PIECE)
         return self._pieces[0]

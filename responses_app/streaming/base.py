@@ -63,12 +63,14 @@ class HttpConsumer(AsyncConsumer, ABC):
         self._responding: asyncio.Task[None] | None = None
         self._has_started = False
         self._is_revoked = False
+        self._headers: dict[str, str] = {}
         self._watches = ExitStack()  # on the credential of this request
 
     async def __call__(
         self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Any
     ) -> None:
         self.scope = scope
+        self._headers = _texts(scope["headers"])
         self.base_send = send
         leaving: asyncio.Future[None] | None = None
         try:
@@ -125,11 +127,7 @@ class HttpConsumer(AsyncConsumer, ABC):
             self._responding.cancel()
 
     def header(self, name: str) -> str | None:
-        wanted = name.lower().encode()
-        for key, value in self.scope["headers"]:
-            if key == wanted:
-                return str(value.decode("latin-1"))
-        return None
+        return self._headers.get(name.lower())
 
     def query_param(self, name: str) -> str | None:
         return query_param(self.scope, name)
@@ -197,6 +195,14 @@ class HttpConsumer(AsyncConsumer, ABC):
         if self._responding is not None and not self._responding.done():
             self._responding.cancel()
             await asyncio.wait({self._responding})
+
+
+def _texts(headers: Headers) -> dict[str, str]:
+    """By their names in lower case; of several with one name, the first one."""
+    texts: dict[str, str] = {}
+    for name, value in headers:
+        texts.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return texts
 
 
 async def _until_disconnect(receive: Callable[[], Awaitable[Message]]) -> None:

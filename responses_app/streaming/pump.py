@@ -1,6 +1,7 @@
 """The pump: from the log to the connection of one reader."""
 
 import asyncio
+from collections.abc import Sequence
 
 from responses_app.eventlog import LogErased
 from responses_app.eventlog.store import event_store
@@ -27,16 +28,24 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
     sent_at = clock()
     try:
         async for segments in event_store.read_after(response_id, position, HEARTBEAT_SECS):
-            chunk = view.render(segments)
+            chunks = view.chunks(segments)
+            await _send_all(consumer, chunks)
             # A log may be busy with events that this view leaves out: its reader needs a heartbeat.
-            if chunk or not segments or clock() - sent_at >= HEARTBEAT_SECS:
-                await consumer.send_chunk(chunk or view.heartbeat)
+            if chunks:
                 sent_at = clock()
-            if chunk:
                 events_delivered.inc(sum(segment.event_count for segment in segments))
+            elif not segments or clock() - sent_at >= HEARTBEAT_SECS:
+                await consumer.send_chunk(view.heartbeat)
+                sent_at = clock()
+            del segments, chunks  # they may be long: gone before the next ones are read
         await consumer.send_chunk(view.done, is_last=True)
     except LogErased:
         await consumer.cut()
     except ResponseInterrupted:
         # Without an end: the server cuts a response that does not end.
         await consumer.send_chunk(INTERRUPTED_FRAME)
+
+
+async def _send_all(consumer: HttpConsumer, chunks: Sequence[bytes]) -> None:
+    for chunk in chunks:
+        await consumer.send_chunk(chunk)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from responses_app.eventlog import Segment
 from responses_app.protocol.events import Event
+from responses_app.protocol.frame_pieces import gathered
 from responses_app.protocol.sse import DONE_FRAME, HEARTBEAT_FRAME, decode_frame, frame_data
 
 
@@ -17,6 +18,13 @@ class LogView(ABC):
     @abstractmethod
     def render(self, segments: Sequence[Segment]) -> bytes:
         """The bytes for the next events, internal ones included; empty where this view has none."""
+
+    def chunks(self, segments: Sequence[Segment]) -> Sequence[bytes]:
+        """``render`` in pieces, each sent by itself; most of the time one."""
+        rendered = self.render(segments)
+        if not rendered:
+            return ()
+        return (rendered,)
 
 
 class TimedView(LogView):
@@ -37,13 +45,14 @@ class ResponsesView(LogView):
     """The log is stored in this form, so that it can begin anywhere."""
 
     def render(self, segments: Sequence[Segment]) -> bytes:
+        return b"".join(self.chunks(segments))
+
+    def chunks(self, segments: Sequence[Segment]) -> Sequence[bytes]:
+        """Long texts as they are in the segments: no reader has a copy of its own."""
         pieces: list[bytes] = []
         for segment in segments:
-            if segment.is_public:
-                pieces.append(segment.data)
-            else:
-                pieces += segment.public_frames()
-        return b"".join(pieces)
+            pieces += segment.public_pieces()
+        return gathered(pieces)
 
 
 class NumberedResponsesView(LogView):

@@ -8,7 +8,7 @@ from responses_app.requests.headers import (
     read_cursor,
     read_last_event_id,
 )
-from responses_app.services.lookup import find_log, note_access
+from responses_app.services.lookup import find_session_of_log
 from responses_app.streaming.base import HttpConsumer
 from responses_app.streaming.pump import pump
 from responses_app.streaming.renderers import LogView, NumberedResponsesView, ResponsesView
@@ -19,14 +19,14 @@ class ResumeResponseConsumer(HttpConsumer):
         principal = await self.principal()
         response_id = self.path_args["response_id"]
         cursor = self._cursor()
-        row = await database.read(find_log, principal.owner_id, response_id)
+        session = await database.read(find_session_of_log, principal.owner_id, response_id)
         # Held, so that no event is published past this reader.
         tail = event_store.tails.of(response_id)
         position = -1
         if cursor is not None:
             position = await event_store.position_after(response_id, cursor)
-        note_access(row)
-        await self.start_stream([(SESSION_HEADER.lower().encode(), row.session.public_id.encode())])
+        event_store.note_access(response_id)
+        await self.start_stream([(SESSION_HEADER.lower().encode(), session.encode())])
         view: LogView = ResponsesView()
         if "text/event-stream" in (self.header("accept") or ""):  # a browser
             view = NumberedResponsesView()

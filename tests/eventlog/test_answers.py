@@ -1,9 +1,14 @@
 """Every job of the writer gets its answer, whatever fails beside it."""
 
 import asyncio
+import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from django.db import connection
+from django.db.models import Value
+from django.db.models.functions import Concat
 
 from responses_app.eventlog.store import EventStore
 from responses_app.models import Response, Session
@@ -65,3 +70,35 @@ async def test_a_broken_commit_is_answered_though_the_next_batch_fails(
         await store.database.write_with_retry(lambda: None)
     assert len(refused) == 1
     assert await store.database.read(lambda: Session.objects.get(pk=row.session_id).title) == "once"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_call_that_fails_leaves_the_calls_of_its_batch_stored_once(store: EventStore) -> None:
+    row = await store.database.write(make_response)
+    is_held, is_submitted = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        is_held.set()
+        is_submitted.wait(WAIT_SECS)
+
+    def rename(title: str, error: Exception | None = None) -> int:
+        changed = Session.objects.filter(pk=row.session_id).update(title=Concat("title", Value(title)))
+        if error is not None:
+            raise error
+        return changed
+
+    holding = store.database.submit(hold)
+    await asyncio.to_thread(is_held.wait, WAIT_SECS)
+    calls = [store.database.submit(partial(rename, "a"))]
+    calls.append(store.database.submit(partial(rename, "b", ValueError("no"))))
+    calls.append(store.database.submit(partial(rename, "c")))
+    is_submitted.set()
+    await asyncio.wrap_future(holding)
+    results = await asyncio.gather(*map(asyncio.wrap_future, calls), return_exceptions=True)
+    assert [results[0], str(results[1]), results[2]] == [1, "no", 1]
+    assert await store.database.read(lambda: Session.objects.get(pk=row.session_id).title) == "ac"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_calls_that_succeed_need_no_savepoints(store: EventStore) -> None:
+    assert await store.database.write(lambda: len(connection.savepoint_ids)) == 0

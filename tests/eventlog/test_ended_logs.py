@@ -54,7 +54,7 @@ def whole(segments: list[Segment]) -> Segment:
         last.last_position,
         first.first_sequence,
         last.next_sequence,
-        b"".join(segment.data for segment in segments),
+        (b"".join(segment.data for segment in segments),),
         commit_marks=",".join(segment.commit_marks for segment in segments),
     )
 

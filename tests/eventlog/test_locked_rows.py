@@ -108,7 +108,7 @@ async def test_the_end_of_a_response_does_not_overtake_its_events(postgres_url: 
         await until(lambda: store.database.writer.postponed.has_jobs)
         store.append(delta(numbering), tail, unexpected)
         end = final(numbering)
-        ending = store.database.submit(lambda: settle(row, end, COMPLETED_BODY), tail.publish, row.pk)
+        ending = store.database.submit(lambda: settle(row, end, COMPLETED_BODY).segment, tail.publish, row.pk)
         await asyncio.wait_for(store.database.write(lambda: None), WAIT_SECS)
     await asyncio.wrap_future(ending)
     assert await stored_positions(store, row) == [0, 1, 2]

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from responses_app.eventlog import merging, reading
 from responses_app.eventlog.merging import merge, replace_with_merged
 from responses_app.eventlog.positions import newest_positions, position_of_sequence
 from responses_app.eventlog.reading import LogErased, read_on, read_segments, read_whole
@@ -54,6 +55,31 @@ def test_an_idle_look_is_one_query_that_seeks() -> None:
     EventSegment.objects.filter(response_id=row.pk).delete()
     with pytest.raises(LogErased):
         read_on(row.pk, 3)
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_a_page_ends_behind_so_many_bytes(monkeypatch: pytest.MonkeyPatch, *, is_merged: bool) -> None:
+    """A fast model stores 64 KB at once: by the number of segments, a page took 5 MB and its copies."""
+    monkeypatch.setattr(reading, "PAGE_BYTES", 8_000)
+    monkeypatch.setattr(merging, "MERGED_BYTES", 2_000)
+    row, numbering = store_log(0)
+    for _ in range(40):
+        store([numbering.seal([word("w" * 1_000)])])
+    store([ending(numbering)])
+    whole = b"".join(segment.data for segment in read_whole(row.pk))
+    if is_merged:
+        replace_with_merged(row.pk, merge(read_whole(row.pk)))
+    pages: list[reading.Page] = []
+    position, limit = -1, reading.READ_SEGMENTS
+    while (page := read_on(row.pk, position, limit)) is not None:
+        assert page
+        position = page[-1].last_position
+        limit = reading.next_limit(limit, page)
+        pages.append(page)
+    assert b"".join(segment.data for page in pages for segment in page) == whole
+    assert all(page.has_more for page in pages[:-1])
+    if not is_merged:
+        assert max(sum(segment.size for segment in page) for page in pages) < 20_000
 
 
 def test_every_position_is_read_on_from_before_and_after_a_merge() -> None:

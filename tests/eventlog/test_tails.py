@@ -10,7 +10,7 @@ FRAME = b'event: response.output_text.delta\ndata: {"delta":"word "}\n\n'
 
 def segment(position: int) -> Segment:
     """As a slow model makes them: one for every word."""
-    return Segment("resp_x", 1, position, position, position, position + 1, FRAME + b"%d" % position)
+    return Segment("resp_x", 1, position, position, position, position + 1, (FRAME + b"%d" % position,))
 
 
 def test_a_tail_costs_no_more_than_it_may_however_small_its_segments() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from responses_app.models.segments import FORMAT_VERSION
+from tests.support.damaged_logs import SEGMENTS, change_internal_events
 from tests.support.migrated_database import Database
 from tests.support.server import (
     Server,
@@ -18,7 +19,6 @@ from tests.support.server import (
 pytestmark = pytest.mark.any_database
 
 MAX_ATTEMPTS = 3
-SEGMENTS = "SELECT id, frames FROM responses_app_eventsegment WHERE response_id = ? ORDER BY first_position"
 CLAIM = "SELECT status, attempt, crashes FROM responses_app_response WHERE id = ?"
 SET_FORMAT = "UPDATE responses_app_eventsegment SET format_version = ? WHERE response_id = ?"
 FINISHED = b"event: hermes.model.finished\n"
@@ -47,9 +47,9 @@ def restarted(database: Database, tmp_path_factory: pytest.TempPathFactory) -> I
         after_damaged = _ask(server, "and then?", previous_response_id=damaged)
         after_newer = _ask(server, "and then?", previous_response_id=newer)
         server.kill()
-        _replace(server, unknown_fields, b'"usage":{', b'"usage":{"unknown_tokens":1,')
-        _replace(server, unknown_fields, b"hermes.tool.started", b"hermes.tool.unknown")
-        _replace(server, damaged, b'"usage":{', b'"usbge":{')
+        change_internal_events(server, unknown_fields, b'"usage":{', b'"usage":{"unknown_tokens":1,')
+        change_internal_events(server, unknown_fields, b"hermes.tool.started", b"hermes.tool.unknown")
+        change_internal_events(server, damaged, b'"usage":{', b'"usbge":{')
         kept = [bytes(frames) for _, frames in server.query(SEGMENTS, damaged)]
         assert server.change(SET_FORMAT, FORMAT_VERSION + 1, newer)
         server.start()
@@ -84,7 +84,7 @@ def test_cancel_ends_a_damaged_log_at_once(restarted: Restarted) -> None:
     waiting = _ask(server, script({"say": "x"}, {"call": "guarded", "arguments": {"text": "t"}}))
     parked = "SELECT 1 FROM responses_app_response WHERE id = ? AND parked_until IS NOT NULL"
     eventually(lambda: server.query(parked, waiting), 30, "the wait for consent")
-    _replace(server, waiting, b'"usage":{', b'"usbge":{')
+    change_internal_events(server, waiting, b'"usage":{', b'"usbge":{')
     with server.http() as client:
         body = client.post(f"/v1/responses/{waiting}/cancel").json()
     assert (body["status"], text(body)) == ("cancelled", "x")
@@ -120,15 +120,3 @@ def _in_a_tool(server: Server) -> str:
 def _ask(server: Server, asked: str, **fields: Any) -> str:
     created = server.openai().responses.create(model="hermes-agent", input=asked, background=True, **fields)
     return str(created.id)
-
-
-def _replace(server: Server, response_id: str, old: bytes, new: bytes) -> None:
-    """In the internal events: those of clients stay as they are."""
-    changed = 0
-    for segment_id, frames in server.query(SEGMENTS, response_id):
-        parts = bytes(frames).split(b"\n\n")
-        parts = [part.replace(old, new) if part.startswith(b"event: hermes.") else part for part in parts]
-        sql = "UPDATE responses_app_eventsegment SET frames = ? WHERE id = ?"
-        if b"\n\n".join(parts) != bytes(frames):
-            changed += server.change(sql, b"\n\n".join(parts), segment_id)
-    assert changed

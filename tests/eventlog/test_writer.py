@@ -74,7 +74,7 @@ async def test_one_bad_append_never_fails_the_others_of_its_batch(store: EventSt
     for row, tail in zip(rows, tails, strict=True):
         data = b"event: other\ndata: {}\n\n"
         segment = opening(row)[1]
-        conflicting = Segment(row.pk, 0, 0, 0, 0, 1, data) if row is rows[1] else segment
+        conflicting = Segment(row.pk, 0, 0, 0, 0, 1, (data,)) if row is rows[1] else segment
         store.append(conflicting, tail, refused.append)
     await store.database.write(lambda: None)
     assert len(refused) == 1

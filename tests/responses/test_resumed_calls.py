@@ -43,6 +43,13 @@ def start_with_ledger(server: Server, fields: str) -> None:
     server.start()
 
 
+def lose_start(server: Server) -> None:
+    """The process died before it stored that the call had started."""
+    lost = "if b'hermes.tool.started' in bytes(segment.frames): segment.delete()"
+    code = f"from responses_app.models import EventSegment\nfor segment in EventSegment.objects.all():\n {lost}"
+    server.manage("shell", "-v0", "-c", code)
+
+
 def events_of(server: Server, run_id: str) -> list[dict[str, Any]]:
     assert ended_run(server, run_id)["status"] == "completed"
     check_log(server, f"resp_{run_id[4:]}")
@@ -56,6 +63,17 @@ def test_the_end_of_a_call_is_sent_after_all(make_server: Callable[..., Server])
     start_with_ledger(server, f"status='completed', output='done', {over}")
     ends = [event for event in events_of(server, run_id) if event["event"] == "tool.completed"]
     assert [(event["tool"], event["error"], round(event["duration"])) for event in ends] == [("effect", False, 3)]
+
+
+@pytest.mark.parametrize(("status", "is_error"), [("completed", False), ("running", True)])
+def test_the_start_of_a_call_is_sent_after_all(make_server: Callable[..., Server], status: str, is_error: bool) -> None:
+    server = make_server()
+    run_id = start_run_and_kill(server, "effect")
+    lose_start(server)
+    start_with_ledger(server, f"status={status!r}, output='done'")
+    steps = [event for event in events_of(server, run_id) if event["event"].startswith("tool.")]
+    assert [event["event"] for event in steps] == ["tool.started", "tool.completed"]
+    assert steps[1]["error"] is is_error
 
 
 def test_a_request_for_consent_is_sent_after_all(make_server: Callable[..., Server]) -> None:

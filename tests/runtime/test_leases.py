@@ -1,8 +1,5 @@
 """Leases and heartbeats: by the database's clock, and never taken from a process that lives."""
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.checker import check_log
+from tests.support.other_machines import IsolatedServer, SkewedServer, can_isolate
 from tests.support.server import (
-    ROOT,
-    Process,
     Server,
     eventually,
     script,
@@ -24,27 +20,8 @@ from tests.support.stored_rows import stored_rows, update_rows
 LOST = {"state": "lost", "exit_reason": "the process is gone"}
 RELEASED = {"lease_owner": "", "lease_until": None, "crashes": 1}
 LEFT_BY_A_DEAD_OWNER = {"lease_owner": "gone", "lease_until": "2020-01-01 00:00:00+00:00"}
-ISOLATE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 SKEW_SECS = 30
 ENV = {"HERMES_LEASE_SECS": "3", "HERMES_SWEEP_SECS": "0.1"}
-
-
-class SkewedServer(Server):
-    """On a host whose clock is wrong."""
-
-    command = ("-m", "tests.support.skewed_clock")
-
-
-def isolated(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr: Path) -> Process:
-    command = [*ISOLATE, sys.executable, *args]
-    with stdin.open("rb") as given, stdout.open("ab") as out, stderr.open("ab") as err:
-        return subprocess.Popen(command, cwd=ROOT, env=env, stdin=given, stdout=out, stderr=err)
-
-
-class IsolatedServer(Server):
-    """In a PID namespace of its own, as in a container, with the hostname of the others."""
-
-    launch = staticmethod(isolated)
 
 
 def begin(server: Server) -> str:
@@ -98,12 +75,6 @@ def test_hosts_whose_clocks_are_wrong_take_no_work_and_lose_none(
         assert [
             stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id) for response_id in ids
         ] == before
-
-
-def can_isolate() -> bool:
-    if shutil.which("unshare") is None:
-        return False
-    return subprocess.run([*ISOLATE, "true"], capture_output=True, timeout=20).returncode == 0
 
 
 @pytest.mark.any_database

@@ -15,8 +15,10 @@ from gateway_app.operations.health import current_work, newer_logs
 from gateway_app.runtime import processes
 from gateway_app.runtime.recovery import find_dead, find_interrupted
 from gateway_app.runtime.sweeping import cancelled_among
+from responses_app.eventlog.inserting import insert_fenced
 from responses_app.eventlog.reading import read_on
 from responses_app.eventlog.remote_logs import read_grown
+from responses_app.eventlog.segments import Segment
 from responses_app.models import EventSegment, IdempotencyKey, Response, Session
 from responses_app.protocol.status import Status
 from responses_app.services.history.placement import make_room
@@ -41,7 +43,7 @@ LEASE = timedelta(seconds=10)
 OPEN_ROWS = {"response_open", "response_open_turn", "primary key"}
 SEGMENTS = {"segment_position_is_unique"}  # the format of a log is that of its last segment
 LOGS = SEGMENTS | {"primary key"}  # SQLite has no other name for the index of a constraint
-BROUGHT = {"whole w", "whole CONSTANT"}  # positions that a statement brings with it, in plans of SQLite
+BROUGHT = {"whole w", "whole b", "whole CONSTANT"}  # positions that a statement brings with it, in plans of SQLite
 
 
 class Stored:
@@ -80,6 +82,7 @@ class Stored:
         session, running = self.session, self.running.pk
         dead = processes.Dead(["gone"], [])
         visible = move.visible_to(session.owner_id)
+        refused = Segment(running, 99, 10, 10, 10, 11, (b"event: x\n\n",))  # no such attempt: it is stored nowhere
         unmerged, expiry, state = {"response_log_unmerged"}, {"idempotency_expiry"}, {"process_running"}
         return {
             "the sweep": (lambda: claimable_ids(10), {"response_open"}, OPEN_ROWS | SEGMENTS),
@@ -108,6 +111,7 @@ class Stored:
             "cancellations": (lambda: cancelled_among([running]), set(), OPEN_ROWS),
             "the queues of owners": (read_waiting, set(), OPEN_ROWS),
             "logs of other processes": (lambda: read_grown({running: -1}), set(), LOGS | BROUGHT),
+            "an append": (lambda: insert_fenced([refused], skip_locked=True), set(), {"primary key"} | BROUGHT),
             "a survey": (survey, unmerged | expiry, unmerged | expiry | OPEN_ROWS),
         }
 
