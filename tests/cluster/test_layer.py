@@ -12,12 +12,12 @@ from redis.exceptions import ConnectionError
 from gateway_app.config.redis import channel_layers
 from gateway_app.operations.doctor.remote import layer_round_trip
 from gateway_app.runtime import cluster_dispatch
-from gateway_app.runtime.cluster_dispatch import QUEUE, take_turns
+from gateway_app.runtime.cluster_dispatch import QUEUE, RECEIVE_SECS, take_turns
 from gateway_app.runtime.dispatch import CHANNEL
 from gateway_app.runtime.hint_exchange import follow_hints
 from gateway_app.runtime.roles import Role
 from gateway_app.runtime.runner import Runner
-from responses_app.eventlog.hints import GROUP, Hint, SharedTail, send_hint
+from responses_app.eventlog.hints import GROUP, WORKERS, Hint, SharedTail, send_hint
 from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
 from tests.support.cluster import RedisServer
@@ -75,6 +75,34 @@ async def test_a_hint_that_cannot_be_read_does_not_end_the_exchange(
     following.cancel()
 
 
+async def test_events_that_no_process_of_the_cluster_has_sealed_are_not_taken(
+    layer: Any,
+    redis: RedisServer,
+) -> None:
+    """A program that can write to Redis can't write in a stream."""
+    following = asyncio.create_task(follow_hints(Runner(Role.WEB)))
+    await until(lambda: redis.subscribers() and layer.groups)
+    tail = SharedTail()
+    event_store.tails._tails["resp_1"] = tail
+    with tail.reading():
+        hint = Hint(stored={"resp_1": 7}, cancelled=[], is_key_revoked=False, segments=b"x" * 100)
+        await send_hint(hint, "another process")
+        await until(lambda: tail.newest_position == 7)
+    assert tail.newest is None
+    following.cancel()
+
+
+async def test_a_worker_gets_cancellations_and_no_positions(layer: Any, redis: RedisServer) -> None:
+    runner = CancelledRunner(Role.WORKER)
+    following = asyncio.create_task(follow_hints(runner))
+    await until(lambda: redis.subscribers(WORKERS))
+    assert redis.subscribers(GROUP) == 0
+    await send_hint(Hint(stored={"resp_1": 7}, cancelled=["resp_1"], is_key_revoked=False), "a web process")
+    await until(lambda: runner.cancelled)
+    assert runner.cancelled == ["resp_1"]
+    following.cancel()
+
+
 async def test_a_turn_that_cannot_be_read_does_not_stop_a_worker(
     layer: Any,
     redis: RedisServer,
@@ -88,6 +116,27 @@ async def test_a_turn_that_cannot_be_read_does_not_stop_a_worker(
     assert runner.hinted == ["resp_1"]
     assert not taking.done()
     taking.cancel()
+
+
+@override_settings(CHANNEL_LAYERS={QUEUE: {"BACKEND": "tests.support.swallowing_layer.SwallowingLayer"}})
+async def test_a_swallowed_cancellation_ends_the_loop_all_the_same() -> None:
+    layer: Any = get_channel_layer(QUEUE)
+    taking = asyncio.create_task(take_turns(HintedRunner(Role.WORKER)))
+    await until(lambda: layer.is_receiving)
+    taking.cancel()
+    async with asyncio.timeout(RECEIVE_SECS + 5):
+        await asyncio.wait({taking})
+
+
+class CancelledRunner(Runner):
+    """Notes the cancellations; there are no turns."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(role)
+        self.cancelled: list[str] = []
+
+    def cancel(self, response_id: str) -> None:
+        self.cancelled.append(response_id)
 
 
 class HintedRunner(Runner):

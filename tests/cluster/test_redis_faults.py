@@ -84,5 +84,5 @@ def test_processes_that_start_without_redis_cancel_in_time_and_find_it_later(
 
 
 def until_subscribed(redis: RedisServer, processes: int) -> None:
-    """Every process follows the group of hints."""
-    eventually(lambda: redis.subscribers() == [processes], 20, "the subscriptions")
+    """Every process follows a group of hints."""
+    eventually(lambda: redis.subscribers() == processes, 20, "the subscriptions")

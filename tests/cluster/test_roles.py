@@ -1,10 +1,12 @@
 """Web processes, workers and processes for pages: where turns run, and what each of them serves."""
 
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from gateway_app.runtime.roles import WORKERLESS_SECS
 from tests.support.checker import check_log
 from tests.support.cluster import Cluster
 from tests.support.people import create_key
@@ -40,14 +42,37 @@ def test_an_unstored_turn_runs_in_the_process_that_admitted_it(make_cluster: Cal
         assert list(received)[-1] == b"data: [DONE]\n\n"
 
 
-def test_without_a_worker_the_web_process_runs_turns_and_is_degraded(make_cluster: Callable[..., Cluster]) -> None:
-    web = make_cluster().web()
+def test_a_web_process_runs_turns_from_two_seconds_after_the_last_worker_until_one_is_back(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster()
+    worker = cluster.worker()
+    web = cluster.web()
+    assert "workers" not in detailed(web)["degraded"]
+    worker.kill()
+    killed_at = time.monotonic()
     response_id = background(web)
-    eventually(lambda: text(web.body(response_id)) == "before ")
+    eventually(lambda: owners(web, [response_id]) != [None], what="the claim by the web process")
+    assert time.monotonic() - killed_at >= WORKERLESS_SECS
     assert role_of_owner(web, response_id) == "web"
     assert "workers" in detailed(web)["degraded"]
     web.open_gate("go")
     assert web.ended(response_id)["status"] == "completed"
+    cluster.worker()
+    eventually(lambda: runs_in_worker(web), what="a turn of the worker")
+    assert all(runs_in_worker(web) for _ in range(3))
+    assert "workers" not in detailed(web)["degraded"]
+
+
+def runs_in_worker(web: Server) -> bool:
+    """A web process sees with its next sweep that a worker is back."""
+    asked = script({"say": "before "}, {"gate": "again"})
+    response_id = str(web.openai().responses.create(model="hermes-agent", input=asked, background=True).id)
+    eventually(lambda: owners(web, [response_id]) != [None])
+    role = role_of_owner(web, response_id)
+    web.openai().responses.cancel(response_id)
+    web.ended(response_id)
+    return role == "worker"
 
 
 def test_workers_share_the_turns_of_one_owner_and_keep_slots_for_others(

@@ -1,6 +1,7 @@
 """Several processes on one PostgreSQL and one Redis, as on several machines."""
 
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ import redis
 
 from tests.support.migrated_database import Database
 from tests.support.server import Server, eventually, lasting_port
-from tests.support.stored_rows import stored_rows
+from tests.support.stored_rows import count_rows
 
 SHORT_LEASES = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.2"}
 
@@ -44,10 +45,10 @@ class RedisServer:
         with redis.Redis.from_url(self.url) as client:
             return client.execute_command(*command)
 
-    def subscribers(self) -> list[int]:
-        """How many processes follow the group of hints of each installation."""
-        channels = self.execute("PUBSUB", "CHANNELS", "*__group__hints")
-        return [self.execute("PUBSUB", "NUMSUB", channel)[1] for channel in channels]
+    def subscribers(self, group: str = "hints*") -> int:
+        """How many processes follow a group of hints."""
+        channels = self.execute("PUBSUB", "CHANNELS", f"*__group__{group}")
+        return sum(self.execute("PUBSUB", "NUMSUB", channel)[1] for channel in channels)
 
     def _answers(self) -> bool:
         try:
@@ -74,7 +75,7 @@ def redis_server(host: str = "127.0.0.1", *others: str, prefix: Sequence[str] = 
 class WorkerProcess(Server):
     """``manage.py runworker generate``; its address has health and metrics."""
 
-    command = ("manage.py", "runworker", "generate")
+    command: tuple[str, ...] = ("manage.py", "runworker", "generate")
 
 
 class DistantWorker(WorkerProcess):
@@ -84,6 +85,17 @@ class DistantWorker(WorkerProcess):
         assert self.process is not None
         assert self.process.poll() is None, self.log
         return "A worker of Hermes Site" in self.log
+
+
+@contextmanager
+def frozen(member: Server) -> Iterator[None]:
+    process = member.process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 class Cluster:
@@ -115,10 +127,9 @@ class Cluster:
         member.env["HERMES_WORKER_PORT"] = str(member.port)
         member.log_path = self.home / f"server{len(self.members)}.log"
         self.members.append(member)
+        known = count_rows(self.first, "runtimeprocess")
         member.start()
-        process = member.process
-        assert process is not None
-        eventually(lambda: stored_rows(self.first, "runtimeprocess", "id", pid=process.pid), 20, "its heartbeat")
+        eventually(lambda: count_rows(self.first, "runtimeprocess") > known, 20, "its heartbeat")
         return member
 
     def stop(self) -> None:

@@ -103,6 +103,14 @@ class PostgresCluster:
         return row[0]
 
 
+@contextmanager
+def unwritable(url: str, table: str) -> Iterator[None]:
+    """A table that can be read; what writes to it waits."""
+    with psycopg.connect(url) as session:
+        session.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE".encode())
+        yield
+
+
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):

@@ -15,9 +15,51 @@ CHUNK_BYTES = 65536
 # A simple query, or one that is parsed first: its letter, its length, the name of the parsed one, the statement.
 WRITE = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*(?:INSERT INTO|UPDATE|DELETE FROM|WITH|COMMIT)\b", re.DOTALL)
 
+BEGIN = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*BEGIN\b", re.DOTALL)
 COMMIT = re.compile(rb"(?:Q.{4}|P.{4}[^\0]*\0)\s*COMMIT\b", re.DOTALL)
 
 APPEND = re.compile(rb"INSERT INTO \"?responses_app_eventsegment\b")
+# A statement that gets a name, and a later use of it: its letter, its length, the portal, the name.
+NAMED = re.compile(rb"P.{4}([^\0]+)\0", re.DOTALL)
+USED = re.compile(rb"B.{4}[^\0]*\0([^\0]+)\0", re.DOTALL)
+
+
+class Traffic:
+    """What a client sends on one connection; a prepared statement is sent once, and then used by its name."""
+
+    def __init__(self) -> None:
+        self._writes: set[bytes] = set()
+        self._appends: set[bytes] = set()
+        self._is_in_transaction = False
+        self._has_appended = False
+
+    def is_write(self, data: bytes) -> bool:
+        self._note_name(data)
+        return WRITE.match(data) is not None or _used_name(data) in self._writes
+
+    def is_commit_of_events(self, data: bytes) -> bool:
+        """A COMMIT after an append, or an append that is a transaction by itself."""
+        self._note_name(data)
+        if BEGIN.match(data) is not None:
+            self._is_in_transaction = True
+        is_append = _used_name(data) in self._appends
+        if COMMIT.match(data) is not None:
+            is_append, self._has_appended, self._is_in_transaction = self._has_appended, False, False
+            return is_append
+        self._has_appended = self._is_in_transaction and (self._has_appended or is_append)
+        return is_append and not self._is_in_transaction
+
+    def _note_name(self, data: bytes) -> None:
+        named = NAMED.match(data)
+        if named is not None and WRITE.match(data) is not None:
+            self._writes.add(named[1])
+            if APPEND.search(data) is not None:
+                self._appends.add(named[1])
+
+
+def _used_name(data: bytes) -> bytes | None:
+    used = USED.match(data)
+    return None if used is None else used[1]
 
 
 class WriteCutter:
@@ -51,9 +93,8 @@ class WriteCutter:
                 _in_background(session.pass_on)
                 _in_background(session.pass_back)
 
-    def is_due(self, data: bytes) -> bool:
-        if WRITE.match(data) is None:
-            return False
+    def is_due(self) -> bool:
+        """Whether this write is the one to be cut."""
         with self._lock:
             self._countdown -= 1
             if self._countdown == 0:
@@ -69,11 +110,12 @@ class _Session:
     def __init__(self, cutter: WriteCutter, client: socket.socket, server: socket.socket) -> None:
         self.cutter, self.client, self.server = cutter, client, server
         self.drops_next_answer = False
+        self._traffic = Traffic()
 
     def pass_on(self) -> None:
         with suppress(OSError):
             while data := self.client.recv(CHUNK_BYTES):
-                if self.cutter.is_due(data):
+                if self._traffic.is_write(data) and self.cutter.is_due():
                     if not self.cutter.is_delivered:
                         break
                     self.drops_next_answer = True
@@ -214,16 +256,14 @@ class Stall:
                 _in_background(partial(self._pass_back, server, client))
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
-        has_appended = False
+        traffic = Traffic()
         with suppress(OSError):
             while data := client.recv(CHUNK_BYTES):
-                is_commit = COMMIT.match(data) is not None
                 is_delivered = False
-                if is_commit and has_appended and self._holds_at_commit:
+                if traffic.is_commit_of_events(data) and self._holds_at_commit:
                     self._flows.clear()
                     self.is_holding_commit = True
                     is_delivered = self._delivers_commit
-                has_appended = not is_commit and (has_appended or APPEND.search(data) is not None)
                 if not is_delivered:
                     self._flows.wait()
                 server.sendall(data)

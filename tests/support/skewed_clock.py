@@ -1,6 +1,7 @@
-"""``manage.py serve`` on a host whose clock is off by ``TEST_CLOCK_SKEW_SECS``."""
+"""``manage.py`` on a host whose clock is off by ``TEST_CLOCK_SKEW_SECS``."""
 
 import os
+import sys
 import time
 from datetime import datetime, timedelta
 
@@ -22,4 +23,4 @@ def skewed_now() -> datetime:
 if __name__ == "__main__":
     time.time = skewed_time
     timezone.now = skewed_now
-    execute_from_command_line(["manage.py", "serve"])
+    execute_from_command_line(["manage.py", *sys.argv[1:]])

@@ -74,7 +74,7 @@ def test_processes_without_redis_go_on_and_follow_it_again(
         run_a_turn(web, "cut")
         link.join()
         run_a_turn(web, "again")
-        eventually(lambda: distant.subscribers() == [2], 60, "the subscriptions")
+        eventually(lambda: distant.subscribers() == 2, 60, "the subscriptions")
 
 
 def run_a_turn(web: Server, name: str) -> None:

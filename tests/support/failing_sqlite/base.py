@@ -7,16 +7,17 @@ import os
 import re
 import sqlite3
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from django.db.backends.sqlite3 import base
+from responses_app.sqlite3 import base
 
 _WRITING = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|WITH|COMMIT)\b", re.IGNORECASE)
 _lock = threading.Lock()
 
 
-class Cursor(base.SQLiteCursorWrapper):
+class Cursor(base.SQLiteCursor):
     def execute(self, query: str, params: Any = None) -> Any:
         _fail_if_due(query)
         return super().execute(query, params)
@@ -29,6 +30,12 @@ class Cursor(base.SQLiteCursorWrapper):
 class DatabaseWrapper(base.DatabaseWrapper):
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
+
+    def run_directly(self, sql: str, parameters: Sequence[Any]) -> tuple[list[Any], int] | None:
+        if self._is_usual():
+            with self.wrap_database_errors:
+                _fail_if_due(sql)
+        return super().run_directly(sql, parameters)
 
     def commit(self) -> None:
         if self.connection is not None and self.connection.in_transaction:
