@@ -18,6 +18,7 @@ from bench.growth_page import Measured, write_growth
 from bench.harness import Harness, machine, running_harness
 from bench.page import replace_part
 from bench.profiling import FOLDER, Recording, top_list
+from bench.readme import write_figures
 from bench.results import Results, number
 from bench.scenarios import BOTH, SCENARIOS, Run, Scenario, warm_up
 from bench.table import markdown
@@ -36,7 +37,7 @@ def main() -> None:
     run.add_argument("--targets", default=DEFAULT_TARGETS, help="names, separated by commas")
     run.add_argument("--rounds", type=int, default=3)
     run.add_argument("--json", type=Path, help="writes every figure of every round")
-    run.add_argument("--page", action="store_true", help="writes bench/results.json and the table of the page")
+    run.add_argument("--page", action="store_true", help="writes bench/results.json, the table of the page and README")
     run.set_defaults(handle=handle_run)
     profile = commands.add_parser("profile", help="where the server spends its time in one scenario")
     add_common(profile)
@@ -60,6 +61,8 @@ def main() -> None:
     cluster.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
     cluster.add_argument("--page", action="store_true", help="writes bench/cluster.json and the tables of the page")
     cluster.set_defaults(handle=handle_cluster)
+    page = commands.add_parser("page", help="write the table of the page and README from bench/results.json again")
+    page.set_defaults(handle=handle_page)
     options = parser.parse_args()
     sys.exit(options.handle(options))
 
@@ -133,7 +136,19 @@ def handle_run(options: argparse.Namespace) -> int:
         options.json.write_text(written)
     if options.page:
         RESULTS.write_text(written)
-        replace_part("bench", f"{about(results)}\n\n{markdown(results)}")
+        write_pages()
+    return 0
+
+
+def write_pages() -> None:
+    """From the stored figures, so that the pages never differ from them."""
+    results = Results.from_json(json.loads(RESULTS.read_text()))
+    replace_part("bench", f"{about(results)}\n\n{markdown(results)}")
+    write_figures(results)
+
+
+def handle_page(options: argparse.Namespace) -> int:
+    write_pages()
     return 0
 
 

@@ -31,6 +31,15 @@ class Results:
         self.machine = dict(machine)
         self._rounds: dict[tuple[str, str, str], list[Figures]] = {}
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Results":
+        """The medians as one round."""
+        found = cls(stored["machine"])
+        for row in stored["rows"]:
+            figures = {name: figure["median"] for name, figure in row["figures"].items()}
+            found.add(row["scenario"], row["api"], row["target"], figures)
+        return found
+
     def add(self, scenario: str, api: str, target: str, figures: Figures) -> None:
         self._rounds.setdefault((scenario, api, target), []).append(figures)
 
