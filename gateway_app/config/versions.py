@@ -20,7 +20,7 @@ class NewKey:
     example: str = ""
 
 
-def _plain(section: str, *keys: str) -> tuple[NewKey, ...]:
+def _plain(section: str, keys: tuple[str, ...]) -> tuple[NewKey, ...]:
     prefix = f"{section}." if section else ""
     return tuple(NewKey(prefix + key) for key in keys)
 
@@ -35,37 +35,53 @@ _OPTIONS = (
     "upstream_resume",
 )
 _MEDIA = ("vision", "files")
+_AGENT = ("core_prompt", "instructions", "toolset", "tool_items", "fallback_models")
+_MCP_SERVER = ("command", "args", "env", "url", "headers", "timeout", "approval", "enabled")
 _PLATFORM = ("enabled", "owner", "profile", "toolset", "allowed_senders")
-VERSIONS: dict[int, tuple[NewKey, ...]] = {
-    1: (
-        *_plain("", "model", "fallback_models", "profiles", "mcp_servers", "platforms"),
-        *_plain("", VERSION_KEY),
-        *_plain("model", *_UPSTREAM, "default", "context_length", *_OPTIONS),
-        *_plain("fallback_models", *_UPSTREAM, "default", *_OPTIONS),
-        *_plain("profiles.NAME", "core_prompt", "instructions", "toolset", "tool_items"),
-        *_plain("profiles.NAME", "fallback_models", "context_length", *_UPSTREAM, *_OPTIONS),
-        *_plain("mcp_servers.NAME", "command", "args", "env", "url", "headers", "timeout"),
-        *_plain("mcp_servers.NAME", "approval", "enabled"),
-        *_plain("platforms", "api_server"),
-        *_plain("platforms.api_server", "model_name"),
-    ),
-    2: (
-        *_plain("model", *_MEDIA),
-        *_plain("fallback_models", *_MEDIA),
-        *_plain("profiles.NAME", "client_tools", "approval_wait", "compact_share"),
-        *_plain("profiles.NAME", "max_iterations", *_MEDIA),
-        *_plain("platforms", "fake"),
-        *_plain("platforms.fake", *_PLATFORM, "edits", "limit"),
-        NewKey("whatsapp"),
-        NewKey("whatsapp.enabled", "Answer people on WhatsApp?", "true"),
-        NewKey("whatsapp.transport", "By Meta's Cloud API (cloud), or by the bridge?", "cloud"),
-        NewKey("whatsapp.allowed_senders", "Which numbers get answers?", '["+491700123456"]'),
-        NewKey("whatsapp.reply_prefix", "What begins each message?", '"*Bot*\\\\n"'),
-        *_plain("whatsapp", "owner", "profile", "toolset", "prefix_in", "phone_number_id"),
-        *_plain("whatsapp", "access_token", "app_secret", "verify_token", "graph_url"),
-        *_plain("whatsapp", "transport_module"),
-    ),
-}
+_WHATSAPP = (
+    "owner",
+    "profile",
+    "toolset",
+    "prefix_in",
+    "phone_number_id",
+    "access_token",
+    "app_secret",
+    "verify_token",
+    "graph_url",
+    "transport_module",
+)
+_WHATSAPP_QUESTIONS = (
+    NewKey("whatsapp.enabled", "Answer people on WhatsApp?", "true"),
+    NewKey("whatsapp.transport", "By Meta's Cloud API (cloud), or by the bridge?", "cloud"),
+    NewKey("whatsapp.allowed_senders", "Which numbers get answers?", '["+491700123456"]'),
+    NewKey("whatsapp.reply_prefix", "What begins each message?", '"*Bot*\\\\n"'),
+)
+_FIRST_KEYS = (
+    _plain("", ("model", "fallback_models", "profiles", "mcp_servers", "platforms"))
+    + _plain("", (VERSION_KEY,))
+    + _plain("model", _UPSTREAM + _OPTIONS)
+    + _plain("model", ("default", "context_length"))
+    + _plain("fallback_models", _UPSTREAM + _OPTIONS)
+    + _plain("fallback_models", ("default",))
+    + _plain("profiles.NAME", _AGENT + _UPSTREAM + _OPTIONS)
+    + _plain("profiles.NAME", ("context_length",))
+    + _plain("mcp_servers.NAME", _MCP_SERVER)
+    + _plain("platforms", ("api_server",))
+    + _plain("platforms.api_server", ("model_name",))
+)
+_SECOND_KEYS = (
+    _plain("model", _MEDIA)
+    + _plain("fallback_models", _MEDIA)
+    + _plain("profiles.NAME", ("client_tools", "approval_wait", "compact_share", "max_iterations"))
+    + _plain("profiles.NAME", _MEDIA)
+    + _plain("platforms", ("fake",))
+    + _plain("platforms.fake", _PLATFORM)
+    + _plain("platforms.fake", ("edits", "limit"))
+    + _plain("", ("whatsapp",))
+    + _WHATSAPP_QUESTIONS
+    + _plain("whatsapp", _WHATSAPP)
+)
+VERSIONS: dict[int, tuple[NewKey, ...]] = {1: _FIRST_KEYS, 2: _SECOND_KEYS}
 NEWEST = max(VERSIONS)
 
 
