@@ -15,7 +15,7 @@ from gateway_app.operations.model_banner import ignored_keys_warning
 from gateway_app.runtime.roles import Role
 from gateway_app.runtime.shared_secrets import disagreement, find_disagreeing
 from gateway_app.runtime.signals import exit_now
-from gateway_app.server import GatewayServer, endpoint
+from gateway_app.server.daphne_server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from responses_app.models import InboxMessage, Kind, OutboxMessage, PlatformChat
 from responses_app.protocol.errors import ResponseInterrupted, StorageUnavailable
 from responses_app.protocol.events import TEXT_DELTA
 from responses_app.protocol.sse import decode_frame, split_frames
-from responses_app.services.lifecycle.claim import PROCESS_ID
+from responses_app.services.lifecycle.claim import process_id
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Follower:
         rows = Response.objects.open().filter(kind=Kind.PLATFORM, parked_until__isnull=True)
         rows = rows.exclude(lease_owner="")
         if self._only_own_turns:
-            rows = rows.filter(lease_owner=PROCESS_ID)
+            rows = rows.filter(lease_owner=process_id())
         running = dict(rows.order_by("created_at").values_list("pk", "session_id")[:FOLLOWED])
         chats = PlatformChat.objects.filter(
             session_id__in=list(running.values()), platform=self._adapter.name

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from django.conf import settings
+
 from gateway_app.platforms.adapter import Adapter, AdapterHealth
 from gateway_app.platforms.inbox import store_received
 from gateway_app.platforms.states import report_health, stored_cursor
@@ -41,7 +43,8 @@ async def _work(adapter: Adapter, show_code: ShowCode) -> None:
     try:
         async with asyncio.TaskGroup() as loops:
             loops.create_task(run_adapter(adapter, only_own_turns=False))
-            loops.create_task(repeat(partial(_receive, adapter), Wakeup()))
+            poll_secs: float = settings.HERMES_PLATFORM_POLL_SECS
+            loops.create_task(repeat(partial(_receive, adapter), Wakeup(), poll_secs))
             loops.create_task(_watch_pairing(adapter, show_code))
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from group

@@ -23,8 +23,6 @@ from responses_app.protocol.errors import StorageUnavailable
 logger = logging.getLogger(__name__)
 unavailable_log = ThrottledLog(logger, "Platforms wait for the database")
 
-# A wake-up may be lost, and another process may store a message.
-POLL_SECS: float = settings.HERMES_PLATFORM_POLL_SECS
 FINISH_SECS = 5.0
 HOUSEKEEPING_SECS = 3600.0
 
@@ -46,18 +44,19 @@ async def run_in_server() -> None:
 async def _admit_until_the_end() -> None:
     """A process that is about to end takes no new turn; another one does."""
     while not request_gate.is_closed:
-        await attempt(admit_due, wakeups.inbox, POLL_SECS)
+        await attempt(admit_due, wakeups.inbox, settings.HERMES_PLATFORM_POLL_SECS)
 
 
 async def run_adapter(adapter: Adapter, *, only_own_turns: bool) -> None:
     """Everything that goes out to one platform."""
+    poll_secs: float = settings.HERMES_PLATFORM_POLL_SECS
     sender = Sender(adapter)
     follower = Follower(adapter, only_own_turns=only_own_turns)
     await adapter.start()
     try:
         async with asyncio.TaskGroup() as loops:
-            loops.create_task(repeat(sender.step, wakeups.outbox))
-            loops.create_task(repeat(follower.step, Wakeup()))
+            loops.create_task(repeat(sender.step, wakeups.outbox, poll_secs))
+            loops.create_task(repeat(follower.step, Wakeup(), poll_secs))
             loops.create_task(repeat(partial(_report, adapter), Wakeup(), REPORT_SECS))
             loops.create_task(repeat(forget_old, Wakeup(), HOUSEKEEPING_SECS))
     finally:
@@ -71,8 +70,11 @@ async def _report(adapter: Adapter) -> bool:
     return False
 
 
-async def repeat(step: Step, wakeup: Wakeup, pause_secs: float = POLL_SECS) -> None:
-    """Until it is cancelled: the last turns of a process that drains are answered too."""
+async def repeat(step: Step, wakeup: Wakeup, pause_secs: float) -> None:
+    """A wake-up may be lost, and another process may store a message: the pause is limited.
+
+    Until it is cancelled: the last turns of a process that drains are answered too.
+    """
     while True:
         await attempt(step, wakeup, pause_secs)
 

@@ -29,7 +29,7 @@ from responses_app.dispatch import get_dispatcher
 from responses_app.eventlog.store import event_store
 from responses_app.http.request_gate import request_gate
 from responses_app.protocol.errors import StorageUnavailable
-from responses_app.services.lifecycle.claim import PROCESS_ID
+from responses_app.services.lifecycle.claim import process_id
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Runtime:
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + EXIT_SECS)
         if self.runner is not None:
-            database.submit(partial(processes.note_draining, PROCESS_ID))
+            database.submit(partial(processes.note_draining, process_id()))
             count = len(self.runner.runs)
             logger.info("Shutting down; %d running responses have %g s.", count, grace)
             await self._end_work(self.runner, grace)

@@ -15,7 +15,7 @@ from responses_app.eventlog.segments import Segment
 from responses_app.eventlog.store import event_store
 from responses_app.eventlog.throttled_log import ThrottledLog
 from responses_app.sealing import NotSealedHere
-from responses_app.services.lifecycle.claim import PROCESS_ID
+from responses_app.services.lifecycle.claim import process_id
 from responses_app.streaming.revocation import revocation
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ async def send_hints() -> None:
     while True:
         hint = await hints.take()
         try:
-            await send_hint(hint, PROCESS_ID)
+            await send_hint(hint, process_id())
         except Exception as error:  # whatever the client of Redis raises
             layer_log.error(error)
             await asyncio.sleep(PAUSE_SECS)
@@ -51,7 +51,7 @@ async def follow_hints(runner: Runner) -> None:
 
 async def _take(message: dict[str, Any], runner: Runner) -> None:
     hint = cast(Hint, message)
-    if message["sender"] != PROCESS_ID:
+    if message["sender"] != process_id():
         _apply(hint, runner)
     if hint["is_key_revoked"]:  # in this process, too: a stream of the key may be open here
         await revocation.check()
@@ -69,7 +69,9 @@ async def _subscribe(group: str) -> str:
 
 
 def _apply(hint: Hint, runner: Runner) -> None:
-    event_store.remote_logs.note(hint["stored"], _carried(hint))
+    logs = event_store.remote_logs
+    if logs.has_reader_behind(hint["stored"]):
+        logs.note(hint["stored"], _carried(hint))
     for response_id in hint["cancelled"]:
         if runner.claims.takes_stored or response_id in runner.runs:
             runner.cancel(response_id)

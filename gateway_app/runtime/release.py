@@ -7,14 +7,14 @@ from gateway_app.runtime import processes
 from gateway_app.runtime.heartbeat import Heartbeat
 from responses_app.database import database
 from responses_app.models import Response
-from responses_app.services.lifecycle.claim import PROCESS_ID, has_expired
+from responses_app.services.lifecycle.claim import has_expired, process_id
 
 logger = logging.getLogger(__name__)
 
 
 async def release_dead(heartbeat: Heartbeat) -> None:
     judges_silence = heartbeat.judges_silence
-    find_dead = partial(processes.find_dead, PROCESS_ID, judges_silence=judges_silence)
+    find_dead = partial(processes.find_dead, process_id(), judges_silence=judges_silence)
     dead = await database.read(find_dead)
     if dead.ids or (judges_silence and await database.read(has_expired, processes.live())):
         await database.write(partial(_release, heartbeat, dead))

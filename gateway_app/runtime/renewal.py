@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway_app.runtime import processes
 from responses_app.models import Response
-from responses_app.services.lifecycle.claim import PROCESS_ID, lease
+from responses_app.services.lifecycle.claim import lease, process_id
 from responses_app.services.lifecycle.survey import has_open_responses
 
 
@@ -25,10 +25,10 @@ class Renewed:
 def renew(wanted: Renewal) -> Renewed:
     """In the writer."""
     is_drain_requested = processes.beat(
-        PROCESS_ID, len(wanted.attempts), is_draining=wanted.is_draining, lag_ms=wanted.lag_ms
+        process_id(), len(wanted.attempts), is_draining=wanted.is_draining, lag_ms=wanted.lag_ms
     )
     held: dict[str, bool] = {}
     if has_open_responses():
-        Response.objects.release_own(PROCESS_ID, wanted.working)
-        held = Response.objects.renew(PROCESS_ID, wanted.attempts, lease())
+        Response.objects.release_own(process_id(), wanted.working)
+        held = Response.objects.renew(process_id(), wanted.attempts, lease())
     return Renewed(held, is_drain_requested)

@@ -26,7 +26,7 @@ from responses_app.eventlog import Segment
 from responses_app.eventlog.store import event_store
 from responses_app.models import Response
 from responses_app.protocol.errors import StorageUnavailable
-from responses_app.services.lifecycle.claim import PROCESS_ID, Claimed, claim
+from responses_app.services.lifecycle.claim import Claimed, claim, process_id
 from responses_app.services.lifecycle.failed_attempt import end_attempt
 from responses_app.services.lifecycle.housekeeping import erase_some, tidy_some
 
@@ -59,7 +59,7 @@ class Runner:
         """Make this process known to the others."""
         sent_at = time.monotonic()
         role, digest = self.claims.role, secrets_digest()
-        await database.write(partial(processes.register, PROCESS_ID, role, digest))
+        await database.write(partial(processes.register, process_id(), role, digest))
         self.heartbeat.note(sent_at)
 
     # -- turns that are claimed as they are admitted ------------------------------------
@@ -145,7 +145,7 @@ class Runner:
 
     async def retire(self) -> None:
         """Give the leases back. A crashed process can't: another one has to find it gone first."""
-        await database.write(partial(processes.retire, PROCESS_ID))
+        await database.write(partial(processes.retire, process_id()))
 
     # -- loops --------------------------------------------------------------------------
     async def sweep_forever(self) -> None:

@@ -10,7 +10,7 @@ from gateway_app.models import ProcessState, RuntimeProcess
 from gateway_app.runtime.processes import is_dead_here, is_silent, retire
 from gateway_app.runtime.signals import exit_now
 from responses_app.database import database
-from responses_app.services.lifecycle.claim import PROCESS_ID
+from responses_app.services.lifecycle.claim import process_id
 
 logger = logging.getLogger(__name__)
 
@@ -42,5 +42,5 @@ async def exit_if_disagreeing() -> None:
     other = await database.read(find_disagreeing)
     if other is not None:
         logger.critical(disagreement(other))
-        await database.write(partial(retire, PROCESS_ID))
+        await database.write(partial(retire, process_id()))
         exit_now(1)

@@ -12,7 +12,7 @@ from gateway_app.runtime.turn import TurnRun
 from gateway_app.runtime.workspaces import owners_elsewhere
 from responses_app.database import database
 from responses_app.models import Response
-from responses_app.services.lifecycle.claim import PROCESS_ID, claimable_ids
+from responses_app.services.lifecycle.claim import claimable_ids, process_id
 from responses_app.services.lifecycle.survey import Survey, survey
 
 
@@ -25,7 +25,7 @@ class Found:
 
 
 def look(claims: Claims) -> Found:
-    has_others = processes.has_others(PROCESS_ID)
+    has_others = processes.has_others(process_id())
     workers = 0
     peers = 1
     if has_others and claims.waits_for_workers:

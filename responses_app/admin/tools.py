@@ -4,6 +4,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
+from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -34,6 +35,7 @@ BUTTONS = {
 class ToolEventAdmin(ReadOnlyAdmin):
     list_display = (
         "name",
+        "arguments_start",
         "state",
         "started_at",
         "took",
@@ -53,6 +55,7 @@ class ToolEventAdmin(ReadOnlyAdmin):
     search_fields = ("call_id",)
     search_help_text = "The whole id of a call or of a response."
     list_defer = ("arguments", "output", "images")
+    list_annotations = {"first_arguments": Left("arguments", SHOWN_ARGUMENT_CHARS + 1)}
     sortable_by = ("started_at",)
     ordering = ("-started_at",)
     fields = (
@@ -114,6 +117,11 @@ class ToolEventAdmin(ReadOnlyAdmin):
         if event.finished_at is None:
             return "–"
         return f"{(event.finished_at - event.started_at).total_seconds():.2f} s"
+
+    @admin.display(description="Arguments")
+    def arguments_start(self, event: Any) -> str:
+        """An operator who allows calls in the list sees what they do; the rest is on their pages."""
+        return Truncator(escaped(event.first_arguments)).chars(SHOWN_ARGUMENT_CHARS)
 
     @admin.display(description="Arguments")
     def arguments_shown(self, event: ToolEvent) -> str:

@@ -35,6 +35,14 @@ class RemoteLogs:
         self._grown: dict[str, tuple[Tail, int]] = {}
         self._reading: asyncio.Task[None] | None = None
 
+    def has_reader_behind(self, stored: Mapping[str, int]) -> bool:
+        """Whether a reader of this process waits for any of these logs, up to these positions."""
+        for response_id, position in stored.items():
+            tail = self._tails.find(response_id)
+            if tail is not None and _is_behind(tail, position):
+                return True
+        return False
+
     def note(self, stored: Mapping[str, int], carried: Sequence[Segment] = ()) -> None:
         """Other processes have stored these logs up to these positions, and these segments of them."""
         for segment in carried:

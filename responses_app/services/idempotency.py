@@ -19,7 +19,7 @@ from responses_app.protocol.response_object import ResponseBody
 from responses_app.protocol.snapshot import fold
 from responses_app.protocol.sse import decode_frames
 from responses_app.protocol.status import OPEN, OnDisconnect, Status
-from responses_app.services.lifecycle.claim import PROCESS_ID
+from responses_app.services.lifecycle.claim import process_id
 
 _key_insert = CompiledInsert(IdempotencyKey)
 FORGET_AT_ONCE = 1000  # rows in one transaction, so that appends don't wait long for it
@@ -112,7 +112,7 @@ def _join(row: Response, reader: str) -> Joined:
 
 def _runs_here(row: Response) -> bool:
     is_wanted = row.status in OPEN and row.cancel_requested_at is None
-    return is_wanted and row.lease_owner == PROCESS_ID
+    return is_wanted and row.lease_owner == process_id()
 
 
 def forget_content(response_id: str) -> None:

@@ -40,6 +40,16 @@ def test_a_grant_shows_tool_arguments_and_its_end_until_the_content_is_deleted(
     assert "deleted with their response" in operator.page(GRANTS)
 
 
+def test_the_list_of_waiting_calls_shows_how_their_arguments_begin(server: Server, operator: Operator) -> None:
+    words = "rm -rf \u202e" + "many " * 50
+    response_id = waiting_call(server, words)
+    page = operator.page("/admin/responses_app/toolevent/?waits=yes")
+    assert "rm -rf \\u202emany many" in page
+    assert "\u202e" not in page
+    assert "many " * 20 not in page
+    decide(server, response_id, "deny")
+
+
 def test_every_decision_is_in_the_audit_log(server: Server, operator: Operator) -> None:
     decided = {}
     for choice, entry in (("once", "Allowed once"), ("deny", "Denied"), ("session", "Allowed for its session")):

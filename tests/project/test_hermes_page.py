@@ -56,6 +56,7 @@ THEIRS = {
         reasoning.available tool.started tool.completed approval.responded run.completed run.failed run.cancelled
         run.interrupted run.steered subagent.start subagent.complete message.interim replay.truncated run.started
         message.started assistant.delta tool.progress tool.failed assistant.completed assistant.commentary error done
+        tool.completed.preview usage.cache_* turn_exit_reason
     """,
     "## Variables": """
         API_SERVER_ENABLED API_SERVER_HOST API_SERVER_PORT API_SERVER_KEY API_SERVER_CORS_ORIGINS API_SERVER_MODEL_NAME

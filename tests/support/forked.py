@@ -1,6 +1,6 @@
-"""Processes of Python, forked from one that has imported what needs no settings.
+"""Processes of Python, forked from one that has imported the libraries and the applications.
 
-The settings, all that stands on them, and the reactor are imported by every process anew.
+Imports are most of what a start costs. The settings and the reactor are made by every process anew.
 """
 
 import atexit
@@ -65,6 +65,9 @@ def _run(args: list[str], env: dict[str, str], stdin: Path, stdout: Path, stderr
     os.environ.update(env)
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
+    from tests.support.preloaded import begin_anew  # its import makes a process like this one
+
+    begin_anew()
     try:
         if args[0] == "-m":
             sys.argv = args[1:]

@@ -1,11 +1,15 @@
-"""What the fork server imports before it forks: libraries, and packages that are plain Python.
+"""What the fork server imports before it forks: libraries, and all of the applications.
 
-None of it may read the settings, which every process makes from its own environment.
+``begin_anew`` then makes a forked process what it would be without these imports.
 """
 
+import asyncio
 import os
+import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = [
@@ -52,24 +56,44 @@ LIBRARIES = [
     "whitenoise.base",
     "yaml",
 ]
-PLAIN_PACKAGES = [
-    "gateway_app/agent",
-    "gateway_app/config",
-    "gateway_app/documents",
-    "gateway_app/providers",
-    "gateway_app/tools",
-    "responses_app/protocol",
-]
+APPLICATIONS = ("gateway_app", "responses_app")
+SETTINGS = ("hermes_site.settings", "tests.settings")
 
 
 def preload() -> None:
-    os.environ.pop("DJANGO_SETTINGS_MODULE", None)  # a module that reads a setting fails
+    sys.modules["OpenSSL"] = None  # type: ignore[assignment]  # as manage.py has it
     for name in LIBRARIES:
         import_module(name)
-    for package in PLAIN_PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            import_module(".".join(parts).removesuffix(".__init__"))
+    with tempfile.TemporaryDirectory() as home:
+        os.environ.update(HERMES_HOME=home, DJANGO_SETTINGS_MODULE="tests.settings")
+        import_module("django").setup()
+        for application in APPLICATIONS:
+            for path in sorted((ROOT / application).rglob("*.py")):
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                import_module(".".join(parts).removesuffix(".__init__"))
+
+
+def begin_anew() -> None:
+    """Nothing of the settings under which this process was forked, nor of its reactor, stays."""
+    from django import conf
+    from django.apps import apps
+    from django.core.cache import caches
+    from django.db import connections
+    from twisted.internet import reactor
+
+    for name in SETTINGS:
+        package, _, module = name.rpartition(".")
+        delattr(sys.modules[package], module)
+        del sys.modules[name]
+    conf.settings._wrapped = conf.empty  # type: ignore[attr-defined]
+    handlers: list[Any] = [connections, caches]
+    for handler in handlers:
+        handler.__dict__.pop("settings", None)
+        handler.__init__()
+    apps.app_configs.clear()  # the models stay; each configuration is made and checked again
+    apps.apps_ready = apps.models_ready = apps.loading = apps.ready = False
+    # Its descriptors would be shared with all other processes that are forked here.
+    reactor.__init__(asyncio.new_event_loop())  # type: ignore[misc]
 
 
 preload()

@@ -27,10 +27,10 @@ from responses_app.services.lifecycle.admission import Admission, Admitted
 from responses_app.services.lifecycle.approvals import Decider, decide_requests
 from responses_app.services.lifecycle.chain_columns import chain_columns_at_admission
 from responses_app.services.lifecycle.claim import (
-    PROCESS_ID,
     Claimed,
     FreshTurn,
     claim_columns,
+    process_id,
 )
 from responses_app.services.lifecycle.read_ahead import ReadAhead
 from responses_app.services.notes import read_notes
@@ -152,7 +152,7 @@ def _admitted_columns(
         columns["request"] = admission.request
         columns["ignored"] = admission.ignored + placement.left_out
     else:
-        columns["lease_owner"] = PROCESS_ID  # only this process has the request
+        columns["lease_owner"] = process_id()  # only this process has the request
     return columns | chain_columns_at_admission(response_id, admission, placement)
 
 

@@ -17,8 +17,6 @@ from responses_app.models import Response
 from responses_app.models.compiled import CompiledQuery
 from responses_app.protocol.events import Event
 
-PROCESS_ID = secrets.token_hex(8)  # the owner of the leases that this process holds
-
 FIELDS = (
     "id",
     "attempt",
@@ -45,6 +43,15 @@ FIELDS = (
 )
 
 
+@cache
+def process_id() -> str:
+    """The owner of the leases that this process holds.
+
+    It is made at its first use: servers that fork after their imports would have the same one.
+    """
+    return secrets.token_hex(8)
+
+
 @dataclass(frozen=True)
 class FreshTurn:
     """What the admission of a turn knows: it is not read again."""
@@ -69,7 +76,7 @@ def lease() -> timedelta:
 def claim(response_id: str) -> Claimed | None:
     """In the writer: the claimed row, or None when it can't be claimed."""
     before = _attempt.first(response_id)
-    if before is None or not Response.objects.claim(response_id, before, PROCESS_ID, lease()):
+    if before is None or not Response.objects.claim(response_id, before, process_id(), lease()):
         return None
     row = _claimed_row(response_id)
     # From here on no older attempt can append.
@@ -84,7 +91,7 @@ def claim_columns() -> dict[str, Any]:
     """The columns of a row that is claimed as it is stored."""
     return {
         "attempt": 1,
-        "lease_owner": PROCESS_ID,
+        "lease_owner": process_id(),
         "lease_until": Now() + lease(),
         "started_at": Now(),
     }
@@ -99,8 +106,8 @@ def claimable_ids(
     Unless ``is_any``, only unstored ones are found: other processes claim the others.
     """
     if not full_owners:
-        return _oldest_waiting(limit, is_any=is_any).rows(PROCESS_ID)
-    rows = _waiting(PROCESS_ID, is_any=is_any).exclude(owner_id__in=full_owners)
+        return _oldest_waiting(limit, is_any=is_any).rows(process_id())
+    rows = _waiting(process_id(), is_any=is_any).exclude(owner_id__in=full_owners)
     return list(rows[:limit])
 
 
@@ -111,20 +118,20 @@ def has_expired(live: QuerySet[Any, str]) -> bool:
 
 def next_in_session(session_id: int) -> str | None:
     """The turn that may start now that another of its session has ended."""
-    found: str | None = _next_in_session.first(session_id, PROCESS_ID)
+    found: str | None = _next_in_session.first(session_id, process_id())
     return found
 
 
-def _claimable_in(session_id: int, process_id: str) -> QuerySet[Response, Any]:
-    rows = Response.objects.claimable(process_id).filter(session_id=session_id)
+def _claimable_in(session_id: int, lease_owner: str) -> QuerySet[Response, Any]:
+    rows = Response.objects.claimable(lease_owner).filter(session_id=session_id)
     return rows.order_by("turn").values_list("pk")[:1]
 
 
 _next_in_session = CompiledQuery(_claimable_in)
 
 
-def _waiting(process_id: str, *, is_any: bool) -> QuerySet[Response, Any]:
-    rows = Response.objects.claimable(process_id)
+def _waiting(lease_owner: str, *, is_any: bool) -> QuerySet[Response, Any]:
+    rows = Response.objects.claimable(lease_owner)
     if not is_any:
         rows = rows.filter(is_stored=False)
     return rows.order_by("created_at").values_list("pk", "owner_id")
@@ -134,8 +141,8 @@ def _waiting(process_id: str, *, is_any: bool) -> QuerySet[Response, Any]:
 def _oldest_waiting(limit: int, *, is_any: bool) -> CompiledQuery:
     """A process has as many limits as slots."""
 
-    def oldest(process_id: str) -> QuerySet[Response, Any]:
-        return _waiting(process_id, is_any=is_any)[:limit]
+    def oldest(lease_owner: str) -> QuerySet[Response, Any]:
+        return _waiting(lease_owner, is_any=is_any)[:limit]
 
     return CompiledQuery(oldest)
 
