@@ -48,7 +48,7 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._draining: asyncio.Task[None] | None = None
         self.runner: Runner | None = None
-        self._grace_secs: float = settings.HERMES_SHUTDOWN_GRACE
+        self._least_grace_secs = 0.0
 
     def ensure_started(self, role: Role | None = None) -> None:
         """Idempotent: a start hook, lifespan or the first request calls it."""
@@ -92,7 +92,7 @@ class Runtime:
         while not runner.is_drain_requested:  # noqa: ASYNC110 - set by the next heartbeat
             await asyncio.sleep(settings.HERMES_SWEEP_SECS)
         logger.info("An operator drains this process.")
-        self._grace_secs = max(self._grace_secs, DRAIN_SECS)
+        self._least_grace_secs = DRAIN_SECS
         os.kill(os.getpid(), signal.SIGTERM)
 
     # -- the end ------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Runtime:
 
     async def _drain(self) -> None:
         request_gate.close()
-        grace = self._grace_secs
+        grace = max(settings.HERMES_SHUTDOWN_GRACE, self._least_grace_secs)
         deadline = asyncio.get_running_loop().time() + grace
         exit_after(grace + EXIT_SECS)
         if self.runner is not None:

@@ -1,6 +1,7 @@
 """The connections of this process to MCP servers: opened when it starts, closed when it ends."""
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,21 @@ if TYPE_CHECKING:
 
 POLL_SECS = 0.05
 mcp_toolset: "McpToolset | None" = None
+_started_at = 0.0
 
 
 async def start_toolset() -> None:
     """Idempotent, and nothing where no MCP server is configured."""
-    global mcp_toolset
+    global mcp_toolset, _started_at
     if mcp_toolset is None and settings.HERMES_MCP_SERVERS:
+        _started_at = time.monotonic()
         mcp_toolset = await asyncio.to_thread(_make)
         mcp_toolset.start()
+
+
+def secs_since_start() -> float:
+    """Since this process began to open the connections."""
+    return time.monotonic() - _started_at
 
 
 async def stop_toolset() -> None:

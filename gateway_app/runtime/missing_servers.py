@@ -1,18 +1,15 @@
 """MCP servers that a turn could use and that are not connected."""
 
 import asyncio
-import time
 from collections.abc import Collection
 
 from django.conf import settings
 
 from gateway_app.runtime.agents import agent_of
-from gateway_app.runtime.mcp import POLL_SECS, mcp_states
+from gateway_app.runtime.mcp import POLL_SECS, mcp_states, secs_since_start
 from responses_app.database import database
 from responses_app.eventlog import AdmittedRequest
 from responses_app.models import Response
-
-_process_started = time.monotonic()
 
 
 def deviation(label: str) -> str:
@@ -31,8 +28,8 @@ async def wait_for_servers(row: Response, admitted: AdmittedRequest | None) -> l
         fields = admitted.request
     tools = fields.get("tools")
     labels = await database.look_up_with_retry(_labels, row.model, tools, row.client_tools)
-    deadline = _process_started + settings.HERMES_MCP_START_SECS
-    while _is_any_starting(labels) and time.monotonic() < deadline:  # noqa: ASYNC110
+    limit_secs: float = settings.HERMES_MCP_START_SECS
+    while _is_any_starting(labels) and secs_since_start() < limit_secs:  # noqa: ASYNC110
         await asyncio.sleep(POLL_SECS)
     ready = {state["label"] for state in mcp_states() if state["state"] == "ready"}
     return sorted(labels - ready)

@@ -90,6 +90,7 @@ def begin_anew() -> None:
     for handler in handlers:
         handler.__dict__.pop("settings", None)
         handler.__init__()
+    tempfile.tempdir = None
     apps.app_configs.clear()  # the models stay; each configuration is made and checked again
     apps.apps_ready = apps.models_ready = apps.loading = apps.ready = False
     # Its descriptors would be shared with all other processes that are forked here.
