@@ -40,6 +40,10 @@ SERVICE_RESTART = 1012  # a code after which SDKs connect again
 HTTP_STATUS = {"previous_response_not_found": 400}
 
 
+class ClientLeft(Exception):
+    """An event could not be sent; ``websocket.disconnect`` is on its way."""
+
+
 class ResponsesSocket(AsyncConsumer):
     """Turns of one lane (``stream_id``, or none) run one after the other; lanes run in parallel."""
 
@@ -135,7 +139,15 @@ class ResponsesSocket(AsyncConsumer):
         if earlier is not None:
             await asyncio.wait({earlier})
         try:
+            await self._run(turn, lane)
+        except ClientLeft:
+            turn.leave()  # the disconnect finds only turns that have not ended
+
+    async def _run(self, turn: SocketTurn, lane: str | None) -> None:
+        try:
             await turn.run()
+        except ClientLeft:
+            raise
         except ResponseInterrupted:
             return  # the close code of a shutdown reports it
         except ApiError as error:
@@ -222,7 +234,11 @@ class ResponsesSocket(AsyncConsumer):
         async def send(event: dict[str, Any] | bytes) -> None:
             if not isinstance(event, bytes):
                 event = orjson.dumps(event)
-            await self.send({"type": "websocket.send", "text": (event[:-1] + end).decode()})
+            message = {"type": "websocket.send", "text": (event[:-1] + end).decode()}
+            try:
+                await self.send(message)
+            except Exception as error:  # each server has its own for a closed connection
+                raise ClientLeft from error
 
         return send
 
