@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,53 @@ pytestmark = [
 Run = Callable[..., Any]
 
 
-@pytest.fixture
-def run(node_client: Path, server: Server) -> Run:
-    def run(scenario: str, *args: str, program: str = "client.mjs") -> Any:
-        command = ["node", program, f"{server.url}/v1", server.key, scenario, *args]
-        done = subprocess.run(command, cwd=node_client, capture_output=True, text=True, timeout=RUN_SECS)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+class Programs:
+    """Each program is started once, and runs a scenario for each line that it reads."""
 
-    return run
+    def __init__(self, folder: Path, server: Server) -> None:
+        self._folder = folder
+        self._arguments = [f"{server.url}/v1", server.key]
+        self._running: dict[str, subprocess.Popen[str]] = {}
+
+    def run(self, scenario: str, *args: str, program: str = "client.mjs") -> Any:
+        """What the scenario saw; its own exception ends the program."""
+        running = self._running.get(program)
+        if running is None or running.poll() is not None:
+            running = self._running[program] = self._start(program)
+        assert running.stdin is not None
+        assert running.stdout is not None
+        print(json.dumps([scenario, *args]), file=running.stdin, flush=True)
+        line = running.stdout.readline()
+        assert line, (self._folder / f"{program}.err").read_text()
+        return json.loads(line)
+
+    def _start(self, program: str) -> subprocess.Popen[str]:
+        with (self._folder / f"{program}.err").open("w") as errors:
+            return subprocess.Popen(
+                ["node", program, *self._arguments],
+                cwd=self._folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def close(self) -> None:
+        for running in self._running.values():
+            with running:  # closes its pipes
+                running.kill()
+
+
+@pytest.fixture(scope="module")
+def programs(node_client: Path, server: Server) -> Iterator[Programs]:
+    found = Programs(node_client, server)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def run(programs: Programs) -> Run:
+    return programs.run
 
 
 @pytest.mark.parametrize(

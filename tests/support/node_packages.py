@@ -20,11 +20,11 @@ needs_node = pytest.mark.skipif(
 )
 
 
-def install_node_client(folder: Path) -> Path:
+def install_node_client(folder: Path) -> None:
     """A copy of the client with its dependencies; skips the test where the registry can't be reached."""
-    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules", "package-lock.json"))
+    ignored = shutil.ignore_patterns("node_modules", "package-lock.json")
+    shutil.copytree(SOURCE, folder, ignore=ignored, dirs_exist_ok=True)
     install_packages(folder)
-    return folder
 
 
 def install_packages(folder: Path, *packages: str) -> None:

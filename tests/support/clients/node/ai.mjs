@@ -1,9 +1,10 @@
-// One scenario of the AI SDK against a server: node ai.mjs <base url> <key> <scenario>
+// node ai.mjs <base url> <key>: for each line [scenario, argument ...] a line of JSON with what the AI SDK saw.
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
+import { answerLines } from "./lines.mjs";
 
-const [baseURL, apiKey, scenario] = process.argv.slice(2);
+const [baseURL, apiKey] = process.argv.slice(2);
 const provider = createOpenAI({ baseURL, apiKey });
 const model = provider.responses("hermes-agent");
 const chat = provider.chat("hermes-agent");
@@ -50,8 +51,8 @@ const scenarios = {
     const next = await generateText({ model, messages, maxRetries: 0 });
     return { first: answer.text, second: next.text };
   },
-  async serverTool() {
-    const [asked, next] = process.argv.slice(5).map((content) => ({ role: "user", content }));
+  async serverTool(...texts) {
+    const [asked, next] = texts.map((content) => ({ role: "user", content }));
     const answer = await generateText({ model, messages: [asked], maxRetries: 0 });
     const messages = [asked, ...answer.response.messages, next];
     const second = await generateText({ model, messages, maxRetries: 0 });
@@ -78,4 +79,4 @@ function compacting(sent) {
   return JSON.stringify({ ...JSON.parse(sent.body), context_management });
 }
 
-console.log(JSON.stringify(await scenarios[scenario]()));
+await answerLines(scenarios);

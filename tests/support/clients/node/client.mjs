@@ -1,7 +1,8 @@
-// node client.mjs <base url> <key> <scenario> [argument ...]: one JSON line with what the SDK saw.
+// node client.mjs <base url> <key>: for each line [scenario, argument ...] a line of JSON with what the SDK saw.
 import OpenAI from "openai";
+import { answerLines } from "./lines.mjs";
 
-const [baseURL, apiKey, scenario, ...args] = process.argv.slice(2);
+const [baseURL, apiKey] = process.argv.slice(2);
 const client = new OpenAI({ baseURL, apiKey, maxRetries: 0, timeout: 30_000 });
 const model = "hermes-agent";
 
@@ -83,4 +84,4 @@ const scenarios = {
   },
 };
 
-console.log(JSON.stringify(await scenarios[scenario](...args)));
+await answerLines(scenarios);
