@@ -20,7 +20,7 @@ from tests.support.server import (
 from tests.support.stored_rows import count_rows
 
 OLD_ROWS = 4000
-RECORDS = 300
+RECORDS = 2000  # some seconds of work
 LONG = "word " * 300
 WORDS = 60
 FILL = f"""

@@ -14,7 +14,8 @@ from django.core.management.base import CommandError
 from gateway_app.config.models import Model
 from responses_app.models import Profile
 from tests.support.answering_model import AnsweringModel
-from tests.support.server import Server, free_port
+from tests.support.ports import free_port
+from tests.support.server import Server
 
 pytestmark = pytest.mark.django_db
 KINDS = ["text", "usage", "tool", "parallel", "structured", "image", "reasoning", "continue", "long"]
