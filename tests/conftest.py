@@ -13,12 +13,14 @@ from tests.support.checker import check_after_fault, check_every_log
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
 from tests.support.forked import Forked
 from tests.support.left_out import LeftOut
+from tests.support.made_once import made_once
 from tests.support.migrated_database import Database, migrated_home
 from tests.support.model_stub import ModelStub
 from tests.support.node_packages import install_node_client
 from tests.support.people import create_key, logged_in_viewer
+from tests.support.ports import free_port
 from tests.support.providers import Providers
-from tests.support.server import Server, free_port
+from tests.support.server import Server
 from tests.support.staff import Operator, logged_in
 
 collect_ignore = ["model", "cluster/large"]  # `make test-model` and `make test-cluster` name the folders
@@ -93,9 +95,9 @@ def server(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="session")
-def node_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the SDKs for Node.js."""
-    return install_node_client(tmp_path_factory.mktemp("node") / "client")
+def node_client(templates: Path) -> Path:
+    """A folder with the SDKs for Node.js, and programs of other names in it."""
+    return made_once(templates / "node", install_node_client)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, Locator, Page
 
-from tests.support.server import ROOT, Server, eventually, free_port
+from tests.support.ports import free_port
+from tests.support.server import ROOT, Server, eventually
 
 GUIDE = "docs/guide/open-webui.md"
 START_SECS = 180  # on a machine with much else to do

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.campaigns.cluster import CLUSTER_KINDS, OneOfEach
 from tests.support.databases import postgres_cluster
 from tests.support.migrated_database import Database
-from tests.support.server import lasting_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.timeout(400)  # however busy the machine is
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(400)  # however busy the machine is
 @pytest.fixture
 def own_postgres(database: Database) -> Iterator[Database]:
     """A server that may be restarted, with the tables of the others."""
-    with postgres_cluster(lasting_port()) as postgres:
+    with postgres_cluster(free_port()) as postgres:
         yield Database(database.template.parent, postgres)
 
 

@@ -15,7 +15,8 @@ from django.test import override_settings
 from gateway_app.management.local_cluster.programs import find_program
 from tests.support.checker import check_log
 from tests.support.cluster import SHORT_LEASES
-from tests.support.server import Server, created_id, eventually, lasting_port, script, streaming, text
+from tests.support.ports import free_port
+from tests.support.server import Server, created_id, eventually, script, streaming, text
 from tests.support.stored_rows import stored_rows
 from tests.support.terminal_session import TerminalSession, processes_with
 from tests.support.websockets import socket
@@ -28,7 +29,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     for program in ("initdb", "redis-server", "nginx"):
         if find_program(program) is None:
             pytest.skip(f"{program} is not on this machine: apt-get install postgresql redis-server nginx-light")
-    given = {**Server(tmp_path / "home", **SHORT_LEASES).env, "API_SERVER_PORT": str(lasting_port())}
+    given = {**Server(tmp_path / "home", **SHORT_LEASES).env, "API_SERVER_PORT": str(free_port())}
     for name in ("DATABASE_URL", "REDIS_URL"):
         given.pop(name, None)
     return given

@@ -5,7 +5,8 @@ import pytest
 
 from tests.support.databases import PostgresCluster, find_program, postgres_cluster
 from tests.support.migrated_database import Database
-from tests.support.server import Server, free_port
+from tests.support.ports import free_port
+from tests.support.server import Server
 
 MAX_CONNECTIONS = 40  # room for two processes at the default size, and a few for the test itself
 

@@ -20,14 +20,9 @@ from tests.support.databases import PostgresCluster, find_program, postgres_clus
 from tests.support.disturbed_writes import ask_until_stored, disturb_every_write, read_beside
 from tests.support.flaky_proxy import WriteCutter
 from tests.support.migrated_database import Database
+from tests.support.ports import free_port
 from tests.support.scripted_requests import call
-from tests.support.server import (
-    Server,
-    eventually,
-    free_port,
-    script,
-    text,
-)
+from tests.support.server import Server, eventually, script, text
 from tests.support.shutdowns import EXIT_SECS, GOES_ON, Reader, stop_with_signal
 from tests.support.staff import logged_in
 from tests.support.websockets import socket

@@ -27,7 +27,7 @@ from tests.support.mcp_harness import (
     local,
     raw,
 )
-from tests.support.server import free_port
+from tests.support.ports import free_port
 from tests.support.tool_runs import text_of
 
 Start = Callable[..., StartedToolset]

@@ -17,7 +17,8 @@ from playwright.sync_api import expect
 
 from tests.support.browser import WAIT_MS, needs_chromium, started_chromium
 from tests.support.node_packages import INSTALL_SECS, SOURCE, needs_node
-from tests.support.server import ROOT, Server, free_port, script
+from tests.support.ports import free_port
+from tests.support.server import ROOT, Server, script
 from tests.support.stored_rows import stored_rows
 
 pytestmark = pytest.mark.any_database

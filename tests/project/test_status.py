@@ -8,7 +8,8 @@ import pytest
 
 from gateway_app.operations.monitoring.remote import base_url
 from tests.support.browser import credentials
-from tests.support.server import Server, eventually, free_port
+from tests.support.ports import free_port
+from tests.support.server import Server, eventually
 from tests.support.staff import log_in
 
 pytestmark = pytest.mark.any_database

@@ -8,8 +8,8 @@ import pytest
 
 from gateway_app.agent.events import ModelFailed
 from tests.support.model_stub import Answer, Cut, Finish, Leave, ModelStub, Reset, Text
+from tests.support.ports import free_port
 from tests.support.providers import Providers, failed_round, record_round
-from tests.support.server import lasting_port
 
 LOADING = Answer(503, b'{"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}')
 BUSY = Answer(503, b"<html>Service Temporarily Unavailable</html>")
@@ -75,7 +75,7 @@ async def test_a_server_that_is_restarted_in_the_middle_of_an_answer_is_waited_f
     providers: Providers, mode: str
 ) -> None:
     """Its port refuses connections until another server listens there."""
-    port = lasting_port()
+    port = free_port()
     with ModelStub(port) as first:
         first.play(Text("so "), Leave())
         provider = providers.provider(mode, base_url=first.url, loading_secs=LONG_SECS)

@@ -16,7 +16,8 @@ from typing import Any
 
 import httpx
 
-from tests.support.server import eventually, free_port
+from tests.support.ports import free_port
+from tests.support.server import eventually
 
 RUNS = 5  # of each request; the median leaves out those in which a timer fired
 WARM_UP_RUNS = 2  # the first requests import, connect and fill caches

@@ -12,7 +12,8 @@ from typing import Any
 import redis
 
 from tests.support.migrated_database import Database
-from tests.support.server import Server, eventually, lasting_port
+from tests.support.ports import free_port
+from tests.support.server import Server, eventually
 from tests.support.stored_rows import count_rows
 
 SHORT_LEASES = {"HERMES_LEASE_SECS": "2", "HERMES_SWEEP_SECS": "0.2"}
@@ -25,7 +26,7 @@ class RedisServer:
         self.command = command
         self.folder = folder
         self.hosts = (host, *others)
-        self.port = lasting_port()
+        self.port = free_port()
         self.url = f"redis://{host}:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
 

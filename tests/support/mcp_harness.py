@@ -14,7 +14,8 @@ from gateway_app.config.mcp import McpServer
 from gateway_app.tools.mcp.connection import Limits
 from gateway_app.tools.mcp.toolset import McpToolset, ServerState
 from tests.support.forked import Forked
-from tests.support.server import ROOT, Server, free_port
+from tests.support.ports import free_port
+from tests.support.server import ROOT, Server
 
 QUICK = Limits(connect_secs=20, list_secs=5, refresh_secs=30, first_retry_secs=0.05, last_retry_secs=0.2)
 SERVER = str(ROOT / "tests/support/mcp_server.py")

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.server import eventually, lasting_port
+from tests.support.ports import free_port
+from tests.support.server import eventually
 
 CONFIG = """
 [databases]
@@ -30,7 +31,7 @@ def pgbouncer(database_port: int) -> Iterator[int]:
     """The port on which it listens."""
     program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
     folder = Path(tempfile.mkdtemp(prefix="hermes-pgbouncer-"))
-    port = lasting_port()
+    port = free_port()
     config = folder / "pgbouncer.ini"
     config.write_text(CONFIG.format(database_port=database_port, port=port))
     prefix = []

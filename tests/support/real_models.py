@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.support.server import NO_TLS, ROOT, eventually, free_port
+from tests.support.ports import free_port
+from tests.support.server import NO_TLS, ROOT, eventually
 
 ENVIRONMENT = ROOT / ".venv-model"
 PYTHON = ENVIRONMENT / "bin/python"

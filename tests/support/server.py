@@ -3,17 +3,15 @@
 import http.client
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +21,7 @@ import openai
 from responses_app.protocol.sse import decode_frame
 from tests.support.databases import change, query
 from tests.support.gates import EVERY_GATE, open_gate
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECS = 90  # on a machine with much else to do; one that dies is noticed at once
@@ -30,24 +29,6 @@ COMMAND_SECS = 100  # a migration on a machine with much else to do
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the certificates for each client costs more than most tests
 SHORTEST_PAUSE_SECS, LONGEST_PAUSE_SECS = 0.01, 0.05  # between two looks at a condition
 TERMINAL = {"completed", "failed", "incomplete", "cancelled"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def lasting_port() -> int:
-    """A port to listen on twice: the system gives none of these to another program meanwhile."""
-    while True:
-        port = random.randint(20_000, 30_000)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
 
 
 def eventually(condition: Callable[[], Any], timeout_secs: float = 10, what: str = "the condition") -> Any:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.databases import PostgresCluster, find_program, run_as_postgres
-from tests.support.server import eventually, lasting_port
+from tests.support.ports import free_port
+from tests.support.server import eventually
 
 SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
 
@@ -30,7 +31,7 @@ def synchronous_standby(primary: PostgresCluster) -> Iterator[Standby]:
     folder = Path(tempfile.mkdtemp(prefix="hermes-standby-"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
-    standby = Standby(folder, lasting_port())
+    standby = Standby(folder, free_port())
     source = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres")
     run_as_postgres(program, *source, "-D", str(standby.data), "-R", "-X", "stream", "-c", "fast", "--no-sync")
     standby.start()

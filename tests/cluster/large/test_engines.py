@@ -11,7 +11,8 @@ from tests.support.cluster import Cluster, RedisServer
 from tests.support.databases import PostgresCluster, postgres_cluster
 from tests.support.migrated_database import Database
 from tests.support.pgbouncer import pgbouncer
-from tests.support.server import Server, created_id, eventually, lasting_port, script, streaming, text
+from tests.support.ports import free_port
+from tests.support.server import Server, created_id, eventually, script, streaming, text
 from tests.support.standby import synchronous_standby
 
 pytestmark = pytest.mark.fault
@@ -20,7 +21,7 @@ HAS_PGBOUNCER = shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists(
 
 @pytest.fixture
 def postgres() -> Iterator[PostgresCluster]:
-    with postgres_cluster(lasting_port()) as running:
+    with postgres_cluster(free_port()) as running:
         yield running
 
 

@@ -12,7 +12,8 @@ from tests.support.cluster import Cluster, DistantWorker, RedisServer, redis_ser
 from tests.support.databases import postgres_cluster
 from tests.support.migrated_database import Database
 from tests.support.network import HERE, THERE, Namespace, can_make_namespaces, namespace
-from tests.support.server import Server, created_id, eventually, lasting_port, script, streaming, text
+from tests.support.ports import free_port
+from tests.support.server import Server, created_id, eventually, script, streaming, text
 from tests.support.stored_rows import stored_rows
 
 pytestmark = [
@@ -32,7 +33,7 @@ def link() -> Iterator[Namespace]:
 def test_a_worker_without_postgresql_loses_its_turn_to_another_and_writes_nothing(
     link: Namespace, redis: RedisServer, templates: Path, tmp_path: Path
 ) -> None:
-    with postgres_cluster(lasting_port(), listen_addresses=f"127.0.0.1,{HERE}") as postgres:
+    with postgres_cluster(free_port(), listen_addresses=f"127.0.0.1,{HERE}") as postgres:
         postgres.trust(THERE)
         cluster = Cluster(Database(templates, postgres), tmp_path / "home", redis)
         try:

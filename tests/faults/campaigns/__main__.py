@@ -17,7 +17,7 @@ from tests.faults.campaigns import KINDS, Campaign
 from tests.faults.campaigns.cluster import CLUSTER_KINDS
 from tests.support.databases import find_program, postgres_cluster
 from tests.support.migrated_database import Database
-from tests.support.server import lasting_port
+from tests.support.ports import free_port
 
 HEAD = (
     "| campaign | database | seed | N | responses checked | lost | stuck | run twice | bound | remarks |\n"
@@ -52,7 +52,7 @@ def databases(folder: Path, *, has_sqlite: bool) -> Iterator[dict[str, Database]
         yield found
         return
     # On every address: a campaign has a worker in a network of its own.
-    with postgres_cluster(lasting_port(), listen_addresses="'*'") as cluster:
+    with postgres_cluster(free_port(), listen_addresses="'*'") as cluster:
         yield found | {"PostgreSQL": Database(folder, cluster)}
 
 
