@@ -108,7 +108,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         """Send the whole response to a request with this body."""
 
     async def disconnected(self) -> None:
-        """The client left before the response was complete."""
+        """The client left, or lost its key, before the response was complete."""
 
     async def principal(self) -> Principal:
         authorization = self.header("authorization")
@@ -175,6 +175,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         except asyncio.CancelledError:
             if not self._is_revoked:
                 raise
+            await self.disconnected()
             await self._end_with(
                 Unauthenticated("The key or the login of this request is not valid any more.")
             )
@@ -183,6 +184,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         except Exception:
             # Without the path: it may contain a client's names of sessions and conversations.
             logger.exception("%s %s failed", self.scope["method"], type(self).__name__)
+            await self.disconnected()
             await self._end_with(InternalError())
 
     async def _end_with(self, error: ApiError) -> None:

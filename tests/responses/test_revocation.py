@@ -94,6 +94,29 @@ def test_a_websocket_of_a_revoked_key_is_closed(server: Server) -> None:
     assert ended(server, response_id) == "completed"
 
 
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+def test_what_is_not_stored_ends_with_the_stream_of_its_revoked_key(server: Server, path: str) -> None:
+    name = f"revoked-unstored-{path.rpartition('/')[2]}"
+    key = make_key(server, name)
+    asked = script({"say": f"{name} "}, {"gate": name})
+    body = {"input": asked, "messages": [{"role": "user", "content": asked}], "stream": True, "store": False}
+    with server.http(key) as client, client.stream("POST", path, json=body):
+        eventually(lambda: server.model_calls(name), what="the model call")
+        running = stored_rows(server, "response", "id", status="in_progress", order_by="created_at")
+        server.manage("revokekey", name)
+        [response_id] = running[-1]
+        assert ended(server, response_id) == "cancelled"
+
+
+def test_what_is_not_stored_ends_with_the_socket_of_its_revoked_key(server: Server) -> None:
+    key = make_key(server, "revoked-unstored-socket")
+    with socket(server, key) as ws:
+        ws.create(input=script({"say": "one "}, {"gate": "revoked-unstored-socket"}), store=False)
+        response_id = ws.receive()["response"]["id"]
+        server.manage("revokekey", "revoked-unstored-socket")
+        assert ended(server, response_id) == "cancelled"
+
+
 def test_other_readers_stay(server: Server) -> None:
     revoked, valid = make_key(server, "revoked-beside"), make_key(server, "valid-beside")
     asked = script({"say": "one "}, {"gate": "valid-beside"}, {"say": "two"})

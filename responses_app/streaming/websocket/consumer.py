@@ -176,7 +176,7 @@ class ResponsesSocket(AsyncConsumer):
 
     async def _close_after_revocation(self) -> None:
         """A revoked key receives nothing more; stored turns go on."""
-        self._stop_reading()
+        self._abandon()
         await self._close(POLICY_VIOLATION)
 
     def _close_for_shutdown(self) -> None:
@@ -195,19 +195,14 @@ class ResponsesSocket(AsyncConsumer):
             await self.send({"type": "websocket.close"})
 
     def _abandon(self) -> None:
-        """The client is gone. Stored turns go on and can be read over HTTP; the others end."""
-        for turn in self._stop_reading():
-            turn.leave()
-
-    def _stop_reading(self) -> list[SocketTurn]:
+        """The client gets nothing more. Stored turns go on and can be read over HTTP; the others end."""
         request_gate.close_callbacks.discard(self._close_for_shutdown)
         self._watches.close()
         if self._limit is not None:
             self._limit.cancel()
-        turns = list(self._turns.values())
-        for task in self._turns:
+        for task, turn in self._turns.items():
             task.cancel()
-        return turns
+            turn.leave()
 
     async def _refuse_steering(self, body: dict[str, Any], stream_id: str | None) -> None:
         steer = {
