@@ -150,6 +150,7 @@ def test_the_dashboard_asks_as_often_whatever_is_stored(admin: User, client: Cli
         with CaptureQueriesContext(connection) as queries:
             assert client.get("/?window=1h").status_code == 200
         assert len(queries) == DASHBOARD_QUERIES, "\n".join(query["sql"][:200] for query in queries)
+    client.get("/dashboard/past?window=1h")  # on a busy machine, the numbers of the page before are too old by now
     with CaptureQueriesContext(connection) as queries:
         assert client.get("/dashboard/past?window=1h").status_code == 200
     assert len(queries) == 6  # the session, the user and two lists: the numbers are kept
