@@ -58,6 +58,23 @@ THEIRS = {
         message.started assistant.delta tool.progress tool.failed assistant.completed assistant.commentary error done
         tool.completed.preview usage.cache_* turn_exit_reason
     """,
+    "## Errors": """
+        unsupported_content_type invalid_image_url invalid_content_part invalid_content_length invalid_idempotency_key
+        invalid_api_key gateway_auth_failed run_not_found session_not_found idempotency_key_conflict approval_not_active
+        approval_not_pending run_not_accepting_steer steer_not_accepted run_not_active session_exists
+        model_lock_unavailable session_active_turn body_too_large rate_limit_exceeded server_error agent_incomplete
+        gateway_draining session_db_unavailable invalid_approval_choice invalid_approval_request invalid_session_id
+        invalid_title invalid_system_prompt unsupported_session_field missing_model invalid_steer_input
+        model_options_failed
+    """,
+    "### Runs": """
+        session_id conversation_history instructions input status last_event output usage error approval pending_steer
+        choice request_id all resolve_all
+    """,
+    "### Sessions": """
+        source title include_hidden include_children limit offset include_compacted _lineage_root_id order message
+        system_message runtime author
+    """,
     "## Variables": """
         API_SERVER_ENABLED API_SERVER_HOST API_SERVER_PORT API_SERVER_KEY API_SERVER_CORS_ORIGINS API_SERVER_MODEL_NAME
         GATEWAY_HEALTH_URL GATEWAY_HEALTH_TIMEOUT GATEWAY_PROXY_URL HERMES_HOME HERMES_MAX_ITERATIONS HERMES_API_TIMEOUT
@@ -104,7 +121,8 @@ def is_served(route: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "heading", ["## Routes", "### Responses", "### Chat completions", "## Headers", "## Variables"]
+    "heading",
+    ["## Routes", "### Responses", "### Chat completions", "### Runs", "### Sessions", "## Headers", "## Variables"],
 )
 def test_every_row_has_one_of_the_four_verdicts(heading: str) -> None:
     found = rows(heading)
