@@ -153,7 +153,7 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements-openwebui.in --override requirements-openwebui.without -o requirements-openwebui.txt
 
 .venv/.ready: requirements.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hermes Site needs Python 3.11 or newer, and $(PYTHON) is not. Install one, and name it: make run PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hermes Site needs Python 3.11 or newer, and $(PYTHON) is older or missing. Install one, and name it: make run PYTHON=python3.11" >&2; exit 1; }
 	@[ -w . ] || { echo "$(CURDIR) cannot be written. Change its owner (chown), or use a copy of your own." >&2; exit 1; }
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
 	@$(PYTHON) -m venv .venv
