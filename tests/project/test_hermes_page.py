@@ -18,6 +18,7 @@ pytestmark = pytest.mark.any_database
 
 PAGE = (ROOT / "docs/hermes.md").read_text()
 CONFIGURATION = (ROOT / "docs/configuration.md").read_text()
+ERRORS = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("api", "chat", "sessions"))
 VERDICTS = {"same", "better", "differs", "not there"}
 STREAMS = {
     "Responses": {str(value) for value in vars(events).values() if str(value).startswith("response.")},
@@ -191,6 +192,14 @@ def test_an_event_is_sent_exactly_if_the_page_has_it() -> None:
                 assert name not in sent, name
         for name in re.findall(r"`(response\.[a-z_.]+|hermes\.[a-z.]+)`", text):
             assert name in sent, name
+
+
+def test_every_error_that_the_page_has_here_is_documented() -> None:
+    for theirs, ours in rows("## Errors"):
+        cell = theirs if ours.startswith("same") else ours
+        for code in re.findall(r"`([a-z_]+)`", cell):
+            if code not in ("param", "server_error"):
+                assert f"`{code}`" in ERRORS, code
 
 
 def test_every_header_of_ours_is_one_that_pages_may_send_or_read() -> None:
