@@ -39,47 +39,22 @@ test-model: .venv/.ready-dev .venv-model/.ready ## Run the tests against a real 
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/model $(if $(ONLY),-k "$(ONLY)")
 
 # The tests that need a program skip, with a reason, where it is missing.
+# A test for the program, its name, its package, what is missing without it.
+define program
+	@$(1) || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing $(2) for the tests ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(3) >/dev/null; \
+	else \
+	  echo "Without $(2) $(4). To have all: apt-get install $(3)"; \
+	fi
+endef
+
 test-programs: ## Install the programs that tests need, or name those that are missing
-	@if ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing PostgreSQL for the tests ..."; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; \
-	  else \
-	    echo "Without PostgreSQL the tests run on SQLite alone. To have all: apt-get install postgresql"; \
-	  fi; \
-	fi
-	@if ! command -v bwrap >/dev/null; then \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing bubblewrap for the tests ..."; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq bubblewrap >/dev/null; \
-	  else \
-	    echo "Without bubblewrap the tests of the sandbox are left out. To have all: apt-get install bubblewrap"; \
-	  fi; \
-	fi
-	@if ! command -v chromium >/dev/null; then \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing Chromium for the tests ..."; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-	  else \
-	    echo "Without Chromium the tests of the pages are left out. To have all: apt-get install chromium"; \
-	  fi; \
-	fi
-	@if ! command -v redis-server >/dev/null; then \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing Redis for the tests ..."; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; \
-	  else \
-	    echo "Without Redis the tests of several processes are left out. To have all: apt-get install redis-server"; \
-	  fi; \
-	fi
-	@if ! command -v nginx >/dev/null && [ ! -x /usr/sbin/nginx ]; then \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing nginx for the tests ..."; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx-light >/dev/null; \
-	  else \
-	    echo "Without nginx the tests of make cluster are left out. To have all: apt-get install nginx-light"; \
-	  fi; \
-	fi
+	$(call program,command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1,PostgreSQL,postgresql,the tests run on SQLite alone)
+	$(call program,command -v bwrap >/dev/null,bubblewrap,bubblewrap,the tests of the sandbox are left out)
+	$(call program,command -v chromium >/dev/null,Chromium,chromium,the tests of the pages are left out)
+	$(call program,command -v redis-server >/dev/null,Redis,redis-server,the tests of several processes are left out)
+	$(call program,command -v nginx >/dev/null || [ -x /usr/sbin/nginx ],nginx,nginx-light,the tests of make cluster are left out)
 	@command -v npm >/dev/null || echo "Without npm the tests of the Node SDK are left out: apt-get install npm"
 
 # The hooks of .pre-commit-config.yaml call the parts.
@@ -153,7 +128,7 @@ lock: .venv/.ready-dev ## Write the locked requirements: UPGRADE=package or all
 	$(BIN)/$(LOCK) requirements-openwebui.in --override requirements-openwebui.without -o requirements-openwebui.txt
 
 .venv/.ready: requirements.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hermes Site needs Python 3.11 or newer, and $(PYTHON) is not. Install one, and name it: make run PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hermes Site needs Python 3.11 or newer, and $(PYTHON) is older or missing. Install one, and name it: make run PYTHON=python3.11" >&2; exit 1; }
 	@[ -w . ] || { echo "$(CURDIR) cannot be written. Change its owner (chown), or use a copy of your own." >&2; exit 1; }
 	@echo "Installing what the server needs into .venv (about half a minute) ..."
 	@$(PYTHON) -m venv .venv

@@ -113,11 +113,11 @@ def started(harness: Harness, targets: Sequence[Target]) -> Iterator[list[Target
     with ExitStack() as stack:
         running = []
         for target in targets:
-            say(f"starting {target.name} ...")
+            announce(f"starting {target.name} ...")
             try:
                 target.start(harness.model_port)
             except RuntimeError as error:
-                say(f"left out: {target.name}: {error}")
+                announce(f"left out: {target.name}: {error}")
                 continue
             stack.callback(target.stop)
             running.append(target)
@@ -251,10 +251,10 @@ def measure_round(
                 try:
                     figures = scenario.measure(run)
                 except RuntimeError as error:
-                    say(f"failed: {name} {api} {target.name}: {error}")
+                    announce(f"failed: {name} {api} {target.name}: {error}")
                     continue
                 results.add(name, api, target.name, figures)
-                say(f"round {round_number} {name} {api} {target.name}: {results.line(name, figures)}")
+                announce(f"round {round_number} {name} {api} {target.name}: {results.line(name, figures)}")
 
 
 def handle_growth(options: argparse.Namespace) -> int:
@@ -273,7 +273,7 @@ def handle_growth(options: argparse.Namespace) -> int:
             for size, figures in growth.measure(harness, target, sizes):
                 measured[name][str(size)] = {figure: round(value, 4) for figure, value in figures.items()}
                 shown = [f"{title} {number(figures[figure])}" for figure, title in growth.figures.items()]
-                say(f"{name} {size:,}: {', '.join(shown)}, foreign {figures.get('foreign_share', 0):.0%}")
+                announce(f"{name} {size:,}: {', '.join(shown)}, foreign {figures.get('foreign_share', 0):.0%}")
     if options.page:
         write_growth(about_machine, measured)
     return 0
@@ -288,5 +288,5 @@ def handle_cluster(options: argparse.Namespace) -> int:
     return 0
 
 
-def say(text: str) -> None:
+def announce(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

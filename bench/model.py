@@ -1,7 +1,7 @@
 """A cheap model on a socket, in a process of its own: ``python -m bench.model PORT``.
 
 It speaks Chat Completions and Responses, streamed and whole. A token is the time at which it is sent, so that the
-client knows the delay of every single one. The text of a request says how many tokens come, and how fast.
+client knows the delay of every single one. The text of a request states how many tokens come, and how fast.
 """
 
 import asyncio

@@ -27,7 +27,7 @@ from gateway_app.config.whatsapp import read_whatsapp
 BASE_DIR = Path(__file__).resolve().parent.parent
 HERMES_VERSION = "0.1.0"
 
-# HERMES_DEGRADED says why the server stores data in a temporary folder; it is empty otherwise.
+# HERMES_DEGRADED: why the server stores data in a temporary folder; it is empty otherwise.
 HERMES_HOME, HERMES_DEGRADED = open_home(os.environ, BASE_DIR / "var")
 _config_file = read_config(HERMES_HOME / "config.yaml")
 HERMES_CONFIG_NOTICE = version_notice(_config_file)

@@ -193,7 +193,7 @@ class TurnParked:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The end of the turn; ``incomplete_reason`` says what cut it short, if anything did."""
+    """The end of the turn; ``incomplete_reason`` names what cut it short, if anything did."""
 
     usage: Usage
     incomplete_reason: str | None = None

@@ -1,8 +1,8 @@
 """One round with the model: as many requests as it takes to get a complete answer.
 
 Text that was sent to the client stays. A request that broke before its first event is sent again;
-an answer that broke in its text is continued; a call that broke is not run, and a note to the model
-says so. Then the next model is asked, at once where another try of this one is of no use.
+an answer that broke in its text is continued; a call that broke is not run, and the model gets a
+note about it. Then the next model is asked, at once where another try of this one is of no use.
 """
 
 import asyncio

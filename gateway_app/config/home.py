@@ -19,7 +19,8 @@ COPIED_FILES = ("api_key", "secret_key", "admin_login", "config.yaml")
 
 def open_home(environ: Mapping[str, str], default: Path) -> tuple[Path, str]:
     """The folder, and why it is a temporary one; the reason is empty when ``HERMES_HOME`` works."""
-    home = Path(environ.get("HERMES_HOME") or default).resolve()
+    named = environ.get("HERMES_HOME") or str(default)
+    home = Path(os.path.expanduser(named)).resolve()  # environment files are read without a shell
     try:
         home.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:

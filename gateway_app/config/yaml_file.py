@@ -1,4 +1,4 @@
-"""YAML in which no key may be set twice: the standard loader takes the last one and says nothing."""
+"""YAML in which no key may be set twice: the standard loader silently takes the last one."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
 """The first start: an admin login beside the generated key, and a command to try."""
 
+import shlex
 from pathlib import Path
 
 from django.conf import settings
@@ -41,7 +42,7 @@ def greeting(models: str, *, shows_secrets: bool) -> str:
     bearer = "$API_SERVER_KEY"
     key = "as set in API_SERVER_KEY"
     if is_generated:
-        bearer = f"$(cat {_shown(key_file)})"
+        bearer = f"$(cat {shlex.quote(_shown(key_file))})"
         key = _secret(key_file, shows_secrets)
     lines = [
         f"Hermes Site {settings.HERMES_VERSION} on {url}",

@@ -168,7 +168,7 @@ def is_dead_here(process: RuntimeProcess) -> bool:
         return False
     try:
         return started_at_tick(process.pid) != process.pid_started
-    except OSError:  # this process has no free file descriptor, which says nothing about the other
+    except OSError:  # no file descriptor is free here: nothing is known of the other process
         return False
 
 

@@ -35,7 +35,7 @@ def _problem(name: str) -> str:
     similar = difflib.get_close_matches(name.lower(), known, n=1, cutoff=NEAR_MISS)
     if similar:
         return f"is {name!r}, which is no tool; write {similar[0]}."
-    return f"is {name!r}, which is no tool and no MCP server. There are: {', '.join(known)}."
+    return f"is {name!r}, which is no tool and no MCP server. The names are: {', '.join(known)}."
 
 
 def _labels() -> set[str]:

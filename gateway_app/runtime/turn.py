@@ -289,7 +289,7 @@ class TurnRun:
         return self.row.is_stored and settings.HERMES_RECOVERY == "resume"
 
 
-# The events that say more than what is recorded.
+# The events that have more than what is recorded.
 _NOTES: dict[type, Callable[[TurnRun, Any], None]] = {
     RoundFinished: TurnRun._end_round,
     Compaction: TurnRun._end_round,

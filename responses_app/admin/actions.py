@@ -48,7 +48,7 @@ class ResponseActions(ReadOnlyAdmin):
     def retry(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
         return self._each(request, self.chosen_responses(chosen, "retry"), _retry, "tried again")
 
-    @admin.action(description="Fork: a new session behind each", permissions=["operate"])
+    @admin.action(description="Fork: a new session after each", permissions=["operate"])
     def fork(self, request: HttpRequest, chosen: QuerySet) -> HttpResponse | None:
         return self._each(request, self.chosen_responses(chosen, "fork"), _fork, "forked")
 

@@ -33,7 +33,7 @@ class ApprovalView(ApiView):
 
 
 def apply_decision(request: ApiRequest, response_id: str) -> tuple[str, int]:
-    """Decide as the body says; returns the decision and the number of calls it resolved."""
+    """Decide as the body asks; returns the decision and the number of calls it resolved."""
     given = read_decision(request.data)
     resolved = decide(
         response_id,

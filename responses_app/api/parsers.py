@@ -11,7 +11,7 @@ from responses_app.requests.json_body import parse_object
 class JSONObjectParser(BaseParser):
     """Read past Django's own limit, which is lower than ours and has no 413."""
 
-    media_type = "*/*"  # some clients send JSON without saying so
+    media_type = "*/*"  # some clients send JSON without its type
 
     def parse(
         self,

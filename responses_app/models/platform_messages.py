@@ -142,7 +142,7 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         return claimed == 1
 
     def begin_draft(self, chat: PlatformChat, response_id: str, key: str) -> int | None:
-        """A row that says a draft is on its way; None when another process was first."""
+        """A row for a draft that is on its way; None when another process was first."""
         row, is_new = self.get_or_create(
             key=key,
             defaults={

@@ -157,7 +157,7 @@ def test_the_model_of_a_profile_is_tried_with_its_options(doctor: Doctor, model:
 
 def test_an_unknown_profile_and_the_built_in_model_are_refused(doctor: Doctor, settings: Any) -> None:
     grades, _ = doctor(configured("http://127.0.0.1:1/v1"), "unknown")
-    assert grades == {"failed": "There is no profile 'unknown'. There are: hermes-agent."}
+    assert grades == {"failed": "There is no profile 'unknown'. The profiles are: hermes-agent."}
     Profile.objects.create(name="broken", provider="azure", upstream_model="m")
     grades, _ = doctor(configured("http://127.0.0.1:1/v1"), "broken")
     assert grades == {"failed": "Profile broken.base_url is required when Profile broken.provider is azure."}

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.any_database
 
 PAGE = (ROOT / "docs/hermes.md").read_text()
 CONFIGURATION = (ROOT / "docs/configuration.md").read_text()
+ERRORS = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("api", "chat", "sessions"))
 VERDICTS = {"same", "better", "differs", "not there"}
 STREAMS = {
     "Responses": {str(value) for value in vars(events).values() if str(value).startswith("response.")},
@@ -57,6 +58,23 @@ THEIRS = {
         run.interrupted run.steered subagent.start subagent.complete message.interim replay.truncated run.started
         message.started assistant.delta tool.progress tool.failed assistant.completed assistant.commentary error done
         tool.completed.preview usage.cache_* turn_exit_reason
+    """,
+    "## Errors": """
+        unsupported_content_type invalid_image_url invalid_content_part invalid_content_length invalid_idempotency_key
+        invalid_api_key gateway_auth_failed run_not_found session_not_found idempotency_key_conflict approval_not_active
+        approval_not_pending run_not_accepting_steer steer_not_accepted run_not_active session_exists
+        model_lock_unavailable session_active_turn body_too_large rate_limit_exceeded server_error agent_incomplete
+        gateway_draining session_db_unavailable invalid_approval_choice invalid_approval_request invalid_session_id
+        invalid_title invalid_system_prompt unsupported_session_field missing_model invalid_steer_input
+        model_options_failed
+    """,
+    "### Runs": """
+        session_id conversation_history instructions input status last_event output usage error approval pending_steer
+        choice request_id all resolve_all
+    """,
+    "### Sessions": """
+        source title include_hidden include_children limit offset include_compacted _lineage_root_id order message
+        system_message runtime author
     """,
     "## Variables": """
         API_SERVER_ENABLED API_SERVER_HOST API_SERVER_PORT API_SERVER_KEY API_SERVER_CORS_ORIGINS API_SERVER_MODEL_NAME
@@ -104,7 +122,8 @@ def is_served(route: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "heading", ["## Routes", "### Responses", "### Chat completions", "## Headers", "## Variables"]
+    "heading",
+    ["## Routes", "### Responses", "### Chat completions", "### Runs", "### Sessions", "## Headers", "## Variables"],
 )
 def test_every_row_has_one_of_the_four_verdicts(heading: str) -> None:
     found = rows(heading)
@@ -173,6 +192,14 @@ def test_an_event_is_sent_exactly_if_the_page_has_it() -> None:
                 assert name not in sent, name
         for name in re.findall(r"`(response\.[a-z_.]+|hermes\.[a-z.]+)`", text):
             assert name in sent, name
+
+
+def test_every_error_that_the_page_has_here_is_documented() -> None:
+    for theirs, ours in rows("## Errors"):
+        cell = theirs if ours.startswith("same") else ours
+        for code in re.findall(r"`([a-z_]+)`", cell):
+            if code not in ("param", "server_error"):
+                assert f"`{code}`" in ERRORS, code
 
 
 def test_every_header_of_ours_is_one_that_pages_may_send_or_read() -> None:

@@ -1,4 +1,4 @@
-"""An event that is JSON and makes no sense breaks the answer: the model is asked again."""
+"""An event that is JSON and malformed breaks the answer: the model is asked again."""
 
 from typing import Any
 

@@ -88,7 +88,7 @@ PATHS: Paths = {
     "/v1/chat/completions/{completion_id}/messages": {
         "get": operation(
             "list_chat_completion_messages",
-            "The messages it was asked with",
+            "The messages of its request",
             (200, response(json(ref("StoredMessageList")))),
             parameters=paging(order="asc"),
             errors=("404",),

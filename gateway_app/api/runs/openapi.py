@@ -184,8 +184,8 @@ PATHS: Paths = {
                 ),
             ),
             parameters=[
-                query("after", CURSOR, "Those behind the one with this id."),
-                query("last_seq", CURSOR, "The same: those behind the one with this seq."),
+                query("after", CURSOR, "Those after the event with this id."),
+                query("last_seq", CURSOR, "The same: those after the event with this seq."),
                 header("Last-Event-ID"),
             ],
             errors=("404",),

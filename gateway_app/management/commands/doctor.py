@@ -93,7 +93,7 @@ class Command(BaseCommand):
                 failed += 1
             self.stdout.write(f"{grade:<5}{_subject(message):<10}{_text(message)}")
         if failed:
-            raise CommandError(f"{failed} checks failed; their lines say what to do.")
+            raise CommandError(f"{failed} checks failed; their lines name the remedies.")
 
     def _try_model(self, profile: str, timeout: float, limit: float) -> None:
         for message in check_database():  # profiles are rows
@@ -117,7 +117,7 @@ class Command(BaseCommand):
             for line in lines:
                 self.stdout.write(f"  {line}")
         if failed:
-            raise CommandError("An agent can't work with this model; the FAIL line says why.")
+            raise CommandError("An agent can't work with this model; the FAIL line has the reason.")
 
     async def _trials(self, candidate: Candidate, report: Report, limit: float) -> int:
         failed = 0

@@ -57,12 +57,12 @@ WORDS = {
     ),
     "gateway": Words(
         "Gateway",
-        "No process takes requests: {running} run, {silent} of them without a heartbeat.",
+        "No process takes requests: {running} run, and {silent} of them have no heartbeat.",
         "Start the server: make run, or manage.py serve.",
     ),
     "workers": Words(
         "Workers",
-        "Turns are left to workers, and of {live} that live {draining} drain.",
+        "No worker takes turns: {live} are alive, and {draining} of these drain.",
         "Start one: manage.py runworker generate.",
     ),
     "secrets": Words(

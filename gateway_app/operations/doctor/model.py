@@ -37,7 +37,7 @@ def find_candidate(profile: str) -> Candidate:
     names = profile_names()
     if not is_default(name) and name not in names:
         known = ", ".join((default_model(), *names))
-        raise UnknownProfile(f"There is no profile {name!r}. There are: {known}.")
+        raise UnknownProfile(f"There is no profile {name!r}. The profiles are: {known}.")
     agent: Agent = agent_of(name)
     if is_default(name):
         name = ""

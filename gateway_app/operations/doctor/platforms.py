@@ -23,7 +23,7 @@ def check_platforms() -> Iterator[checks.CheckMessage]:
         return
     try:
         reports = {report.name: report for report in platform_reports()}
-    except Error:  # another check says what is wrong with the database
+    except Error:  # another check reports the database
         return
     for name, adapter in adapters().items():
         found = [*_problems(adapter.config, is_polled=adapter.is_polled), *_state(reports[name])]

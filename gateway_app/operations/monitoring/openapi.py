@@ -19,7 +19,7 @@ PATHS: Paths = {
     "/health/detailed": {
         "get": operation(
             "health_detailed",
-            "How is it? Hermes' eight fields on loopback, all with a key",
+            "Health in detail: eight fields on loopback, all with a key",
             _STATE,
             security=_WITH_OR_WITHOUT_A_KEY,
         )
@@ -27,7 +27,7 @@ PATHS: Paths = {
     "/api/status": {
         "get": operation(
             "status",
-            "Is a gateway alive, here or elsewhere? Paths, pid and address with a key",
+            "Where a gateway runs; paths, pid and address need a key",
             _STATE,
             security=_WITH_OR_WITHOUT_A_KEY,
         )

@@ -9,7 +9,7 @@ from gateway_app.providers.builtin.script import Call
 # Each pattern reads a text once: it may have megabytes, and it is searched on the event loop.
 _CALCULATE = re.compile(r"\bcalculate\s([-+*/().\d\s]+)", re.IGNORECASE)
 _UP_TO_LAST_NUMBER = re.compile(r".*\d[)\s]*", re.DOTALL)
-MIN_HINT_CHARS = 4  # shorter parts of a tool's name ("get", "to") say nothing
+MIN_HINT_CHARS = 4  # shorter parts of a tool's name ("get", "to") identify nothing
 MAX_DEPTH = 8
 
 

@@ -192,13 +192,13 @@ class Answer(ABC):
             else:
                 yield from self.read(event)
         except _NONSENSE:
-            raise cut_off("an event makes no sense") from None
+            raise cut_off("an event is malformed") from None
 
     def finish(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
         try:
             yield from self.end(failure)
         except _NONSENSE:
-            raise cut_off("an event makes no sense") from None
+            raise cut_off("an event is malformed") from None
 
     def end(self, failure: ModelFailed | None) -> Iterator[ModelEvent]:
         """Close what is open after the last event or a failure, then finish or raise."""

@@ -58,7 +58,7 @@ class Refused(ModelFailed):
     """An HTTP error in the place of an answer."""
 
     status = 0
-    is_loading = False  # the error says that the model is not ready yet
+    is_loading = False  # the error states that the model is not ready yet
     judged = ""  # the fields that identify the error, and both ends of its message
     refused_text = ""  # the same, where the upstream refuses this very request
     param = ""  # the field that the upstream names as the cause
@@ -133,7 +133,7 @@ def failure_in(error: Any) -> ModelFailed:
     if code is None and isinstance(given_code, str) and given_code in ERROR_CODES:
         code = given_code
     return ModelFailed(
-        f"The model failed: {body.message or 'its server does not say why.'}",
+        f"The model failed: {body.message or 'its server gives no reason.'}",
         code or _STATUS_CODES.get(status or 0, "server_error"),
         is_transient=judgement.is_transient,
         model_fault=judgement.model_fault,

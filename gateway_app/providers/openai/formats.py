@@ -75,7 +75,7 @@ class Verdict(Enum):
     UNRELATED = auto()  # to the format
     FORM = auto()  # the upstream does not take this form
     SCHEMA = auto()  # it can't follow this schema in this form
-    UNCLEAR = auto()  # it failed, and does not say why
+    UNCLEAR = auto()  # it failed, and gives no reason
 
 
 def judge(refused: Refused) -> Verdict:
@@ -91,7 +91,7 @@ def judge(refused: Refused) -> Verdict:
 
 
 class KnownForms:
-    """Which forms one upstream takes: what its preset says, and what this process has seen."""
+    """Which forms one upstream takes: what its preset has, and what this process has seen."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._known = upstream.preset.format_forms

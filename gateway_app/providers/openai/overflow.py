@@ -1,4 +1,4 @@
-"""Whether an upstream's error says that the request does not fit into the model's context."""
+"""Whether an upstream's error states that the request does not fit into the model's context."""
 
 import re
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Fields that an upstream refuses by name: they are left out of that request.
 
-Later requests are without them too if the upstream does not know the field at all. What it says
-about one client's request must not change those of other clients.
+Later requests are without them too if the upstream does not know the field at all. Its refusal
+of one client's request must not change those of other clients.
 """
 
 import re

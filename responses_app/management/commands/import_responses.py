@@ -73,7 +73,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{added}, {outcomes[Outcome.KNOWN]} already here.")
         if refused:
             raise CommandError(
-                f"{refused} of {progress.count} records were refused; the lines above say why."
+                f"{refused} of {progress.count} records were refused; the lines above name why."
             )
 
 

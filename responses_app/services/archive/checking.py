@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class BadRecord(Exception):
-    """This record can't be restored; the message says why and what to do."""
+    """This record can't be restored; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True)

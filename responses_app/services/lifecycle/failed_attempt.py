@@ -27,7 +27,7 @@ from responses_app.services.lifecycle.settle import settle
 
 @dataclass(frozen=True)
 class Spent:
-    """What a log says about the work of the model."""
+    """What a log has about the work of the model."""
 
     usage: UsageBody | None
     is_usage_estimated: bool

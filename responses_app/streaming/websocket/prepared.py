@@ -23,7 +23,7 @@ NO_USAGE: UsageBody = {
 
 
 def is_generating(value: Any) -> bool:
-    """What ``generate`` in a message says; absent means true."""
+    """The value of ``generate`` in a message; absent means true."""
     return value is None or boolean(value, "generate")
 
 
