@@ -203,7 +203,7 @@ class Runner:
             lag_ms=round(1000 * database.writer.lag_secs),
         )
         sent_at = time.monotonic()
-        renewed = await database.write(partial(renew, wanted))
+        renewed = await database.write(partial(renew, self.heartbeat, wanted))
         self.is_drain_requested = renewed.is_drain_requested
         held = renewed.held
         self.heartbeat.note(sent_at)
