@@ -68,7 +68,9 @@ def started_at_tick(pid: int) -> str:
     return started
 
 
-def register(process_id: str, role: str, secrets_digest: str = "") -> None:
+def register(
+    process_id: str, role: str, secrets_digest: str = "", settings_digest: str = ""
+) -> None:
     ended = RuntimeProcess.objects.exclude(state=ProcessState.RUNNING)
     ended.filter(heartbeat_at__lt=Now() - KEEP_ENDED).delete()
     RuntimeProcess.objects.create(
@@ -80,6 +82,7 @@ def register(process_id: str, role: str, secrets_digest: str = "") -> None:
         role=role,
         version=settings.HERMES_VERSION,
         secrets_digest=secrets_digest,
+        settings_digest=settings_digest,
         workspaces=known_folder_name(),
         started_at=Now(),
         heartbeat_at=Now(),
