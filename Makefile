@@ -20,11 +20,15 @@ cluster: .venv/.ready ## Run web processes and workers behind nginx on this mach
 test: .venv/.ready-dev test-programs ## Run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist worksteal
 
-# Everything about several processes, also what takes too long for `make test`.
+# Everything about several processes, also what takes too long for `make test`. ONLY may choose none of a call (5).
 test-cluster: .venv/.ready-dev test-programs ## Run the tests of several processes, with those that take long
-	@command -v pgbouncer >/dev/null || [ "$$(id -u)" != 0 ] || apt-get install -y -qq pgbouncer >/dev/null
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal tests/cluster $(if $(ONLY),-k "$(ONLY)")
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/cluster/large $(if $(ONLY),-k "$(ONLY)")
+	@[ "$$(id -u)" != 0 ] || for name in pgbouncer caddy; do \
+	  PATH="$$PATH:/usr/sbin" command -v $$name >/dev/null || { echo "Installing $$name for the tests ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$name >/dev/null; }; \
+	done
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal tests/cluster tests/project/test_cluster_files.py \
+	  $(if $(ONLY),-k "$(ONLY)" || [ $$? = 5 ])
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/cluster/large $(if $(ONLY),-k "$(ONLY)" || [ $$? = 5 ])
 
 # Stand-ins for twelve kinds of model servers; `make test` has a sample of it.
 test-dialects: .venv/.ready-dev ## Run every case against every kind of model server: ONLY=part of a name

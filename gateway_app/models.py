@@ -46,6 +46,13 @@ class RuntimeProcess(models.Model):
         db_default="",
         help_text="Equal in processes with the same secrets.",
     )
+    settings_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Equal in processes with the same models, config.yaml and leases.",
+    )
     lag_ms = models.PositiveIntegerField(
         default=0,
         db_default=0,

@@ -14,11 +14,14 @@ from gateway_app.management.migrations import is_up_to_date
 from gateway_app.operations.model_banner import ignored_keys_warning
 from gateway_app.runtime.roles import Role
 from gateway_app.runtime.shared_secrets import disagreement, find_disagreeing
+from gateway_app.runtime.shared_settings import find_differing
 from gateway_app.runtime.signals import exit_now
 from gateway_app.server.daphne_server import GatewayServer, endpoint
 from gateway_app.server.limits import needed_files, raise_open_files, reachable_files
 
 logger = logging.getLogger(__name__)
+
+SHOWN = 5  # processes in one line of the log
 
 
 def check_start() -> None:
@@ -28,6 +31,12 @@ def check_start() -> None:
     disagreeing = find_disagreeing()
     if disagreeing is not None:
         raise CommandError(disagreement(disagreeing))
+    differing = find_differing()
+    if differing:
+        logger.warning(
+            "Processes with other settings run: %s. Give all the same models, config.yaml and leases.",
+            ", ".join(map(str, differing[:SHOWN])),
+        )
     raise_open_files()
     if reachable_files() < needed_files():
         logger.warning(

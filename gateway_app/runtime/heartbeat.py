@@ -10,7 +10,7 @@ class Heartbeat:
 
     After an outage the database has no fresh heartbeat of any process. The first process to return
     would take the work of all others, so each waits one lease before it judges. A start counts as a
-    return.
+    return, and so does a step of the database's clock, after which all heartbeats are old.
     """
 
     def __init__(self) -> None:
@@ -20,8 +20,11 @@ class Heartbeat:
     def note(self, sent_at: float) -> None:
         """A heartbeat that was sent then is stored."""
         if sent_at - self._last > _lease_secs() / 2:
-            self._judges_from = time.monotonic() + _lease_secs()
+            self.wait_before_judging()
         self._last = sent_at
+
+    def wait_before_judging(self) -> None:
+        self._judges_from = time.monotonic() + _lease_secs()
 
     @property
     def is_fresh(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from gateway_app.models import ProcessState, RuntimeProcess
@@ -50,6 +50,12 @@ class Dead:
         return list(self.gone) + list(self.silent)
 
 
+@dataclass(frozen=True)
+class Beat:
+    is_drain_requested: bool  # by an operator
+    was_late: bool  # by the clock of the database
+
+
 def started_at_tick(pid: int) -> str:
     """When the kernel started a pid, or "" when no live process has it: pids are used again."""
     try:
@@ -62,7 +68,9 @@ def started_at_tick(pid: int) -> str:
     return started
 
 
-def register(process_id: str, role: str, secrets_digest: str = "") -> None:
+def register(
+    process_id: str, role: str, secrets_digest: str = "", settings_digest: str = ""
+) -> None:
     ended = RuntimeProcess.objects.exclude(state=ProcessState.RUNNING)
     ended.filter(heartbeat_at__lt=Now() - KEEP_ENDED).delete()
     RuntimeProcess.objects.create(
@@ -74,18 +82,18 @@ def register(process_id: str, role: str, secrets_digest: str = "") -> None:
         role=role,
         version=settings.HERMES_VERSION,
         secrets_digest=secrets_digest,
+        settings_digest=settings_digest,
         workspaces=known_folder_name(),
         started_at=Now(),
         heartbeat_at=Now(),
     )
 
 
-def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int = 0) -> bool:
-    """Whether an operator wants this process to be drained.
-
-    A process that was declared lost and beats is alive; it does not get its work back.
-    """
+def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int = 0) -> Beat:
+    """A process that was declared lost and beats is alive; it does not get its work back."""
     mine = RuntimeProcess.objects.filter(pk=process_id).exclude(state=ProcessState.STOPPED)
+    lateness = Case(When(_is_late(), then=Value(True)), default=Value(False))
+    found = mine.values_list("drain_requested_at", lateness).first()
     mine.update(
         heartbeat_at=Now(),
         active_responses=active,
@@ -94,7 +102,10 @@ def beat(process_id: str, active: int, *, is_draining: bool = False, lag_ms: int
         is_draining=is_draining,
         lag_ms=lag_ms,
     )
-    return mine.filter(drain_requested_at__isnull=False).exists()
+    if found is None:
+        return Beat(is_drain_requested=False, was_late=False)
+    drain_requested_at, was_late = found
+    return Beat(drain_requested_at is not None, was_late)
 
 
 def note_draining(process_id: str) -> None:
@@ -113,6 +124,15 @@ def retire(process_id: str) -> None:
 # -- who is dead ------------------------------------------------------------------------
 def is_silent() -> Q:
     return Q(heartbeat_at__lt=Now() - lease())
+
+
+def _is_late() -> Q:
+    return Q(heartbeat_at__lt=Now() - lease() / 2)
+
+
+def is_late(process_id: str) -> bool:
+    """By the clock of the database, which a step makes later than the last heartbeat."""
+    return RuntimeProcess.objects.filter(_is_late(), pk=process_id).exists()
 
 
 def live() -> QuerySet[RuntimeProcess, str]:

@@ -22,7 +22,7 @@ async def release_dead(heartbeat: Heartbeat) -> None:
 
 def _release(heartbeat: Heartbeat, dead: processes.Dead) -> None:
     """In the writer's thread, where it may have waited while the database was unavailable."""
-    judges_silence = heartbeat.judges_silence
+    judges_silence = heartbeat.judges_silence and not processes.is_late(process_id())
     if not judges_silence:
         dead = processes.Dead(dead.gone, silent=[])
     lost = processes.mark_lost(dead)

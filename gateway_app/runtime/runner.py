@@ -17,6 +17,7 @@ from gateway_app.runtime.release import release_dead
 from gateway_app.runtime.renewal import Renewal, renew
 from gateway_app.runtime.roles import Claims, Role
 from gateway_app.runtime.shared_secrets import secrets_digest
+from gateway_app.runtime.shared_settings import settings_digest
 from gateway_app.runtime.slots import Slots
 from gateway_app.runtime.stop_causes import StopCause
 from gateway_app.runtime.sweeping import accessed_since, claimable_share, look, stop_cancelled
@@ -58,8 +59,8 @@ class Runner:
     async def register(self) -> None:
         """Make this process known to the others."""
         sent_at = time.monotonic()
-        role, digest = self.claims.role, secrets_digest()
-        await database.write(partial(processes.register, process_id(), role, digest))
+        digests = (secrets_digest(), settings_digest())
+        await database.write(partial(processes.register, process_id(), self.claims.role, *digests))
         self.heartbeat.note(sent_at)
 
     # -- turns that are claimed as they are admitted ------------------------------------
@@ -203,7 +204,7 @@ class Runner:
             lag_ms=round(1000 * database.writer.lag_secs),
         )
         sent_at = time.monotonic()
-        renewed = await database.write(partial(renew, wanted))
+        renewed = await database.write(partial(renew, self.heartbeat, wanted))
         self.is_drain_requested = renewed.is_drain_requested
         held = renewed.held
         self.heartbeat.note(sent_at)

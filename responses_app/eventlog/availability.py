@@ -72,6 +72,11 @@ def was_committed(transaction_id: int) -> bool | None:
     """Whether a transaction was committed; None while that is not known yet."""
     try:
         with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_is_in_recovery()")
+            is_standby = cursor.fetchone()[0]
+            if is_standby:  # which may be behind: only the server that took the write knows
+                connection.close()
+                return None
             cursor.execute("SELECT txid_status(%s)", [transaction_id])
             status = cursor.fetchone()[0]
     except OUTAGE_ERRORS:

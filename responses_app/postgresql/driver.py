@@ -28,6 +28,9 @@ RV = TypeVar("RV")
 
 WAIT_SECS = 0.1  # psycopg's interval between checks for signals
 CANCEL_SECS = 1.0  # a running server takes a cancellation in milliseconds
+# PostgreSQL counts them as errors of a statement: a session of a server that takes no writes, such
+# as a standby, and one that the server ended in the middle of a transaction.
+ENDS_OF_SESSIONS = ("25006", "25P03", "25P04")
 
 
 class LimitedConnection(psycopg.Connection[Any]):
@@ -57,6 +60,11 @@ class LimitedConnection(psycopg.Connection[Any]):
             return super().wait(gen, interval, self.limit_secs)
         except errors._WaitTimeout:
             return self._give_up(gen, interval)
+        except InternalError as error:
+            if error.sqlstate not in ENDS_OF_SESSIONS:
+                raise
+            self.pgconn.finish()  # the next statement gets a session of its own
+            raise OperationalError(str(error)) from error
 
     def _give_up(self, gen: PQGen[RV], interval: float) -> RV:
         """A running server cancels the statement on request; otherwise the connection is closed."""

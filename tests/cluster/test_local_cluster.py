@@ -5,14 +5,19 @@ import re
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from gateway_app.management.local_cluster.programs import find_program
+from gateway_app.management.local_cluster.proxy import Proxy
 from tests.support.checker import check_log
 from tests.support.cluster import SHORT_LEASES
 from tests.support.ports import free_port
@@ -102,6 +107,48 @@ def worker_of(server: Server, response_id: str) -> int:
     [(role, pid)] = stored_rows(server, "runtimeprocess", "role", "pid", id=owner)
     assert role == "worker"
     return int(pid)
+
+
+class Unavailable(BaseHTTPRequestHandler):
+    """A web process while PostgreSQL is away."""
+
+    def do_GET(self) -> None:
+        self.send_response(503)
+        self.send_header("Retry-After", "1")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def unavailable() -> Iterator[int]:
+    """The port of such a web process."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Unavailable)
+    threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_proxy_takes_no_web_process_for_gone_that_answers_503(tmp_path: Path) -> None:
+    if find_program("nginx") is None:
+        pytest.skip("nginx is not on this machine: apt-get install nginx-light")
+    with unavailable() as first, unavailable() as second:
+        port = lasting_port()
+        proxy = Proxy(tmp_path / "nginx.log", port, [first, second], print)
+        proxy.child.start()
+        try:
+            proxy.child.wait_until_ready()
+            for _ in range(6):
+                refused = httpx.get(f"http://127.0.0.1:{port}/v1/models")
+                assert (refused.status_code, refused.headers.get("retry-after")) == (503, "1")
+        finally:
+            proxy.child.kill()
+            proxy.remove_files()
 
 
 def test_nothing_is_left_when_the_command_itself_is_killed(

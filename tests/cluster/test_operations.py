@@ -1,5 +1,6 @@
 """What operators see of a cluster, and how they take a process out."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -82,6 +83,19 @@ def test_an_unknown_process_is_not_drained(make_cluster: Callable[..., Cluster])
     web = make_cluster().web()
     refused = web.managed("drain", "elsewhere:1")
     assert b"No running process is 'elsewhere:1'. These run: " in refused.stderr
+
+
+def test_a_process_with_other_settings_is_named(make_cluster: Callable[..., Cluster]) -> None:
+    """It would judge the others by its own lease, and continue their turns with its own profiles."""
+    cluster = make_cluster()
+    web = cluster.web()
+    assert "other settings" not in web.manage("doctor", "--offline")
+    pid = web.process and web.process.pid
+    worker = cluster.worker(HERMES_LEASE_SECS="3")
+    assert re.search(rf"Processes with other settings run: web \S+:{pid}\.", worker.log)
+    assert re.search(
+        r"1 processes have other settings than this one: worker \S+:\d+", web.manage("doctor", "--offline")
+    )
 
 
 @pytest.mark.parametrize("name", ["secret_key", "api_key"])

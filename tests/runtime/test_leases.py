@@ -19,7 +19,8 @@ from tests.support.stored_rows import stored_rows, update_rows
 
 LOST = {"state": "lost", "exit_reason": "the process is gone"}
 RELEASED = {"lease_owner": "", "lease_until": None, "crashes": 1}
-LEFT_BY_A_DEAD_OWNER = {"lease_owner": "gone", "lease_until": "2020-01-01 00:00:00+00:00"}
+LONG_AGO = "2020-01-01 00:00:00+00:00"
+LEFT_BY_A_DEAD_OWNER = {"lease_owner": "gone", "lease_until": LONG_AGO}
 SKEW_SECS = 30
 ENV = {"HERMES_LEASE_SECS": "3", "HERMES_SWEEP_SECS": "0.1"}
 
@@ -75,6 +76,24 @@ def test_hosts_whose_clocks_are_wrong_take_no_work_and_lose_none(
         assert [
             stored_rows(server, "response", "attempt", "crashes", "lease_owner", id=response_id) for response_id in ids
         ] == before
+
+
+@pytest.mark.any_database
+def test_a_step_of_the_databases_clock_takes_no_work_away(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = make_server(**ENV)
+    other = server_beside(server, tmp_path / "other", Server, **ENV)
+    try:
+        other.start()
+        ids = [begin(each) for each in (server, other)]
+        until_the_dead_are_judged(server, 2)
+        update_rows(server, "runtimeprocess", {"heartbeat_at": LONG_AGO})
+        for response_id in ids:
+            update_rows(server, "response", {"lease_until": LONG_AGO}, id=response_id)
+        until_all_have_beaten(server, 2)
+        for response_id in ids:
+            assert stored_rows(server, "response", "attempt", "crashes", id=response_id) == [(1, 0)]
+    finally:
+        other.kill()
 
 
 @pytest.mark.any_database

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from gateway_app.models import ProcessState, RuntimeProcess
+from gateway_app.runtime.processes import is_silent
 from responses_app.management.examples import add_examples
 
 LOOK_SECS = 0.5
@@ -47,7 +48,11 @@ def _find(name: str) -> RuntimeProcess | None:
     if pid.isdecimal():
         is_named |= Q(host=host, pid=int(pid))
     running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING).filter(is_named)
-    return running.order_by("-heartbeat_at").first()
+    found = list(running.exclude(is_silent())) or list(running)
+    if len(found) > 1:  # containers may share a hostname, and each has the same pids
+        ids = ", ".join(sorted(process.pk for process in found))
+        raise CommandError(f"{len(found)} running processes are {name!r}. Use an id: {ids}.")
+    return next(iter(found), None)
 
 
 def _running() -> str:

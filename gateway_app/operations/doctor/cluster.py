@@ -10,6 +10,9 @@ from gateway_app.operations.cluster import read_waiting, summarise
 from gateway_app.operations.doctor.messages import Ok
 from gateway_app.runtime.roles import Role
 from gateway_app.runtime.shared_secrets import find_disagreeing
+from gateway_app.runtime.shared_settings import find_differing
+
+SHOWN = 5
 
 
 def check_cluster() -> Iterator[checks.CheckMessage]:
@@ -38,6 +41,16 @@ def check_cluster() -> Iterator[checks.CheckMessage]:
             hint="Finish the upgrade: manage.py drain takes out the old ones.",
             obj="cluster",
             id="gateway_app.W061",
+        )
+    differing = find_differing()
+    if differing:
+        yield checks.Warning(
+            f"{len(differing)} processes have other settings than this one: "
+            + ", ".join([str(process) for process in differing[:SHOWN]]),
+            hint="Give all the same models, config.yaml, HERMES_LEASE_SECS, HERMES_SWEEP_SECS and "
+            "HERMES_WORKSPACES, and restart them.",
+            obj="cluster",
+            id="gateway_app.W063",
         )
     disagreeing = find_disagreeing()
     if disagreeing is not None:

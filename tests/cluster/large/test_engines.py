@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django.plugin import DjangoDbBlocker
 
+from responses_app.eventlog.availability import was_committed
 from tests.support.checker import check_log
 from tests.support.cluster import Cluster, RedisServer
 from tests.support.databases import PostgresCluster, postgres_cluster
 from tests.support.migrated_database import Database
+from tests.support.own_connection import connected_to
 from tests.support.pgbouncer import pgbouncer
 from tests.support.ports import free_port
 from tests.support.server import Server, created_id, eventually, script, streaming, text
@@ -62,6 +65,17 @@ def test_a_failover_to_a_synchronous_standby_loses_nothing(web: Server, postgres
         assert text(web.ended(response_id)) == "before after"
         check_log(web, response_id)
     postgres.start()  # its fixture stops it
+
+
+def test_a_standby_does_not_decide_whether_a_commit_was_stored(
+    postgres: PostgresCluster, django_db_blocker: DjangoDbBlocker
+) -> None:
+    """It may be behind, and the server that took the commit may come back."""
+    with synchronous_standby(postgres) as standby:
+        with django_db_blocker.unblock(), connected_to(standby.url("postgres")):
+            assert was_committed(2**31) is None
+        with django_db_blocker.unblock(), connected_to(postgres.url("postgres")):
+            assert was_committed(2**31) is False
 
 
 @pytest.mark.skipif(not HAS_PGBOUNCER, reason="PgBouncer is not on this machine: apt-get install pgbouncer")
