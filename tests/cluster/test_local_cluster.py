@@ -138,7 +138,7 @@ def test_the_proxy_takes_no_web_process_for_gone_that_answers_503(tmp_path: Path
     if find_program("nginx") is None:
         pytest.skip("nginx is not on this machine: apt-get install nginx-light")
     with unavailable() as first, unavailable() as second:
-        port = lasting_port()
+        port = free_port()
         proxy = Proxy(tmp_path / "nginx.log", port, [first, second], print)
         proxy.child.start()
         try:
