@@ -26,7 +26,12 @@ def test_the_server_ends_a_transaction_that_is_idle_for_a_lease(postgres_url: st
 def test_a_session_that_the_server_ended_in_a_transaction_is_an_outage() -> None:
     """The client gets a 503 and asks again; PostgreSQL counts it as an error of the statement."""
     limit_waits()
-    with pytest.raises(OperationalError, match="idle-in-transaction"), transaction.atomic():
+    with pytest.raises(OperationalError, match="idle-in-transaction"):
+        freeze_in_a_transaction()
+
+
+def freeze_in_a_transaction() -> None:
+    with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 50")
         time.sleep(0.2)
