@@ -65,6 +65,8 @@ def test_the_services_of_the_compose_file_depend_on_each_other_and_use_files_tha
         for volume in service.get("volumes", ()):
             source = volume.split(":")[0]
             assert source in volumes or (DEPLOY / "docker" / source).exists(), volume
+    # While the image creates the database, its server answers on a local socket alone.
+    assert "-h 127.0.0.1" in " ".join(services["postgres"]["healthcheck"]["test"])
     build = services["web"]["build"]
     assert (DEPLOY / "docker" / build["context"]).resolve() == ROOT
     assert (ROOT / build["dockerfile"]).exists()
