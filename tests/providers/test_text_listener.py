@@ -27,6 +27,9 @@ class Listener:
     recorded: list[str] = field(default_factory=list)
 
     async def write(self, texts: list[str]) -> bool:
+        return self.write_now(texts)
+
+    def write_now(self, texts: list[str]) -> bool:
         if not self.takes_text:
             return False
         assert self.open_text is not None
