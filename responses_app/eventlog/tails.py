@@ -138,6 +138,9 @@ class Tail:
             if self.is_volatile:
                 return self._packed.after(position)
             return None
+        newest = self._segments[-1]
+        if newest.first_position == position + 1:  # what a reader that keeps up looks for
+            return [newest]
         found: deque[Segment] = deque()
         for segment in reversed(self._segments):
             if segment.last_position <= position:
@@ -200,7 +203,7 @@ class Alarm:
     def __init__(self, idle_secs: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._idle_secs = idle_secs
-        self._since = self._loop.time()
+        self._since = time.monotonic()
         self.has_rung = False  # since the last reset
         self._waiter: asyncio.Future[None] | None = None
         self._timer = self._loop.call_later(idle_secs, self._ring)
@@ -212,7 +215,7 @@ class Alarm:
         self._timer.cancel()
 
     def reset(self) -> None:
-        self._since = self._loop.time()
+        self._since = time.monotonic()
         self.has_rung = False
 
     def new_waiter(self) -> "asyncio.Future[None]":
@@ -220,14 +223,13 @@ class Alarm:
         return self._waiter
 
     def _ring(self) -> None:
-        due_at = self._since + self._idle_secs
-        now = self._loop.time()
-        if due_at <= now:
-            due_at = now + self._idle_secs
+        pause = self._since + self._idle_secs - time.monotonic()
+        if pause <= 0:
+            pause = self._idle_secs
             self.has_rung = True
             if self._waiter is not None:
                 _release(self._waiter)
-        self._timer = self._loop.call_at(due_at, self._ring)
+        self._timer = self._loop.call_later(pause, self._ring)
 
 
 def _cost(segment: Segment) -> int:

@@ -153,7 +153,8 @@ class HttpConsumer(AsyncConsumer, ABC):
         await self._start(200, STREAM_HEADERS + headers)
 
     async def send_chunk(self, chunk: bytes, *, is_last: bool = False) -> None:
-        await self.send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
+        message = {"type": "http.response.body", "body": chunk, "more_body": not is_last}
+        await self.base_send(message)  # as ``send`` of Channels does, which only passes it on
 
     async def cut(self) -> None:
         """End uncleanly, so that half a stream does not look whole; the client resumes it."""

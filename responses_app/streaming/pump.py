@@ -1,7 +1,6 @@
 """The pump: from the log to the connection of one reader."""
 
-import asyncio
-from collections.abc import Sequence
+import time
 
 from responses_app.eventlog import LogErased
 from responses_app.eventlog.store import event_store
@@ -14,6 +13,9 @@ INTERRUPTED_FRAME = (
     b": the server is shutting down, and this goes on when it is back: "
     b"resume after the last event\n\n"
 )
+COUNTED_EVENTS = (
+    50  # the counter of events takes several calls, a stream sends one event after another
+)
 HEARTBEAT_SECS = 10  # clients and proxies commonly give up on a silent body at 20 s
 
 
@@ -24,16 +26,21 @@ async def pump(consumer: HttpConsumer, response_id: str, position: int, view: Lo
 
 
 async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: LogView) -> None:
-    clock = asyncio.get_running_loop().time
+    clock = time.monotonic
     sent_at = clock()
+    delivered = 0  # and not counted yet
     try:
         async for segments in event_store.read_after(response_id, position, HEARTBEAT_SECS):
             chunks = view.chunks(segments)
-            await _send_all(consumer, chunks)
+            for chunk in chunks:
+                await consumer.send_chunk(chunk)
             # A log may be busy with events that this view leaves out: its reader needs a heartbeat.
             if chunks:
                 sent_at = clock()
-                events_delivered.inc(sum(segment.event_count for segment in segments))
+                delivered += segments[-1].last_position - segments[0].first_position + 1
+                if delivered >= COUNTED_EVENTS:
+                    events_delivered.inc(delivered)
+                    delivered = 0
             elif not segments or clock() - sent_at >= HEARTBEAT_SECS:
                 await consumer.send_chunk(view.heartbeat)
                 sent_at = clock()
@@ -44,8 +51,5 @@ async def _pump(consumer: HttpConsumer, response_id: str, position: int, view: L
     except ResponseInterrupted:
         # Without an end: the server cuts a response that does not end.
         await consumer.send_chunk(INTERRUPTED_FRAME)
-
-
-async def _send_all(consumer: HttpConsumer, chunks: Sequence[bytes]) -> None:
-    for chunk in chunks:
-        await consumer.send_chunk(chunk)
+    finally:
+        events_delivered.inc(delivered)
