@@ -13,9 +13,7 @@ INTERRUPTED_FRAME = (
     b": the server is shutting down, and this goes on when it is back: "
     b"resume after the last event\n\n"
 )
-COUNTED_EVENTS = (
-    50  # the counter of events takes several calls, a stream sends one event after another
-)
+COUNTED_EVENTS = 50  # at a time: the counter costs more than the sum, and streams send single words
 HEARTBEAT_SECS = 10  # clients and proxies commonly give up on a silent body at 20 s
 
 
