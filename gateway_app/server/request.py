@@ -131,6 +131,10 @@ class GatewayRequest(WebRequest):
         finally:
             transport.release()
 
+    def is_ready_for_piece(self) -> bool:
+        """The response has started, and the client reads it."""
+        return self.channel is not None and bool(self.startedWriting) and self.is_writable.is_set()
+
     def write_piece(self, piece: bytes) -> None:
         """A part of the body of a response that has started; nothing if the client is gone."""
         if self.finished or self.channel is None:
