@@ -1,5 +1,6 @@
 """The short way of text: from the provider to the listener, without an event for each piece."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,14 +23,19 @@ class Listener:
     """Records as a turn does: an event with text opens or extends it, any other closes it."""
 
     takes_text: bool = True
+    must_wait: bool = False  # for the disk, before each write
     open_text: TextBuffer | None = None
     written: list[str] = field(default_factory=list)
     recorded: list[str] = field(default_factory=list)
 
     async def write(self, texts: list[str]) -> bool:
-        return self.write_now(texts)
+        await asyncio.sleep(0)
+        return self._write(texts)
 
     def write_now(self, texts: list[str]) -> bool:
+        return not self.must_wait and self._write(texts)
+
+    def _write(self, texts: list[str]) -> bool:
         if not self.takes_text:
             return False
         assert self.open_text is not None
@@ -91,6 +97,13 @@ async def test_a_listener_that_takes_no_text_gets_the_events(providers: Provider
     received = await receive_round(providers, mode, *WORDS, Finish(), listener=Listener(takes_text=False))
     assert received.listener.written == []
     assert ("".join(received.listener.recorded), received.text_of_answer) == (WHOLE, WHOLE)
+
+
+async def test_a_listener_that_has_to_wait_is_waited_for(providers: Providers, mode: str) -> None:
+    received = await receive_round(providers, mode, *WORDS, Finish(), listener=Listener(must_wait=True))
+    assert received.listener.recorded[-1] in received.listener.written
+    assert ("".join(received.listener.recorded), received.text_of_answer) == (WHOLE, WHOLE)
+    assert received.answer.chars == len(WHOLE)
 
 
 async def test_a_stop_sequence_is_found_where_pieces_meet(providers: Providers, mode: str) -> None:
