@@ -40,6 +40,8 @@ class Segment:
 
     @property
     def size(self) -> int:
+        if len(self.pieces) == 1:  # nearly always
+            return len(self.pieces[0])
         return sum(map(len, self.pieces))
 
     @property
