@@ -1,4 +1,4 @@
-"""Drop indexes that are the beginning of another one: each row of a log wrote a page of its own for them."""
+"""Drop indexes that are the beginning of another one: each row of a log wrote a page for them."""
 
 import django.db.models.deletion
 from django.db import migrations, models

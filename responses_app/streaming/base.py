@@ -163,7 +163,7 @@ class HttpConsumer(AsyncConsumer, ABC):
 
     @property
     def sends_at_once(self) -> bool:
-        """Whether ``send_at_once`` may be called now: only within a stream, and outside of ``send``."""
+        """Whether ``send_at_once`` may be called now, within a stream and outside of ``send``."""
         return self._prompt_writes is not None and self._prompt_writes["is_ready"]()
 
     def send_at_once(self, chunk: bytes) -> None:

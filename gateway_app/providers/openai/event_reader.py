@@ -54,7 +54,7 @@ class EventReader:
             self._body.forget_callback()
             self._watchdog.end_wait()
             if self._found.done() and not self._found.cancelled():
-                self._found.exception()  # of a task that is cancelled meanwhile, asyncio would log it
+                self._found.exception()  # asyncio logs one that a cancelled task does not read
 
     def _read_on(self) -> None:
         """Read what has arrived; wait for more unless the task has to go on."""
