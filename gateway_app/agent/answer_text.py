@@ -18,14 +18,28 @@ class AnswerText:
         return self._listener.open_text
 
     async def write(self, texts: list[str]) -> bool:
-        if not self._answer.shares(self._listener.open_text):
+        cleaned = self._cleaned(texts)
+        if cleaned is None or not await self._listener.write(cleaned):
             return False
-        cleaned = [clean_text(text) for text in texts]
-        if not await self._listener.write(cleaned):
-            return False
-        for text in cleaned:
-            self._answer.chars += len(text)
+        self._count(cleaned)
         return True
+
+    def write_now(self, texts: list[str]) -> bool:
+        cleaned = self._cleaned(texts)
+        if cleaned is None or not self._listener.write_now(cleaned):
+            return False
+        self._count(cleaned)
+        return True
+
+    def _cleaned(self, texts: list[str]) -> list[str] | None:
+        """None where the text is not of the message that the answer has open."""
+        if not self._answer.shares(self._listener.open_text):
+            return None
+        return [clean_text(text) for text in texts]
+
+    def _count(self, texts: list[str]) -> None:
+        for text in texts:
+            self._answer.chars += len(text)
 
 
 def listener_of(call: ModelCall, answer: AnswerBuffer) -> TextListener | None:

@@ -17,3 +17,6 @@ class TextListener(Protocol):
 
     async def write(self, texts: list[str]) -> bool:
         """Extend the open text; if it can't, the texts are to be sent as events."""
+
+    def write_now(self, texts: list[str]) -> bool:
+        """``write`` without waiting; False where it would have to wait, too."""

@@ -7,7 +7,7 @@ import gc
 # the second, freed memory stays with the process after its first large buffer.
 M_ARENA_MAX = -8
 M_TRIM_THRESHOLD = -1
-TRIM_BYTES = 128 * 1024  # glibc's value until then
+TRIM_BYTES = 512 * 1024  # more than asyncio takes for each read: the heap would grow and shrink
 YOUNG_OBJECTS = 10_000  # after so many new ones the collector looks for cycles; a request has few
 
 

@@ -165,6 +165,16 @@ class TurnLog:
 
     async def write(self, texts: list[str]) -> bool:
         """Extend the text of the open message, and append its deltas."""
+        if not self._write(texts):
+            return False
+        if database.writer.is_congested:
+            await self.wait_for_disk()
+        return True
+
+    def write_now(self, texts: list[str]) -> bool:
+        return not database.writer.is_congested and self._write(texts)
+
+    def _write(self, texts: list[str]) -> bool:
         message = self._open_message or self._find_open_message()
         if message is None or not self.takes_text:
             return False
@@ -172,8 +182,6 @@ class TurnLog:
             message.text.add(piece)
         segment = self._numbering.seal_text(message.frames, texts)
         event_store.append(segment, self._tail, self._on_refused, may_gather=True)
-        if database.writer.is_congested:
-            await self.wait_for_disk()
         return True
 
     def _find_open_message(self) -> _OpenMessage | None:

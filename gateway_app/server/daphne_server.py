@@ -20,7 +20,7 @@ from gateway_app.server.prompt_transport import PromptTransport
 from gateway_app.server.request import CUT_SECS, GatewayRequest
 from gateway_app.server.websocket import GatewayWebSocket, GatewayWebSocketFactory
 from responses_app.http.websocket_rejection import EXTENSION
-from responses_app.streaming.base import CHECKED_PRINCIPAL, CUTS
+from responses_app.streaming.base import CHECKED_PRINCIPAL, CUTS, PROMPT_WRITES
 
 LISTEN_BACKLOG = 2048  # Daphne's 50 stalls a burst of connections
 PIECE_BYTES = 64 * 1024  # the buffer of Twisted's transport
@@ -92,6 +92,9 @@ class GatewayServer(Server):
             scope["extensions"] = {EXTENSION: {}}
         else:
             scope["extensions"] = {CUTS: {}}
+        if isinstance(protocol, GatewayRequest):
+            writes = {"is_ready": protocol.is_ready_for_piece, "write": protocol.write_piece}
+            scope["extensions"][PROMPT_WRITES] = writes
         if isinstance(protocol, GatewayRequest) and protocol.fresh_principal is not None:
             scope[CHECKED_PRINCIPAL] = protocol.fresh_principal
         input_queue = super().create_application(protocol, scope)

@@ -44,6 +44,21 @@ class PromptTransport(tcp.Server):
             self._is_waiting = False
             super().stopWriting()
 
+    @property
+    def sends_at_once(self) -> bool:
+        """Nothing waits to be sent, and nothing keeps what comes next from it."""
+        is_waiting = self._is_held or self._is_waiting or bool(self._tempDataBuffer)
+        is_ending = self.disconnecting or self._writeDisconnecting or not self.connected
+        return not (is_waiting or is_ending or self.producerPaused)
+
+    def send_at_once(self, data: bytes) -> None:
+        """``write`` without Twisted's buffers, which keep only what the socket does not take."""
+        sent: Any = self.writeSomeData(data)
+        if isinstance(sent, Exception):
+            self.write(data)  # the event loop finds the same error, and ends the connection
+        elif sent < len(data):
+            self.write(data[sent:])
+
     def _may_send(self) -> bool:
         """The end of a connection and of a pause is Twisted's."""
         is_ending = self.disconnecting or self._writeDisconnecting

@@ -131,9 +131,20 @@ class GatewayRequest(WebRequest):
         finally:
             transport.release()
 
+    def is_ready_for_piece(self) -> bool:
+        """The response has started, and the client reads it."""
+        return self.channel is not None and bool(self.startedWriting) and self.is_writable.is_set()
+
     def write_piece(self, piece: bytes) -> None:
         """A part of the body of a response that has started; nothing if the client is gone."""
-        if not self.finished and self.channel is not None:
+        if self.finished or self.channel is None:
+            return
+        transport = self.channel.transport
+        is_prompt = isinstance(transport, PromptTransport) and transport.sends_at_once
+        if self.chunked and is_prompt:  # as ``write`` would send it, past the layers of Twisted
+            transport.send_at_once(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.sentLength += len(piece)
+        else:
             self.write(piece)
 
     # -- the end ------------------------------------------------------------------------

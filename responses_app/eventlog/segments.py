@@ -40,6 +40,8 @@ class Segment:
 
     @property
     def size(self) -> int:
+        if len(self.pieces) == 1:  # nearly always
+            return len(self.pieces[0])
         return sum(map(len, self.pieces))
 
     @property
@@ -187,7 +189,7 @@ class Numbering:
         )
 
     def seal_text(self, frames: TextFrames, texts: Sequence[str]) -> Segment:
-        """The deltas of a text as a segment, with the next numbers."""
+        """The deltas of a text as a segment, with the next numbers; its commit marks it."""
         first_position = self.next_position
         first_sequence = self.next_sequence
         encoded: list[bytes] = []
@@ -203,8 +205,6 @@ class Numbering:
             first_sequence,
             self.next_sequence,
             (b"".join(encoded),),
-            False,
-            commit_mark(self.next_position - 1, int(time.time() * 1000)),
         )
 
 
@@ -214,8 +214,18 @@ def commit_mark(last_position: int, at_ms: int) -> str:
 
 def stamped(segment: Segment) -> Segment:
     """The segment with now as its commit time, for readers in this process and in others alike."""
-    mark = commit_mark(segment.last_position, int(time.time() * 1000))
-    return replace(segment, commit_marks=mark)
+    # ``replace`` would look up each field by its name, for each word of a stream.
+    return Segment(
+        segment.response_id,
+        segment.attempt,
+        segment.first_position,
+        segment.last_position,
+        segment.first_sequence,
+        segment.next_sequence,
+        segment.pieces,
+        segment.is_final,
+        commit_mark(segment.last_position, int(time.time() * 1000)),
+    )
 
 
 def concatenated(group: Sequence[Segment]) -> Segment:

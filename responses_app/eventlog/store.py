@@ -6,6 +6,7 @@ from functools import partial
 
 from responses_app.database import Database, database
 from responses_app.eventlog import snapshots
+from responses_app.eventlog.followers import Alarm, Follower, Takes
 from responses_app.eventlog.gathering import SHARED
 from responses_app.eventlog.hints import SharedTail, hints
 from responses_app.eventlog.jobs import Append, Fenced
@@ -19,7 +20,7 @@ from responses_app.eventlog.reading import (
 )
 from responses_app.eventlog.remote_logs import RemoteLogs
 from responses_app.eventlog.segments import Segment, stamped
-from responses_app.eventlog.tails import Alarm, Tail, Tails
+from responses_app.eventlog.tails import Tail, Tails
 from responses_app.eventlog.watcher import Watcher
 from responses_app.models import Response
 from responses_app.protocol.errors import CursorAhead, ResponseInterrupted, StorageUnavailable
@@ -86,10 +87,17 @@ class EventStore:
 
     # -- reading ------------------------------------------------------------------------
     async def read_after(
-        self, response_id: str, position: int, idle_secs: float, *, follows_events: bool = True
+        self,
+        response_id: str,
+        position: int,
+        idle_secs: float,
+        *,
+        follows_events: bool = True,
+        takes: Takes | None = None,
     ) -> AsyncIterator[Sequence[Segment]]:
         """Stored events after a position, then new ones as they are committed, until the final event.
 
+        While the caller waits, it does not get the new ones that ``takes`` has taken.
         Yields an empty batch when nothing came for ``idle_secs``, so that the caller can keep its
         connection alive. Raises ResponseInterrupted when this process ends before the response.
         """
@@ -99,12 +107,13 @@ class EventStore:
             tail.reading(follows_events=follows_events),
             Alarm(idle_secs) as alarm,
         ):
-            async for segments in self._follow(tail, response_id, position, alarm):
+            follower = Follower(takes, alarm)
+            async for segments in self._follow(tail, response_id, position, follower):
                 yield segments
                 del segments  # they may be long: gone before the next ones are read
 
     async def _follow(
-        self, tail: Tail, response_id: str, position: int, alarm: Alarm
+        self, tail: Tail, response_id: str, position: int, follower: Follower
     ) -> AsyncIterator[Sequence[Segment]]:
         must_query = not tail.is_written_here or tail.after(position) is None
         is_unavailable = is_last_read = was_last_page = False
@@ -128,7 +137,7 @@ class EventStore:
                     segments = page
             if segments:
                 position = segments[-1].last_position
-                alarm.reset()
+                follower.alarm.reset()
                 yield segments
                 if segments[-1].is_final:
                     return
@@ -139,10 +148,12 @@ class EventStore:
                     raise ResponseInterrupted(response_id)
                 is_last_read = must_query = True
                 continue
-            if alarm.has_rung:
-                alarm.reset()
+            if follower.alarm.has_rung:
+                follower.alarm.reset()
                 yield ()
-            await tail.wait(version, alarm)
+            follower.position = position
+            await tail.wait(version, follower)
+            position = follower.position
 
     async def _query(
         self, tail: Tail, response_id: str, position: int, limit: int

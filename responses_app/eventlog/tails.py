@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
+from responses_app.eventlog.followers import Follower, release
 from responses_app.eventlog.packed import PackedLog
 from responses_app.eventlog.segments import Segment
 from responses_app.protocol.items import Item
@@ -50,7 +51,7 @@ class Tail:
         self._segments: deque[Segment] = deque()
         self._packed = PackedLog()  # of a volatile tail: what is older than the segments
         self._bytes = 0
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], Follower] = {}
 
     def publish(self, segment: Segment) -> None:
         """Only after the commit, in order, on the event loop."""
@@ -82,7 +83,17 @@ class Tail:
         if self._bytes > TAIL_BYTES:
             self._shorten()
         self.newest_position = max(self.newest_position, segment.last_position)
-        self.wake()
+        self._announce(segment)
+
+    def _announce(self, segment: Segment) -> None:
+        """Wake the readers that wait, except those that take the segment at once."""
+        self.version += 1
+        for waiter, follower in list(self._waiters.items()):
+            if not waiter.done() and follower.takes(segment):
+                self.note_taken(segment.last_position)
+            else:
+                del self._waiters[waiter]
+                release(waiter)
 
     def _shorten(self) -> None:
         """Drop the oldest segments; of a volatile tail, pack the older half."""
@@ -138,6 +149,9 @@ class Tail:
             if self.is_volatile:
                 return self._packed.after(position)
             return None
+        newest = self._segments[-1]
+        if newest.first_position == position + 1:  # what a reader that keeps up looks for
+            return [newest]
         found: deque[Segment] = deque()
         for segment in reversed(self._segments):
             if segment.last_position <= position:
@@ -176,67 +190,26 @@ class Tail:
     def wake(self) -> None:
         self.version += 1
         for waiter in self._waiters:
-            _release(waiter)
+            release(waiter)
         self._waiters.clear()
 
-    async def wait(self, seen_version: int, alarm: "Alarm") -> None:
-        """Until something was published since ``seen_version``, or the alarm rings."""
+    async def wait(self, seen_version: int, follower: Follower) -> None:
+        """Until something was published since ``seen_version`` that the follower does not take.
+
+        Or until its alarm rings.
+        """
         if self.version != seen_version:
             return
-        waiter = alarm.new_waiter()
-        self._waiters.add(waiter)
+        waiter = follower.alarm.new_waiter()
+        self._waiters[waiter] = follower
         try:
             await waiter
         finally:
-            self._waiters.discard(waiter)
-
-
-class Alarm:
-    """Wakes a reader for which nothing came for some time; one timer for all its waits.
-
-    The timer is not moved by each event. When it fires, it looks how long nothing has come.
-    """
-
-    def __init__(self, idle_secs: float) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._idle_secs = idle_secs
-        self._since = self._loop.time()
-        self.has_rung = False  # since the last reset
-        self._waiter: asyncio.Future[None] | None = None
-        self._timer = self._loop.call_later(idle_secs, self._ring)
-
-    def __enter__(self) -> "Alarm":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._timer.cancel()
-
-    def reset(self) -> None:
-        self._since = self._loop.time()
-        self.has_rung = False
-
-    def new_waiter(self) -> "asyncio.Future[None]":
-        self._waiter = self._loop.create_future()
-        return self._waiter
-
-    def _ring(self) -> None:
-        due_at = self._since + self._idle_secs
-        now = self._loop.time()
-        if due_at <= now:
-            due_at = now + self._idle_secs
-            self.has_rung = True
-            if self._waiter is not None:
-                _release(self._waiter)
-        self._timer = self._loop.call_at(due_at, self._ring)
+            self._waiters.pop(waiter, None)
 
 
 def _cost(segment: Segment) -> int:
     return segment.size + SEGMENT_COST
-
-
-def _release(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 class Tails:

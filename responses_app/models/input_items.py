@@ -19,7 +19,10 @@ class InputItem(models.Model):
     """A new item of a request, in order; history is not repeated here."""
 
     response = models.ForeignKey(
-        "responses_app.Response", on_delete=models.CASCADE, related_name="input_items"
+        "responses_app.Response",
+        on_delete=models.CASCADE,
+        related_name="input_items",
+        db_index=False,  # the constraint has one
     )
     position = models.PositiveIntegerField()
     item = models.JSONField()

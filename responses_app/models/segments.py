@@ -16,7 +16,10 @@ class EventSegment(models.Model):
     """
 
     response = models.ForeignKey(
-        "responses_app.Response", on_delete=models.CASCADE, related_name="segments"
+        "responses_app.Response",
+        on_delete=models.CASCADE,
+        related_name="segments",
+        db_index=False,  # the constraint has one, and each index costs a page per row and commit
     )
     attempt = models.PositiveIntegerField()
     first_position = models.PositiveIntegerField()

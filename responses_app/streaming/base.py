@@ -36,6 +36,9 @@ STREAM_HEADERS: Headers = [
 CHECKED_PRINCIPAL = "hermes.principal"
 # The ASGI extension of a server that resets a connection whose response has started and not ended.
 CUTS = "hermes.cut"
+# The ASGI extension of a server to which a part of a body can be passed without awaiting it: it has
+# ``is_ready``, and ``write`` for a part that is not empty.
+PROMPT_WRITES = "hermes.prompt_writes"
 DISCONNECT = "http.disconnect"
 
 
@@ -64,6 +67,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         self._has_started = False
         self._is_revoked = False
         self._headers: dict[str, str] = {}
+        self._prompt_writes: Message | None = None
         self._watches = ExitStack()  # on the credential of this request
 
     async def __call__(
@@ -72,6 +76,7 @@ class HttpConsumer(AsyncConsumer, ABC):
         self.scope = scope
         self._headers = _texts(scope["headers"])
         self.base_send = send
+        self._prompt_writes = (scope.get("extensions") or {}).get(PROMPT_WRITES)
         leaving: asyncio.Future[None] | None = None
         try:
             if not await self._read_body(receive):
@@ -153,7 +158,18 @@ class HttpConsumer(AsyncConsumer, ABC):
         await self._start(200, STREAM_HEADERS + headers)
 
     async def send_chunk(self, chunk: bytes, *, is_last: bool = False) -> None:
-        await self.send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
+        message = {"type": "http.response.body", "body": chunk, "more_body": not is_last}
+        await self.base_send(message)  # as ``send`` of Channels does, which only passes it on
+
+    @property
+    def sends_at_once(self) -> bool:
+        """Whether ``send_at_once`` may be called now, within a stream and outside of ``send``."""
+        return self._prompt_writes is not None and self._prompt_writes["is_ready"]()
+
+    def send_at_once(self, chunk: bytes) -> None:
+        """``send_chunk`` without a task."""
+        if self._prompt_writes is not None and chunk:
+            self._prompt_writes["write"](chunk)
 
     async def cut(self) -> None:
         """End uncleanly, so that half a stream does not look whole; the client resumes it."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import pytest
 
 from responses_app.eventlog import gathering
+from responses_app.eventlog.followers import Alarm, Follower
 from responses_app.eventlog.reading import read_whole
 from responses_app.eventlog.segments import Numbering
 from responses_app.eventlog.store import EventStore
-from responses_app.eventlog.tails import Alarm, Tail
+from responses_app.eventlog.tails import Tail
 from responses_app.models import Response
 from tests.support.stored_logs import delta, make_response, opening, unexpected
 
@@ -43,7 +44,7 @@ async def stored_rows(store: EventStore, log: Log) -> int:
 async def published(log: Log) -> None:
     """Until the next commit of the log."""
     with Alarm(30.0) as alarm:
-        await log.tail.wait(log.tail.version, alarm)
+        await log.tail.wait(log.tail.version, Follower(None, alarm))
 
 
 async def test_unread_appends_are_committed_with_the_next_call(

@@ -1,5 +1,7 @@
 """The short way of text: from the provider to the listener, without an event for each piece."""
 
+import asyncio
+import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +13,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.rounds import ask
 from responses_app.protocol.items import item_text
 from responses_app.protocol.text_buffer import TextBuffer
-from tests.support.model_stub import Call, Calls, Cut, Finish, Step, Text, Thought
+from tests.support.model_stub import Call, Calls, Cut, Finish, Gate, Step, Text, Thought
 from tests.support.providers import BACKOFF_SECS, CALL, Providers
 
 pytestmark = pytest.mark.parametrize("mode", ["chat_completions", "codex_responses"])
@@ -22,17 +24,27 @@ class Listener:
     """Records as a turn does: an event with text opens or extends it, any other closes it."""
 
     takes_text: bool = True
+    must_wait: bool = False  # for the disk, before each write
     open_text: TextBuffer | None = None
     written: list[str] = field(default_factory=list)
+    writing_tasks: list[asyncio.Task[None] | None] = field(default_factory=list)
     recorded: list[str] = field(default_factory=list)
 
     async def write(self, texts: list[str]) -> bool:
+        await asyncio.sleep(0)
+        return self._write(texts)
+
+    def write_now(self, texts: list[str]) -> bool:
+        return not self.must_wait and self._write(texts)
+
+    def _write(self, texts: list[str]) -> bool:
         if not self.takes_text:
             return False
         assert self.open_text is not None
         for text in texts:
             self.open_text.add(text)
         self.written += texts
+        self.writing_tasks.append(asyncio.current_task())
         self.recorded += texts
         return True
 
@@ -88,6 +100,23 @@ async def test_a_listener_that_takes_no_text_gets_the_events(providers: Provider
     received = await receive_round(providers, mode, *WORDS, Finish(), listener=Listener(takes_text=False))
     assert received.listener.written == []
     assert ("".join(received.listener.recorded), received.text_of_answer) == (WHOLE, WHOLE)
+
+
+async def test_a_listener_that_has_to_wait_is_waited_for(providers: Providers, mode: str) -> None:
+    received = await receive_round(providers, mode, *WORDS, Finish(), listener=Listener(must_wait=True))
+    assert received.listener.recorded[-1] in received.listener.written
+    assert ("".join(received.listener.recorded), received.text_of_answer) == (WHOLE, WHOLE)
+    assert received.answer.chars == len(WHOLE)
+
+
+async def test_text_that_comes_alone_wakes_no_task(providers: Providers, mode: str) -> None:
+    gates = [threading.Event(), threading.Event()]
+    for number, opened in enumerate(gates, 1):
+        asyncio.get_running_loop().call_later(0.1 * number, opened.set)
+    received = await receive_round(providers, mode, *WORDS[:2], Gate(gates[0]), *WORDS[2:], Gate(gates[1]), Finish())
+    assert received.listener.written[-2:] == ["three ", "four"]
+    assert received.listener.writing_tasks[-1] is None
+    assert received.text_of_answer == WHOLE
 
 
 async def test_a_stop_sequence_is_found_where_pieces_meet(providers: Providers, mode: str) -> None:

@@ -78,6 +78,7 @@ def test_pages_counts_and_removals_follow_their_indexes() -> None:
     by_id = {name for name in _index_names() if "_response_" in name or "_session_" in name or "_previous_" in name}
     kept = {"response_least_used", "response_newest_turn"}  # both hold just what is kept
     batch_of = {"primary key", "one_response_per_turn", *by_id} - whole
+    batch_of |= {"segment_position_is_unique", "input_position_is_unique"}  # begin with the response
     batch_of.add("tool_event_by_name")  # has the response too; PostgreSQL may take it while the table is small
     looks: dict[str, tuple[Callable[[], Any], set[str], set[str]]] = {
         "a count": (lambda: excess(Rules(keep=10)), set(), kept),

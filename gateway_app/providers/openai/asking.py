@@ -10,6 +10,7 @@ from gateway_app.agent.model_call import ModelCall
 from gateway_app.agent.text_listener import TextListener
 from gateway_app.providers.openai.answer import Answer
 from gateway_app.providers.openai.errors import Refused
+from gateway_app.providers.openai.event_reader import Takes
 from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.sse import Event
 from gateway_app.providers.openai.text_calls import with_text_calls
@@ -38,7 +39,8 @@ async def _send(exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEven
         headers = headers | FRESH_CONNECTION
     with UpstreamRequest(client.upstream.name, client.upstream.model) as request:
         try:
-            batches = exchange.events(headers, call.input_tokens())
+            takes = _text_taker(answer, call.text_listener)
+            batches = exchange.events(headers, call.input_tokens(), takes)
             async with aclosing(batches):
                 async for batch in batches:
                     request.note_event()
@@ -55,6 +57,25 @@ async def _send(exchange: Exchange, call: ModelCall) -> AsyncGenerator[ModelEven
             raise _empty_stream()
         for model_event in answer.finish(failure):
             yield model_event
+
+
+def _text_taker(answer: Answer, listener: TextListener | None) -> Takes | None:
+    """Takes the reads in which there is only text that the listener writes at once."""
+    if listener is None:
+        return None
+    plain_text = answer.plain_text
+    write_now = listener.write_now
+
+    def takes(batch: list[Event]) -> bool:
+        texts: list[str] = []
+        for event in batch:
+            text = plain_text(event)
+            if text is None:
+                return False
+            texts.append(text)
+        return write_now(texts)
+
+    return takes
 
 
 class _TextRuns:

@@ -18,12 +18,11 @@ from gateway_app.config.presets.facts import Preset
 from gateway_app.config.presets.registry import PRESETS
 from gateway_app.config.upstream_limits import is_nearby
 from gateway_app.providers.openai.errors import MAX_MESSAGE_CHARS, refusal
+from gateway_app.providers.openai.event_reader import EventReader, Takes
 from gateway_app.providers.openai.requests import Requests
 from gateway_app.providers.openai.sse import (
     MAX_ANSWER_BYTES,
-    Batch,
     Event,
-    EventSplitter,
     WholeAnswer,
     cut_off,
     parse,
@@ -126,10 +125,11 @@ class UpstreamClient:
         is_last: Callable[[Event], bool],
         tokens: int = 0,
         is_streamed: bool = True,
+        takes: Takes | None = None,
     ) -> AsyncGenerator[list[Event]]:
         """The events of an answer up to its last, those of each read together.
 
-        Closing the generator closes the answer at once.
+        Without the reads that ``takes`` has taken. Closing the generator closes the answer at once.
         """
         stale_secs = self.upstream.stale_limit_secs(tokens)
         stale_at = asyncio.get_running_loop().time() + stale_secs
@@ -143,7 +143,8 @@ class UpstreamClient:
                     yield [whole]
                     return
                 watchdog = Watchdog(body, self.upstream.read_secs, stale_secs, stale_at)
-                async with aclosing(_batches(stack.enter_context(watchdog), is_last)) as batches:
+                reader = EventReader(body, stack.enter_context(watchdog), is_last, takes)
+                async with aclosing(reader.batches()) as batches:
                     async for batch in batches:
                         yield batch
                 await _drain(body)
@@ -249,27 +250,6 @@ async def _read(body: ResponseBody) -> bytes:
                 limit = f"{MAX_ANSWER_BYTES // 1_000_000} MB"
                 raise ModelFailed(f"The model's answer is longer than {limit}.", is_transient=True)
     return bytes(answer)
-
-
-async def _batches(
-    watchdog: Watchdog, is_last: Callable[[Event], bool]
-) -> AsyncGenerator[list[Event]]:
-    splitter = EventSplitter()
-    is_over = False
-    while not is_over:
-        piece = await watchdog.read()
-        if piece:
-            frames = splitter.feed(piece)
-        else:
-            frames = splitter.end()
-        batch = Batch(frames, is_last)
-        if batch.events:
-            yield batch.events
-        if batch.failure is not None:
-            raise batch.failure
-        if frames:
-            watchdog.note_events()
-        is_over = batch.is_over or not piece
 
 
 async def _drain(body: ResponseBody) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway_app.providers.openai.answer import Answer
 from gateway_app.providers.openai.client import Opening, UpstreamClient
+from gateway_app.providers.openai.event_reader import Takes
 from gateway_app.providers.openai.sse import Event
 
 
@@ -21,6 +22,9 @@ class Exchange:
     # The name of the form, for the operators and to remember that an upstream refuses it.
     form = ""
 
-    def events(self, headers: dict[str, Any], tokens: int) -> AsyncGenerator[list[Event]]:
+    def events(
+        self, headers: dict[str, Any], tokens: int, takes: Takes | None
+    ) -> AsyncGenerator[list[Event]]:
         opening = self.open(self.client, self.body, headers)
-        return self.client.events(opening, self.answer.is_last, tokens, self.body["stream"])
+        is_streamed = self.body["stream"]
+        return self.client.events(opening, self.answer.is_last, tokens, is_streamed, takes)

@@ -34,20 +34,28 @@ class EventSplitter:
         self._ended_with_cr = chunk.endswith(b"\r")
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        searched = max(len(self._buffer) - 1, 0)
+        found = []
+        for frame in self._frames(chunk):
+            data = _data_of(frame)
+            if data:
+                found.append(data)
+        return found
+
+    def _frames(self, chunk: bytes) -> list[bytes]:
+        """The events that end with this chunk; what is behind them stays in the buffer."""
+        if not self._buffer:  # most chunks begin with an event
+            frames = chunk.split(b"\n\n")
+            self._buffer += frames.pop()
+            return frames
+        searched = len(self._buffer) - 1
         self._buffer += chunk
         if self._buffer.find(b"\n\n", searched) < 0:
             if len(self._buffer) > MAX_EVENT_BYTES:
                 raise cut_off("an event has no end")
             return []
-        frames = self._buffer.split(b"\n\n")
-        self._buffer = frames.pop()
-        found = []
-        for frame in frames:
-            data = _data_of(bytes(frame))
-            if data:
-                found.append(data)
-        return found
+        pieces = self._buffer.split(b"\n\n")
+        self._buffer = pieces.pop()
+        return [bytes(piece) for piece in pieces]
 
     def end(self) -> list[bytes]:
         """Some servers leave out the blank line after their last event."""

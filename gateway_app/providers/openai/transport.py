@@ -5,12 +5,11 @@ The SDK builds requests and reads errors; aiohttp carries the bytes, because its
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +19,8 @@ import aiohttp
 import httpx2
 from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
+
+from gateway_app.providers.openai.transport_errors import as_httpx, httpx_errors
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Transport(httpx2.AsyncBaseTransport):
         body = None
         if content:
             body = _RequestBody(content, head.write_secs)
-        with _httpx_errors():
+        with httpx_errors():
             return await self._session(head).request(
                 head.method,
                 head.address,
@@ -112,25 +113,41 @@ class ResponseBody(httpx2.AsyncByteStream):
     def __init__(self, received: aiohttp.ClientResponse) -> None:
         self._received = received
         self._content = received.content
+        self._loop = asyncio.get_running_loop()
         # What has arrived; a response without a body has no such buffer.
         self._chunks: deque[bytes] = getattr(received.content, "_buffer", deque())
         self.content_type = received.headers.get("content-type", "")
 
     async def read(self) -> bytes:
         """Everything that has arrived; waits for the next bytes, and is empty at the end."""
+        while (piece := self.read_now()) is None:
+            await self._content._wait("read")
+        return piece
+
+    def read_now(self) -> bytes | None:
+        """Everything that has arrived: None if nothing has, and empty at the end."""
         content = self._content
         chunks = self._chunks
+        if not (chunks or content.is_eof() or content.exception()):
+            return None
+        if len(chunks) > 1:
+            # aiohttp takes each of them with ten calls; a fast server sends one for each word.
+            whole = b"".join(chunks)
+            chunks.clear()
+            chunks.append(whole)
         try:
-            while not (chunks or content.is_eof() or content.exception()):
-                await content._wait("read")
-            if len(chunks) > 1:
-                # aiohttp takes each of them with ten calls; a fast server sends one for each word.
-                whole = b"".join(chunks)
-                chunks.clear()
-                chunks.append(whole)
-            return await content.readany()
+            return content.read_nowait()
         except (aiohttp.ClientError, OSError) as error:
-            raise _as_httpx(error) from error
+            raise as_httpx(error) from error
+
+    def on_arrival(self, callback: Callable[["asyncio.Future[None]"], None]) -> None:
+        """Call back once, from the event loop, when ``read_now`` has something."""
+        arrival: asyncio.Future[None] = self._loop.create_future()
+        arrival.add_done_callback(callback)
+        self._content._waiter = arrival
+
+    def forget_callback(self) -> None:
+        self._content._waiter = None
 
     @property
     def is_at_end(self) -> bool:
@@ -254,43 +271,6 @@ def _probing_socket(address: aiohttp.AddrInfoType) -> socket.socket:
         if hasattr(socket, name):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return connection
-
-
-# -- errors -----------------------------------------------------------------------------
-@contextmanager
-def _httpx_errors() -> Iterator[None]:
-    """The SDK knows the errors of its own HTTP client."""
-    try:
-        yield
-    except (aiohttp.ClientError, OSError) as error:
-        raise _as_httpx(error) from error
-
-
-def _as_httpx(error: Exception) -> httpx2.TransportError:
-    """Without addresses, which clients would see."""
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return httpx2.ConnectTimeout("the connection took too long")
-    if isinstance(error, TimeoutError):
-        return httpx2.WriteTimeout("the request was not taken")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return httpx2.ConnectError(_reason(error.os_error))
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return httpx2.ProxyError(f"the proxy answered {error.status}")
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return httpx2.RemoteProtocolError("the server closed the connection")
-    if isinstance(error, OSError):
-        return httpx2.ReadError(_reason(error))
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return httpx2.RemoteProtocolError("the connection was closed within the answer")
-    if isinstance(error, aiohttp.ClientResponseError):
-        return httpx2.RemoteProtocolError(error.message.partition("\n")[0])
-    return httpx2.UnsupportedProtocol(type(error).__name__)
-
-
-def _reason(error: OSError) -> str:
-    if error.errno and error.errno > 0:
-        return os.strerror(error.errno)
-    return error.strerror or str(error) or type(error).__name__
 
 
 @cache

@@ -12,7 +12,7 @@ RECHECK_SECS = 0.25  # while this process works on what it has received
 
 
 class Watchdog:
-    """Reads a body. A limit counts only while a read waits: other work of this process is no silence.
+    """Watches the reads of a body. A limit counts only while one waits: other work is no silence.
 
     The timer is not moved by each read. When it fires, it looks how long the current read waits.
     """
@@ -44,17 +44,24 @@ class Watchdog:
         assert self._timer is not None
         self._timer.cancel()
 
-    async def read(self) -> bytes:
+    def begin_wait(self) -> None:
         self._waits_since = self._now()
-        try:
-            return await self._body.read()
-        finally:
-            self._waits_since = math.inf
-            self._has_received = True
+
+    def end_wait(self) -> None:
+        self._waits_since = math.inf
+        self._has_received = True
 
     def note_events(self) -> None:
         """Called when the events of a read are done with."""
         self._stale_at = self._now() + self._stale_secs
+
+    def note_read_while_waiting(self, *, has_events: bool) -> None:
+        """Something has arrived and is done with; the wait for more begins."""
+        now = self._now()
+        self._waits_since = now
+        self._has_received = True
+        if has_events:
+            self._stale_at = now + self._stale_secs
 
     def _check(self) -> None:
         now = self._now()

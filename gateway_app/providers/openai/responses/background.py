@@ -24,6 +24,7 @@ from gateway_app.agent.events import (
 )
 from gateway_app.agent.model_call import ModelCall, ResumePoint
 from gateway_app.providers.openai.client import Opening, Upstream, UpstreamClient, opened
+from gateway_app.providers.openai.event_reader import Takes
 from gateway_app.providers.openai.exchange import Exchange
 from gateway_app.providers.openai.requests import UNREAD, unread
 from gateway_app.providers.openai.responses.answer import ResponsesAnswer
@@ -166,7 +167,10 @@ class BackgroundExchange(Exchange):
 
     form = BACKGROUND
 
-    async def events(self, headers: dict[str, Any], tokens: int) -> AsyncGenerator[list[Event]]:
+    async def events(
+        self, headers: dict[str, Any], tokens: int, takes: Takes | None
+    ) -> AsyncGenerator[list[Event]]:
+        """``takes`` is left out: each event moves the cursor."""
         opening = self._first_opening(headers)
         has_begun = False
         while True:
