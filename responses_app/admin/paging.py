@@ -26,6 +26,7 @@ class KeysetChangeList(ChangeList):
     """An offset would read all rows before the page, and rows that come meanwhile would move it."""
 
     is_keyset = True
+    cursors = CURSORS  # which a search leaves behind: it begins with its first page
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.previous_link = ""

@@ -184,6 +184,7 @@ def _attach(event: ToolEvent, calls: list[Call]) -> bool:
     for position, call in enumerate(calls):
         if event.name.endswith(call.name):
             call.event = event
+            call.status = event.status
             del calls[position]
             return True
     return False
