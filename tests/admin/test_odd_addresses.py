@@ -117,7 +117,8 @@ def test_odd_parameters_lead_to_short_lists_too(browser: Client, name: str, quer
 
 @pytest.mark.parametrize("key", ["\0", "9" * 40, "a/b", "' OR 1=1"])
 @pytest.mark.parametrize(
-    ("name", "action"), [("apikey", "revoke"), ("platformchat", "pause"), ("toolevent", "allow_once"), ("session", "fork")]
+    ("name", "action"),
+    [("apikey", "revoke"), ("platformchat", "pause"), ("toolevent", "allow_once"), ("session", "fork")],
 )
 def test_an_action_on_a_key_of_no_row_does_nothing(browser: Client, name: str, action: str, key: str) -> None:
     form = {"action": action, "_selected_action": key}
