@@ -6,8 +6,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 
 from responses_app.admin.paging import StrictChangeList
 
@@ -19,11 +18,11 @@ class StrictAdmin(admin.ModelAdmin):
         return StrictChangeList
 
     def response_action(
-        self, request: HttpRequest, queryset: QuerySet[Any]
-    ) -> HttpResponseBase | None:
+        self, request: HttpRequest, queryset: QuerySet[Any], *location: Any
+    ) -> HttpResponse | None:
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if all(self._may_be_key(key) for key in chosen):
-            return super().response_action(request, queryset)
+            return super().response_action(request, queryset, *location)
         self.message_user(request, NOT_A_KEY, messages.ERROR)
         return None
 
