@@ -158,13 +158,18 @@ async (source) => {
   const { MarkdownText } = await import("/static/dashboard/markdown.js");
   const root = document.createElement("div");
   root.className = "text";
-  root.textContent = source;
   document.getElementById("turns").append(root);
-  await new MarkdownText(root).end();
-  root.querySelector("button")?.remove();
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const text = new MarkdownText(root);
   let longest = 0;
-  while (walker.nextNode()) longest = Math.max(longest, walker.currentNode.data.length);
+  const measure = () => {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) longest = Math.max(longest, walker.currentNode.data.length);
+  };
+  text.append(source);
+  measure();
+  await text.end();
+  measure();
+  root.querySelector("button")?.remove();
   const shown = root.textContent.trim();
   root.remove();
   return [longest, shown];

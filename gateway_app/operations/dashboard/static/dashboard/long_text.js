@@ -31,9 +31,14 @@ export function splitTexts(root) {
   long.forEach(inPieces);
 }
 
-export function showText(root, text) {
+export function appendText(root, text) {
   const part = new DocumentFragment();
   part.append(text);
   splitTexts(part);
-  root.replaceChildren(part);
+  root.append(part);
+}
+
+export function showText(root, text) {
+  root.replaceChildren();
+  appendText(root, text);
 }

@@ -1,5 +1,5 @@
 // Shows Markdown that models wrote. Without this script, its source is on the page as text.
-import { showText, splitTexts } from "./long_text.js";
+import { appendText, showText, splitTexts } from "./long_text.js";
 import { frame, pause } from "./timing.js";
 
 const PARSE_MS = 2000; // a text that takes longer stays as it was written
@@ -66,7 +66,7 @@ export class MarkdownText {
 
   append(delta) {
     this.source += delta;
-    if (!this.isDrawn) this.root.append(delta);
+    if (!this.isDrawn) appendText(this.root, delta);
     if (!this.isPlain) this.draw();
   }
 
