@@ -14,7 +14,7 @@ function cutOf(data) {
 }
 
 function inPieces(node) {
-  let data = node.data.replace(MARKS, "$1");
+  let data = node.data.replace(MARKS, "$1…");
   const pieces = [];
   while (data.length > PIECE_CHARS) {
     const cut = cutOf(data);
