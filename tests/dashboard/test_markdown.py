@@ -153,30 +153,6 @@ async ([source, size]) => {
 """
 
 
-PIECES = """
-async (source) => {
-  const { MarkdownText } = await import("/static/dashboard/markdown.js");
-  const root = document.createElement("div");
-  root.className = "text";
-  document.getElementById("turns").append(root);
-  const text = new MarkdownText(root);
-  let longest = 0;
-  const measure = () => {
-    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) longest = Math.max(longest, walker.currentNode.data.length);
-  };
-  text.append(source);
-  measure();
-  await text.end();
-  measure();
-  root.querySelector("button")?.remove();
-  const shown = root.textContent.trim();
-  root.remove();
-  return [longest, shown];
-}
-"""
-
-
 @pytest.fixture(scope="module")
 def operator(browser: Browser, server: Server) -> Iterator[Operator]:
     operator = Operator(browser, server, permissions=["clipboard-read", "clipboard-write"]).log_in()
@@ -278,17 +254,6 @@ def test_the_page_answers_while_a_hostile_text_is_parsed(
     assert result["longest"] < FREEZE_MS
     # A million asterisks are a line, and as many backquotes begin a block of code.
     assert result["isWhole"] == is_text
-
-
-def test_long_texts_are_on_the_page_in_pieces(blank: Page) -> None:
-    """A browser shapes each text node as a whole: 50,000 Arabic letters, or marks on one letter, take it seconds."""
-    words = "\u0645\u0631\u062d\u0628\u0627 " * 1000
-    for source in ("\u0645" * 5000, words, "\U0001f600" * 3000, f"```\n{'x' * 5000}\n```", "[" * 1_000_000):
-        longest, shown = blank.evaluate(PIECES, source)
-        assert longest <= 1001
-        assert shown == source.strip("`\n ")
-    _, shown = blank.evaluate(PIECES, "a" + "\u0301" * 5000)
-    assert shown == "a" + "\u0301" * 24 + "…"
 
 
 def test_a_long_answer_is_not_rendered_from_its_start_again(blank: Page) -> None:
