@@ -14,6 +14,7 @@ from gateway_app.models import RuntimeProcess
 from gateway_app.runtime.agents import Agent, agent_of
 from gateway_app.runtime.toolsets import check_toolset
 from responses_app.admin.readonly import ReadOnlyAdmin, badge
+from responses_app.admin.strict import StrictAdmin
 from responses_app.agent_profiles import NO_FALLBACKS, AgentProfile
 from responses_app.models import Profile
 from responses_app.services.profiles import default_model, profile_of_row
@@ -72,7 +73,7 @@ class ProfileForm(forms.ModelForm):
 
 
 @admin.register(Profile)
-class ProfileAdmin(admin.ModelAdmin):
+class ProfileAdmin(StrictAdmin):
     form = ProfileForm
     formfield_overrides = {URLField: {"assume_scheme": "https"}}
     list_display = ("name", "provider", "upstream_model", "is_enabled")

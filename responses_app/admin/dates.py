@@ -118,7 +118,10 @@ def _shown_time(given: Any) -> str:
     at = parse_datetime(str(given))
     if at is None:
         return str(given)
-    return time_element(at)
+    try:
+        return time_element(at)
+    except OverflowError:  # in UTC, its year is 0 or 10000
+        return str(given)
 
 
 def _start_of(given: str) -> datetime:

@@ -1,10 +1,12 @@
 """Filters whose choices are found without reading the filtered table."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -34,6 +36,14 @@ class OneValueFilter(admin.SimpleListFilter):
     @abstractmethod
     def names(self) -> list[str]:
         """The listed choices."""
+
+
+class StatusFilter(admin.ChoicesFieldListFilter):
+    """Its choices in words: stored names have underscores."""
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            yield choice | {"display": str(choice["display"]).replace("_", " ")}
 
 
 class OwnerFilter(OneValueFilter):
@@ -146,6 +156,9 @@ class ModelFilter(OneValueFilter):
 class SourceFilter(OneValueFilter):
     title = "source"
     parameter_name = "source"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.replace("_", " ")) for name in self.names()]
 
     def names(self) -> list[str]:
         return [*Kind.values, SOURCE, *settings.HERMES_PLATFORM_ADAPTERS]

@@ -7,13 +7,14 @@ from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from responses_app.admin.strict import StrictAdmin
 from responses_app.admin.times import ReaderTimes
 from responses_app.models import ApiKey
 from responses_app.services.keys import revoke_key
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ReaderTimes):
+class ApiKeyAdmin(ReaderTimes, StrictAdmin):
     list_display = ("name", "prefix", "owner", "created_at", "last_used_at", "revoked_at")
     list_select_related = ("owner",)
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "created_at")

@@ -22,17 +22,28 @@ UNREADABLE = (OverflowError, ValueError, DataError)
 COUNTED_ROWS = 1000  # counting more costs more than the page itself
 
 
-class KeysetChangeList(ChangeList):
+class StrictChangeList(ChangeList):
+    """A parameter that no column can hold leads to the list with a note."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().__init__(*args, **kwargs)
+        except UNREADABLE as error:
+            raise IncorrectLookupParameters(error) from error
+
+
+class KeysetChangeList(StrictChangeList):
     """An offset would read all rows before the page, and rows that come meanwhile would move it."""
 
     is_keyset = True
+    cursors = CURSORS  # which a search leaves behind: it begins with its first page
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.previous_link = ""
         self.next_link = ""
         self.dates: DateLinks | None = None
+        super().__init__(request, *args, **kwargs)
         try:
-            super().__init__(request, *args, **kwargs)
             if self.date_hierarchy:
                 self.dates = date_links(self)
         except UNREADABLE as error:

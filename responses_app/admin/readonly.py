@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from responses_app.admin.paging import KeysetChangeList
+from responses_app.admin.strict import StrictAdmin
 from responses_app.admin.times import ReaderTimes
 
 
@@ -15,7 +16,7 @@ def badge(status: str) -> str:
     return format_html('<span class="hs-state hs-{}">{}</span>', status, status.replace("_", " "))
 
 
-class ReadOnlyAdmin(ReaderTimes):
+class ReadOnlyAdmin(ReaderTimes, StrictAdmin):
     """Shows rows of a table of any size, and changes nothing."""
 
     change_list_template: ClassVar[str | None] = "admin/responses_app/change_list.html"

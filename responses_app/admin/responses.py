@@ -15,6 +15,7 @@ from responses_app.admin.filters import (
     KeyFilter,
     ModelFilter,
     OwnerFilter,
+    StatusFilter,
     ToolFilter,
     WorkFilter,
 )
@@ -43,7 +44,7 @@ class ResponseAdmin(ResponseActions):
     )
     list_annotations: ClassVar[dict[str, Any]] = {"asked": question_excerpt()}
     list_filter = (
-        "status",
+        ("status", StatusFilter),
         WorkFilter,
         "kind",
         ModelFilter,

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.lookups import IsNull
 
 from responses_app.models import Conversation, Response, SearchEntry, Session, ToolEvent
 from responses_app.protocol.ids import RESPONSE_PREFIX
@@ -124,7 +125,9 @@ def _with_many(
 ) -> QuerySet[Any]:
     if is_sorted:
         return responses.filter(pk__in=related.values("response_id"))
-    return responses.filter(Exists(related.filter(response=OuterRef("pk"))))
+    of_each = related.filter(response=OuterRef("pk")).values("pk")[:1]
+    # No Exists: PostgreSQL makes a join of it, and computes the words of all rows for that.
+    return responses.filter(IsNull(Subquery(of_each), False))
 
 
 def _may_begin_an_id(text: str) -> bool:

@@ -22,6 +22,7 @@ from responses_app.services.lifecycle.waiting import Wait, read_waits
 
 MAX_INDENT = 4  # levels of branches that a page indents
 SHOWN_CHARS = 20_000  # of one text: a page of tool outputs must still open
+INDENTED_CHARS = 200_000  # of JSON: more takes seconds for a page of calls
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,7 @@ def _attach(event: ToolEvent, calls: list[Call]) -> bool:
     for position, call in enumerate(calls):
         if event.name.endswith(call.name):
             call.event = event
+            call.status = event.status
             del calls[position]
             return True
     return False
@@ -225,7 +227,8 @@ def _text(item: Item) -> Text:
 
 def _written(kind: str, text: str, status: str) -> Text:
     """Apart from the note: the page renders the text as Markdown."""
-    return Text(kind, text[:SHOWN_CHARS], status, _more(text))
+    shown, more = cut_text(text)
+    return Text(kind, shown, status, more)
 
 
 def _joined(content: Content | None) -> str:
@@ -244,10 +247,15 @@ def _part_text(part: ContentPart) -> str:
 
 def pretty(text: str) -> str:
     """JSON is indented, other text keeps its lines; a very long text is cut."""
-    if text[:1] in ("{", "["):
+    if text[:1] in ("{", "[") and len(text) <= INDENTED_CHARS:
         with suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     return escaped(_cut(text))
+
+
+def cut_text(text: str) -> tuple[str, str]:
+    """What a page shows of a text, and a note about the rest."""
+    return text[:SHOWN_CHARS], _more(text)
 
 
 def pretty_json(value: Any) -> str:

@@ -161,7 +161,7 @@ class ToolEvent(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.status})"
+        return f"{self.name} ({self.status.replace('_', ' ')})"
 
     @property
     def is_over(self) -> bool:

@@ -18,6 +18,7 @@ from tests.support.query_plans import explained
 
 pytestmark = pytest.mark.django_db
 RESPONSES = "/admin/responses_app/response/"
+SESSIONS = "/admin/responses_app/session/"
 NEWEST = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
@@ -95,6 +96,19 @@ def test_a_list_shows_no_count_beside_the_search_but_the_way_back(browser: Clien
     assert "result" not in re.findall(r'id="changelist-search".*?</form>', text, re.DOTALL)[0]
     for limited in (f"{RESPONSES}?q=nothing", f"{RESPONSES}?status__exact=failed"):
         assert '<a class="small" href="?">Show all</a>' in page(browser, limited)
+
+
+def test_a_search_on_a_later_page_finds_what_is_on_earlier_ones(browser: Client, ada: User) -> None:
+    store(ada, 60, timedelta(minutes=1))
+    second = link(page(browser, RESPONSES), "next")
+    assert second is not None
+    form = re.findall(r'id="changelist-search".*?</form>', page(browser, second), re.DOTALL)[0]
+    assert 'name="after"' not in form
+
+
+def test_the_choices_of_filters_are_words(browser: Client, ada: User) -> None:
+    assert ">in progress</a>" in page(browser, RESPONSES)
+    assert ">session chat</a>" in page(browser, SESSIONS)
 
 
 def test_a_bad_cursor_leads_to_the_list_with_a_note(browser: Client, ada: User) -> None:

@@ -5,6 +5,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
+from responses_app.admin.dates import _shown_time
 from responses_app.models import Conversation, Response, Session, ToolEvent
 from responses_app.protocol.status import OnDisconnect, Status
 
@@ -106,3 +107,28 @@ FILTERED = ("status__exact", "work", "kind__exact", "model", "owner", "requested
 def test_a_filter_takes_any_value(browser: Client, name: str, value: str) -> None:
     answer = browser.get(f"{APP}response/", {name: value})
     assert answer.status_code in (200, 302)
+
+
+@pytest.mark.parametrize("given", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_outside_of_utc_is_shown_as_it_was_given(given: str) -> None:
+    """PostgreSQL's driver takes it, so that the list is shown; SQLite's does not."""
+    assert _shown_time(given) == given
+
+
+@pytest.mark.parametrize("name", ["apikey", "profile"])
+@pytest.mark.parametrize("query", [{"created_at__year": "9" * 30}, {"created_at__gte": "0001-01-01T00:00:00+14:00"}])
+def test_odd_parameters_lead_to_short_lists_too(browser: Client, name: str, query: dict[str, str]) -> None:
+    answer = browser.get(f"{APP}{name}/", query, follow=True)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("key", ["\0", "9" * 40, "a/b", "' OR 1=1"])
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("apikey", "revoke"), ("platformchat", "pause"), ("toolevent", "allow_once"), ("session", "fork")],
+)
+def test_an_action_on_a_key_of_no_row_does_nothing(browser: Client, name: str, action: str, key: str) -> None:
+    form = {"action": action, "_selected_action": key}
+    answer = browser.post(f"{APP}{name}/", form, follow=True)
+    assert answer.status_code == 200
+    assert "Nothing was done" in answer.content.decode()

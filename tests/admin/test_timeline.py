@@ -2,6 +2,7 @@
 
 from responses_app.admin.timeline import Call, _parts
 from responses_app.models import ToolEvent
+from responses_app.models.tool_events import ToolStatus
 from responses_app.protocol.items import Item
 
 
@@ -27,3 +28,10 @@ def test_many_calls_without_ids_find_their_events_by_their_arguments() -> None:
     found = [part.event for part in parts if isinstance(part, Call)]
     assert found == events
     assert CountedName.looks == len(events)
+
+
+def test_a_call_without_an_id_has_the_status_of_its_event() -> None:
+    item: Item = {"type": "mcp_call", "id": "mcp_1", "name": "add", "arguments": "{}", "status": "in_progress"}
+    event = ToolEvent(call_id="call_1", name="add", arguments="{}", status=ToolStatus.AWAITING_APPROVAL)
+    [part] = _parts([item], [event])
+    assert part.status == "awaiting_approval"

@@ -117,6 +117,9 @@ def test_what_was_changed_is_refused_and_the_rest_is_taken(make_server: Callable
     missing["response"]["id"] = "resp_" + "0" * 32
     refused = target.managed("import_responses", "-", stdin=json.dumps(missing).encode())
     assert "not numbered" in refused.stderr.decode()
+    missing["response"]["id"] = "resp_a/b"
+    refused = target.managed("import_responses", "-", stdin=json.dumps(missing).encode())
+    assert "no address could lead to it" in refused.stderr.decode()
 
 
 def test_exports_can_be_narrowed_and_say_what_they_leave_out(server: Server) -> None:

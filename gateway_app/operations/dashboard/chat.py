@@ -17,11 +17,12 @@ from responses_app.services.history.branches import read_parents
 from responses_app.services.history.chain import inputs_of
 from responses_app.services.profiles import default_model, profile_names
 
-SESSION_PREFIX = "playground-"  # which sessions the page lists
+SESSION_PREFIX = "playground-"
 SHOWN_CHATS = 15
 SEARCHED_SESSIONS = 300  # a key of the same user may have made many others
 SHOWN_TURNS = 100
 MAX_TURN_DIGITS = 9
+# Which sessions have an address here. A client may have named others with the same prefix.
 SESSION_ID = re.compile(r"playground-[a-z0-9]{8,40}")
 
 
@@ -80,7 +81,7 @@ class Chat:
 def _chats(request: HttpRequest) -> list[Chat]:
     mine = Session.objects.filter(owner=operator_of(request)).order_by("-last_active_at")
     newest = mine[:SEARCHED_SESSIONS]
-    played = [session for session in newest if session.public_id.startswith(SESSION_PREFIX)]
+    played = [session for session in newest if SESSION_ID.fullmatch(session.public_id)]
     chosen = played[:SHOWN_CHATS]
     openings = Session.objects.filter(pk__in=[session.pk for session in chosen])
     names = dict(openings.annotate(opening=opening_excerpt()).values_list("pk", "opening"))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import Case, QuerySet, Value, When
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from gateway_app.operations.dashboard.numbers import ended_in
@@ -25,6 +26,7 @@ SHOWN_OPEN = 25
 SHOWN_SESSIONS = 10
 SHOWN_ENDED = 8
 SHOWN_APPROVALS = 25
+SHOWN_ARGUMENT_CHARS = 120
 
 # What a line shows. Whole rows would also read the requests and the outputs.
 LINE = (
@@ -91,8 +93,10 @@ def recent_sessions() -> list[Session]:
 
 
 def waiting_approvals() -> list[ToolEvent]:
-    waiting = ToolEvent.objects.for_operators()
-    return list(waiting.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
+    """Only the beginnings of their arguments, which may have megabytes."""
+    waiting = ToolEvent.objects.for_operators().defer("arguments", "output", "images")
+    shown = waiting.annotate(first_arguments=Left("arguments", SHOWN_ARGUMENT_CHARS + 1))
+    return list(shown.select_related("response__owner").order_by("started_at")[:SHOWN_APPROVALS])
 
 
 def count_approvals() -> int:

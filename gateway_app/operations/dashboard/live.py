@@ -15,6 +15,7 @@ from gateway_app.operations.dashboard.staff import (
     operator_of,
     staff_page,
 )
+from responses_app.admin.timeline import cut_text
 from responses_app.http.principals import operator_actor, operator_decider
 from responses_app.models import Decision, Response
 from responses_app.protocol.errors import ApiError, InvalidRequest
@@ -83,7 +84,7 @@ def _card(item: Item) -> dict[str, Any]:
     return {
         "role": item.get("role", "item"),
         "title": item.get("role") or item["type"],
-        "texts": [_part_text(part) for part in content],
+        "texts": [cut_text(_part_text(part)) for part in content],
     }
 
 

@@ -1,5 +1,6 @@
 """Checks a response of an archive before any transaction begins: do its parts fit together?"""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
@@ -20,6 +21,7 @@ from responses_app.services.archive.records import (
     Record,
 )
 
+_ID = re.compile(r"[A-Za-z0-9_-]+")
 SEALED_EVENTS = 200  # merging joins whole segments: small ones keep the merged ones bounded
 
 T = TypeVar("T", bound=Model)
@@ -50,6 +52,8 @@ def explained(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 def check_response(record: Record) -> CheckedResponse:
     row = build_row(Response, record["response"], RESPONSE_LEFT_OUT)
+    if not _ID.fullmatch(row.pk):
+        raise BadRecord("its id is none that a server gives: no address could lead to it.")
     if row.status not in TERMINAL or row.finished_at is None:
         raise BadRecord("its response has not ended. Export it again when it has.")
     segments = _check_events(row, record)

@@ -79,6 +79,12 @@ def time_ago(at: datetime | None) -> SafeString | str:
 
 
 @register.filter
+def in_words(name: str) -> str:
+    """A status or a kind as people write it."""
+    return name.replace("_", " ")
+
+
+@register.filter
 def in_order(text: str) -> str:
     """Without characters that would show the text in another order than it has."""
     return escaped(text)

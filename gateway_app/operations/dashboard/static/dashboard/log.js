@@ -1,4 +1,5 @@
 // Shows the log of one response: messages and reasoning as Markdown, everything else as text.
+import { showText } from "./long_text.js";
 import { MarkdownText, copyButton } from "./markdown.js";
 
 export const TERMINAL = { "response.completed": true, "response.failed": true, "response.incomplete": true };
@@ -64,7 +65,7 @@ class ToolCard {
 
   setOutput(text) {
     this.output.hidden = false;
-    this.output.textContent = text;
+    showText(this.output, text);
   }
 
   began(at, state) {
@@ -179,7 +180,7 @@ export class LogPanel {
       if (card.state === "in_progress" || card.since != null) card.ended("completed");
     } else if ("arguments" in item || "input" in item) {
       shown.tool = this.tool(item.call_id || item.id, item.name || item.type);
-      shown.tool.input.textContent = inOrder(item.arguments || item.input || "");
+      showText(shown.tool.input, inOrder(item.arguments || item.input || ""));
     } else {
       this.note(`[${item.type}]`);
     }
@@ -200,7 +201,7 @@ export class LogPanel {
     shown.texts.forEach((text) => text.end());
     if (item.status === "incomplete" && shown.root) shown.root.append(element("p", "note", "broken off here"));
     if (!shown.tool) return;
-    shown.tool.input.textContent = pretty(item.arguments ?? item.input ?? "");
+    showText(shown.tool.input, pretty(item.arguments ?? item.input ?? ""));
     if (item.status === "incomplete") shown.tool.ended("incomplete");
     else if (shown.tool.state === "in_progress") shown.tool.setState("in_progress", "called");
     if (item.type === "mcp_call" && (item.output != null || item.error != null)) {
@@ -263,7 +264,7 @@ const STEPS = {
     const shown = panel.items.get(event.output_index);
     if (shown?.tool) panel.tools.set(event.call_id, shown.tool);
     const card = panel.tool(event.call_id, event.name);
-    if (event.arguments) card.input.textContent = pretty(event.arguments);
+    if (event.arguments) showText(card.input, pretty(event.arguments));
   },
   "hermes.tool.started": (panel, event, at) => {
     panel.tool(event.call_id, event.name).began(at, "running");

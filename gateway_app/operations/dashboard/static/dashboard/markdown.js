@@ -1,4 +1,5 @@
 // Shows Markdown that models wrote. Without this script, its source is on the page as text.
+import { appendText, showText, splitTexts } from "./long_text.js";
 import { frame, pause } from "./timing.js";
 
 const PARSE_MS = 2000; // a text that takes longer stays as it was written
@@ -65,7 +66,7 @@ export class MarkdownText {
 
   append(delta) {
     this.source += delta;
-    if (!this.isDrawn) this.root.append(delta);
+    if (!this.isDrawn) appendText(this.root, delta);
     if (!this.isPlain) this.draw();
   }
 
@@ -128,10 +129,9 @@ export class MarkdownText {
 
   stayPlain() {
     this.isPlain = true;
-    if (!this.isDrawn) return;
     this.isDrawn = false;
     this.root.classList.remove("markdown", "long");
-    this.root.textContent = this.source;
+    showText(this.root, this.source);
   }
 }
 
@@ -140,6 +140,7 @@ function nodes(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
   for (const code of template.content.querySelectorAll("pre")) frameCode(code);
+  splitTexts(template.content);
   for (const table of template.content.querySelectorAll("table")) frameTable(table);
   return template.content;
 }
@@ -191,5 +192,6 @@ async function copy(text) {
 for (const root of document.querySelectorAll("[data-copy], [data-markdown]")) {
   const source = root.textContent;
   root.before(copyButton("Copy the message", () => source));
+  splitTexts(root);
   if (root.hasAttribute("data-markdown")) new MarkdownText(root).draw();
 }
