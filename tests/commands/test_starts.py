@@ -124,7 +124,7 @@ def test_an_old_python_is_refused_before_anything_is_installed(checkout: Path) -
     done = made(checkout, str(old))
     assert done.returncode != 0
     line = done.stderr.splitlines()[0]
-    assert line.startswith(f"Hermes Site needs Python 3.11 or newer, and {old} is not.")
+    assert line.startswith(f"Hermes Site needs Python 3.11 or newer, and {old} is older or missing.")
     assert line.endswith("make run PYTHON=python3.11")
     assert not (checkout / ".venv").exists()
 
