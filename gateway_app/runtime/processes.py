@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +144,11 @@ def live() -> QuerySet[RuntimeProcess, str]:
 
 def count_claimers(role: str) -> int:
     """The live processes of a role that claim turns."""
-    running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING, role=role)
-    found = running.filter(is_draining=False).exclude(is_silent())
-    return sum(not is_dead_here(process) for process in found)
+    found = 0
+    for machine, pid, pid_started in _claimers(lease()).rows(role):
+        if not _is_gone(machine, pid, pid_started):
+            found += 1
+    return found
 
 
 def has_others(me: str) -> bool:
@@ -161,7 +164,32 @@ def _one_other(me: str) -> QuerySet[RuntimeProcess, Any]:
     return _others(me).values_list("pk")[:1]
 
 
+def _on_machine(me: str, machine: str) -> QuerySet[RuntimeProcess, Any]:
+    found = _others(me).filter(machine=machine)
+    return found.values_list("pk", "machine", "pid", "pid_started")
+
+
+# Each process asks these once a second.
 _first_other = CompiledQuery(_one_other)
+_others_here = CompiledQuery(_on_machine)
+
+
+@lru_cache(maxsize=8)
+def _claimers(lease: timedelta) -> CompiledQuery:
+    def of_role(role: str) -> QuerySet[RuntimeProcess, Any]:
+        running = RuntimeProcess.objects.filter(state=ProcessState.RUNNING, role=role)
+        found = running.filter(is_draining=False).exclude(heartbeat_at__lt=Now() - lease)
+        return found.values_list("machine", "pid", "pid_started")
+
+    return CompiledQuery(of_role)
+
+
+@lru_cache(maxsize=8)
+def _silent_others(lease: timedelta) -> CompiledQuery:
+    def silent(me: str) -> QuerySet[RuntimeProcess, Any]:
+        return _others(me).filter(heartbeat_at__lt=Now() - lease).values_list("pk")
+
+    return CompiledQuery(silent)
 
 
 def find_dead(me: str, *, judges_silence: bool) -> Dead:
@@ -170,11 +198,14 @@ def find_dead(me: str, *, judges_silence: bool) -> Dead:
     Those of this machine are known at once, before their leases run out. The others are known by
     their silence; one that only slept is fenced by the attempt when it wakes up.
     """
-    others = _others(me)
-    gone = [process.pk for process in others.filter(machine=MACHINE) if is_dead_here(process)]
+    gone: list[str] = []
+    for pk, machine, pid, pid_started in _others_here.rows(me, MACHINE):
+        if _is_gone(machine, pid, pid_started):
+            gone.append(pk)
     silent: list[str] = []
     if judges_silence:
-        silent = list(others.filter(is_silent()).exclude(pk__in=gone).values_list("pk", flat=True))
+        found = [row[0] for row in _silent_others(lease()).rows(me)]
+        silent = [pk for pk in found if pk not in gone]
     return Dead(gone, silent)
 
 
@@ -184,10 +215,14 @@ def is_here(process: RuntimeProcess) -> bool:
 
 def is_dead_here(process: RuntimeProcess) -> bool:
     """Of a process of this machine."""
-    if not is_here(process):
+    return _is_gone(process.machine, process.pid, process.pid_started)
+
+
+def _is_gone(machine: str, pid: int, pid_started: str) -> bool:
+    if not MACHINE or machine != MACHINE:
         return False
     try:
-        return started_at_tick(process.pid) != process.pid_started
+        return started_at_tick(pid) != pid_started
     except OSError:  # no file descriptor is free here: nothing is known of the other process
         return False
 

@@ -20,8 +20,8 @@ class Pace:
 
 
 ALONE = Pace(busy_jobs=8, pause_secs=0.005)
-# Each commit also costs other processes a message and a query.
-SHARED = Pace(busy_jobs=1, pause_secs=0.005)
+# Each commit also costs other processes a message. Half of the pause is added to the median delay.
+SHARED = Pace(busy_jobs=1, pause_secs=0.008)
 
 
 class Gathering:

@@ -111,11 +111,6 @@ def claimable_ids(
     return list(rows[:limit])
 
 
-def has_expired(live: QuerySet[Any, str]) -> bool:
-    """For the sweep: a lease ran out, and its owner is none of the live ones."""
-    return Response.objects.expired().exclude(lease_owner__in=live).exists()
-
-
 def next_in_session(session_id: int) -> str | None:
     """The turn that may start now that another of its session has ended."""
     found: str | None = _next_in_session.first(session_id, process_id())
