@@ -63,7 +63,7 @@ def test_a_call_is_approved_and_its_card_says_so(server: Server, operator: Opera
     expect(card.locator(".badge")).to_have_text("awaiting approval")
     expect(card.locator("pre").first).to_contain_text("by the operator")
     expect(card.locator(".decide")).to_contain_text(DENIED_AT)
-    card.get_by_role("button", name="Approve once").click()
+    card.get_by_role("button", name="Allow once").click()
     expect(card.locator(".badge")).to_have_text("completed")
     expect(card.locator("pre").last).to_have_text("by the operator")
     expect(card).to_contain_text("by operator admin")
@@ -75,7 +75,7 @@ def test_the_live_view_has_no_button_that_fails(server: Server, operator: Operat
     response_id = ask(server, {"call": "guarded_once", "arguments": {"text": "one time"}})
     page = operator.goto(f"/live/{response_id}")
     buttons = page.locator(".tool").get_by_role("button")
-    expect(buttons).to_have_text(["Approve once", "Deny"])
+    expect(buttons).to_have_text(["Allow once", "Deny"])
     buttons.last.click()
     assert server.ended(response_id)["status"] == "completed"
 
@@ -217,7 +217,7 @@ def test_the_playground_shows_tools_and_can_stop(server: Server, operator: Opera
     page.fill("#text", script({"call": "guarded", "arguments": {"text": "from the chat"}}))
     page.click("#send")
     expect(page.locator(".tool .decide")).to_contain_text(DENIED_AT)
-    page.get_by_role("button", name="Approve once").click()
+    page.get_by_role("button", name="Allow once").click()
     expect(page.locator(".tool pre").last).to_have_text("from the chat")
     expect(page.locator(".end .badge")).to_have_text("completed")
     page.fill("#text", script({"say": "endless "}, {"gate": "browser-stop"}))

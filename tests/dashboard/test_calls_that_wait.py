@@ -58,6 +58,6 @@ def test_the_playground_asks_again_where_a_look_for_approvals_failed(server: Ser
     page.wait_for_timeout(LOOKS_MS)
     assert failed
     page.unroute("**/approval")
-    page.get_by_role("button", name="Approve once").click()
+    page.get_by_role("button", name="Allow once").click()
     expect(page.locator(".end .badge")).to_have_text("completed")
     operator.console_errors[:] = [line for line in operator.console_errors if "net::ERR_" not in line]

@@ -11,7 +11,7 @@ const find = (id) => document.getElementById(id);
 const APPROVAL_LOOK_MS = 1500; // a call without events for this long may wait for approval
 const UNNUMBERED = Number.MAX_SAFE_INTEGER; // a turn that the list of turns did not have yet
 const LOOK_MS = 2000; // for turns that another tab or client has added
-const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
+const LABELS = { once: "Allow once", session: "For this session", always: "Always", deny: "Deny" };
 
 let session = page.dataset.session;
 const turns = new Map(); // by response id

@@ -8,7 +8,7 @@ const page = document.getElementById("live");
 const find = (id) => document.getElementById(id);
 const csrf = page.querySelector("[name=csrfmiddlewaretoken]").value;
 const clockAhead = Date.now() - Number(page.dataset.serverMs); // of this machine before the server's
-const LABELS = { once: "Approve once", session: "For this session", always: "Always", deny: "Deny" };
+const LABELS = { once: "Allow once", session: "For this session", always: "Always", deny: "Deny" };
 const WAIT_LOOK_MS = 5000;
 const log = []; // {at, event}
 let shownEvents = 0;
