@@ -16,6 +16,7 @@ from responses_app.models.recent import FRESH_SECS, RENEWED_SECS, RecentlyRead
 from responses_app.protocol.errors import Unauthenticated
 from responses_app.services.keys import revoke_key
 from responses_app.services.profiles import find_profile, models_of_key
+from tests.support.server import KNOWN_SECS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_SECS = 60.0
@@ -25,6 +26,10 @@ LONG_SECS = 60.0
 def secret() -> str:
     owner = User.objects.create_user("owner")
     return ApiKey.objects.issue("phone", owner)[1]
+
+
+def test_commands_of_tests_wait_as_long_as_a_value_is_kept() -> None:
+    assert KNOWN_SECS >= FRESH_SECS
 
 
 def test_a_value_is_read_once_while_it_is_fresh() -> None:

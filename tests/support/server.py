@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECS = 90  # on a machine with much else to do; one that dies is noticed at once
 COMMAND_SECS = 100  # a migration on a machine with much else to do
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the certificates for each client costs more than most tests
+KNOWN_SECS = 0.1  # how long a server keeps what it has read: ``FRESH_SECS``, whose module needs settings
 SHORTEST_PAUSE_SECS, LONGEST_PAUSE_SECS = 0.01, 0.05  # between two looks at a condition
 TERMINAL = {"completed", "failed", "incomplete", "cancelled"}
 
@@ -104,6 +105,8 @@ class Server:
                 code = process.wait(COMMAND_SECS)
             finally:
                 process.kill()
+            if self.is_running:
+                time.sleep(KNOWN_SECS)  # until what the command has changed counts in the server
             return subprocess.CompletedProcess(command, code, reply.read_bytes(), reported.read_bytes())
 
     def start(self) -> "Server":
